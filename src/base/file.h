@@ -1,0 +1,50 @@
+/* Files: bytes in, and files that appear whole or not at all. */
+#ifndef SDR_BASE_FILE_H
+#define SDR_BASE_FILE_H
+
+#include "base/fail.h"
+#include <stdint.h>
+
+struct sdr_file_facts {
+    uint64_t bytes;
+    int64_t modified_ns; /* mtime */
+    bool regular, directory;
+};
+/* SDR_RUNTIME with the path and cause if it does not exist. */
+enum sdr_status sdr_file_facts(const char *path, struct sdr_file_facts *facts);
+bool sdr_file_exists(const char *path);
+
+/* read(2) until count bytes, end of file, or an error; *got tells how many. Counts as one read for
+   fault injection. `name` is for the sentence. */
+enum sdr_status sdr_file_read(int descriptor, void *bytes, size_t count, size_t *got,
+                              const char *name);
+/* The whole file; *bytes is given away (sdr_release) and has a NUL behind it. Refuses > limit. */
+enum sdr_status sdr_file_load(const char *path, uint64_t limit, char **bytes, size_t *count);
+
+/* Maps a file read-only. Unmap with sdr_file_unmap. An empty file maps to NULL, 0. */
+enum sdr_status sdr_file_map(const char *path, const void **bytes, size_t *count);
+void sdr_file_unmap(const void *bytes, size_t count);
+
+/* Writes path as a whole: to a temporary name beside it, fsync, rename, fsync of the folder.
+   Until _commit succeeds the old file, if any, is untouched; _abandon removes the temporary. */
+struct sdr_writer;
+enum sdr_status sdr_writer_open(const char *path, struct sdr_writer **writer);
+enum sdr_status sdr_writer_add(struct sdr_writer *writer, const void *bytes, size_t count);
+uint64_t sdr_writer_written(const struct sdr_writer *writer);
+/* Overwrites bytes already written (a header known only at the end). */
+enum sdr_status sdr_writer_patch(struct sdr_writer *writer, uint64_t offset, const void *bytes,
+                                 size_t count);
+/* Frees the writer in every case. */
+enum sdr_status sdr_writer_commit(struct sdr_writer *writer);
+void sdr_writer_abandon(struct sdr_writer *writer); /* NULL is fine */
+enum sdr_status sdr_file_write(const char *path, const void *bytes, size_t count);
+
+/* Appends one line to a log file that may be lost in a crash but is never half of two lines. */
+enum sdr_status sdr_file_append(const char *path, const char *line, size_t length);
+/* mkdir -p */
+enum sdr_status sdr_folder_make(const char *path);
+/* "folder/name", given away. */
+enum sdr_status sdr_path_join(const char *folder, const char *name, char **path);
+const char *sdr_path_base(const char *path); /* the part behind the last '/' */
+
+#endif

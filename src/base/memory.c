@@ -1,0 +1,102 @@
+/* Allocation with fault injection; regions over mmap and mremap. */
+#define _GNU_SOURCE /* mremap */
+#include "base/memory.h"
+#include "base/fault.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+enum sdr_status sdr_allocate(void *pointer, size_t count, size_t size, const char *what)
+{
+    size_t bytes;
+    void *memory = NULL;
+    if (!__builtin_mul_overflow(count, size, &bytes) && bytes <= SIZE_MAX - SDR_ALIGN) {
+        bytes = (bytes + SDR_ALIGN) & ~(size_t)(SDR_ALIGN - 1); /* never zero bytes */
+        if (!sdr_fault_strikes(SDR_FAULT_ALLOCATE))
+            memory = aligned_alloc(SDR_ALIGN, bytes);
+    } else {
+        bytes = SIZE_MAX;
+    }
+    if (!memory) {
+        memset(pointer, 0, sizeof(void *));
+        return sdr_fail(SDR_RUNTIME, "out of memory: %s needs %.1f MB", what, (double)bytes / 1e6);
+    }
+    memset(memory, 0, bytes);
+    memcpy(pointer, &memory, sizeof memory);
+    return SDR_OK;
+}
+
+void sdr_release(void *pointer)
+{
+    free(pointer);
+}
+
+enum sdr_status sdr_copy_bytes(char **copy, const char *text, size_t length)
+{
+    SDR_TRY(sdr_allocate(copy, length + 1, 1, "a string"));
+    memcpy(*copy, text, length);
+    return SDR_OK;
+}
+
+enum sdr_status sdr_copy_string(char **copy, const char *text)
+{
+    return sdr_copy_bytes(copy, text, strlen(text));
+}
+
+void sdr_string_free(char *text)
+{
+    sdr_release(text);
+}
+
+static enum sdr_status region_full(size_t bytes)
+{
+    return sdr_fail(SDR_RUNTIME, "out of memory: the data needs %.1f MB (use --memory to stream)",
+                    (double)bytes / 1e6);
+}
+
+enum sdr_status sdr_region_reserve(struct sdr_region *region, size_t more)
+{
+    enum { FIRST = 1 << 16 };
+    if (more <= region->reserved - region->used)
+        return SDR_OK;
+    size_t wanted = region->reserved ? region->reserved : FIRST;
+    while (wanted - region->used < more) {
+        if (wanted > SIZE_MAX / 4)
+            return region_full(wanted);
+        wanted *= 2;
+    }
+    void *memory = MAP_FAILED;
+    if (!sdr_fault_strikes(SDR_FAULT_ALLOCATE)) {
+        if (region->bytes)
+            memory = mremap(region->bytes, region->reserved, wanted, MREMAP_MAYMOVE);
+        else
+            memory = mmap(NULL, wanted, PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    }
+    if (memory == MAP_FAILED)
+        return region_full(wanted);
+    if (wanted >= (size_t)8 << 20)
+        (void)madvise(memory, wanted, MADV_HUGEPAGE); /* fewer page faults; refusal is harmless */
+    region->bytes = memory;
+    region->reserved = wanted;
+    return SDR_OK;
+}
+
+enum sdr_status sdr_region_append(struct sdr_region *region, const void *bytes, size_t count)
+{
+    SDR_TRY(sdr_region_reserve(region, count));
+    if (count)
+        memcpy(region->bytes + region->used, bytes, count);
+    region->used += count;
+    return SDR_OK;
+}
+
+void sdr_region_free(struct sdr_region *region)
+{
+    if (region->bytes)
+        munmap(region->bytes, region->reserved);
+    *region = (struct sdr_region){0};
+}

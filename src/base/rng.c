@@ -1,0 +1,79 @@
+#include "base/rng.h"
+
+#include <math.h>
+
+struct sdr_random4 sdr_philox(uint64_t seed, uint32_t purpose, uint64_t a, uint32_t b)
+{
+    uint32_t c0 = b, c1 = purpose, c2 = (uint32_t)a, c3 = (uint32_t)(a >> 32);
+    uint32_t k0 = (uint32_t)seed, k1 = (uint32_t)(seed >> 32);
+    for (int round = 0; round < 10; round++) {
+        uint64_t p0 = (uint64_t)0xD2511F53u * c0;
+        uint64_t p1 = (uint64_t)0xCD9E8D57u * c2;
+        c0 = (uint32_t)(p1 >> 32) ^ c1 ^ k0;
+        c2 = (uint32_t)(p0 >> 32) ^ c3 ^ k1;
+        c1 = (uint32_t)p1;
+        c3 = (uint32_t)p0;
+        k0 += 0x9E3779B9u;
+        k1 += 0xBB67AE85u;
+    }
+    return (struct sdr_random4){{c0, c1, c2, c3}};
+}
+
+struct sdr_stream sdr_stream_open(uint64_t seed, enum sdr_purpose purpose, uint64_t a)
+{
+    return (struct sdr_stream){.seed = seed, .a = a, .purpose = (uint32_t)purpose};
+}
+
+uint32_t sdr_stream_u32(struct sdr_stream *stream)
+{
+    if (stream->left == 0) {
+        stream->words = sdr_philox(stream->seed, stream->purpose, stream->a, stream->b++);
+        stream->left = 4;
+    }
+    return stream->words.word[--stream->left];
+}
+
+static uint64_t next_u64(struct sdr_stream *stream)
+{
+    uint64_t high = sdr_stream_u32(stream);
+    return high << 32 | sdr_stream_u32(stream);
+}
+
+/* Lemire's multiply-and-reject; 32 bits suffice for all but enormous ranges. */
+uint64_t sdr_stream_below(struct sdr_stream *stream, uint64_t n)
+{
+    if (n <= UINT32_MAX) {
+        uint32_t range = (uint32_t)n, reject = range ? -range % range : 0;
+        uint64_t product;
+        do
+            product = (uint64_t)sdr_stream_u32(stream) * range;
+        while ((uint32_t)product < reject);
+        return product >> 32;
+    }
+    uint64_t limit = UINT64_MAX - UINT64_MAX % n, draw;
+    do
+        draw = next_u64(stream);
+    while (draw >= limit);
+    return draw % n;
+}
+
+double sdr_stream_uniform(struct sdr_stream *stream)
+{
+    return (double)(next_u64(stream) >> 11) * 0x1p-53;
+}
+
+/* Box–Muller, one of the pair: simple, and it keeps the stream's position easy to reason about. */
+double sdr_stream_normal(struct sdr_stream *stream)
+{
+    double u = 1.0 - sdr_stream_uniform(stream), v = sdr_stream_uniform(stream);
+    return sqrt(-2.0 * log(u)) * cos(6.283185307179586 * v);
+}
+
+void sdr_shuffle(uint32_t *order, uint32_t n, struct sdr_stream *stream)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t j = (uint32_t)sdr_stream_below(stream, (uint64_t)i + 1);
+        order[i] = order[j];
+        order[j] = i;
+    }
+}

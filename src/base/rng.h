@@ -1,0 +1,39 @@
+/* Counter-based randomness: Philox4x32-10 (Salmon et al., SC 2011).
+   A draw is a pure function of (seed, purpose, a, b): never of a thread or of the draws before it. */
+#ifndef SDR_BASE_RNG_H
+#define SDR_BASE_RNG_H
+
+#include <stdint.h>
+
+/* What the randomness is for; each purpose is its own stream. Append only: the numbers fix the bits. */
+enum sdr_purpose {
+    SDR_FOR_SHUFFLE = 1,
+    SDR_FOR_BLOCK_SHUFFLE = 2,
+    SDR_FOR_START = 3,
+    SDR_FOR_GENERATE = 4,
+    SDR_FOR_NOISE = 5,
+    SDR_FOR_TEST = 99
+};
+
+struct sdr_random4 {
+    uint32_t word[4];
+};
+struct sdr_random4 sdr_philox(uint64_t seed, uint32_t purpose, uint64_t a, uint32_t b);
+
+/* A stream over the counter b for one (seed, purpose, a): as good as sequential generators to use. */
+struct sdr_stream {
+    uint64_t seed, a;
+    uint32_t purpose, b;
+    unsigned left;
+    struct sdr_random4 words;
+};
+struct sdr_stream sdr_stream_open(uint64_t seed, enum sdr_purpose purpose, uint64_t a);
+uint32_t sdr_stream_u32(struct sdr_stream *stream);
+uint64_t sdr_stream_below(struct sdr_stream *stream, uint64_t n); /* 0 … n−1, unbiased */
+double sdr_stream_uniform(struct sdr_stream *stream);             /* [0, 1), 53 bits */
+double sdr_stream_normal(struct sdr_stream *stream);              /* mean 0, variance 1 */
+
+/* Fills order with a random permutation of 0 … n−1. */
+void sdr_shuffle(uint32_t *order, uint32_t n, struct sdr_stream *stream);
+
+#endif

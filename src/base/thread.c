@@ -1,0 +1,88 @@
+#define _GNU_SOURCE /* sched_getaffinity */
+#include "base/thread.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+/* CPUs the cgroup lets us use (cgroup v2 cpu.max, then v1), rounded up; 0 if there is no limit. */
+static int cgroup_limit(void)
+{
+    long quota = 0, period = 0;
+    FILE *file = fopen("/sys/fs/cgroup/cpu.max", "re");
+    if (file) {
+        if (fscanf(file, "%ld %ld", &quota, &period) != 2)
+            quota = 0; /* "max": no limit */
+        fclose(file);
+    } else if ((file = fopen("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "re"))) {
+        if (fscanf(file, "%ld", &quota) != 1)
+            quota = 0;
+        fclose(file);
+        period = 100000;
+    }
+    return quota > 0 && period > 0 ? (int)((quota + period - 1) / period) : 0;
+}
+
+int sdr_thread_limit(void)
+{
+    cpu_set_t set;
+    int cores = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+    int quota = cgroup_limit();
+    if (quota > 0 && quota < cores)
+        cores = quota;
+    return cores > 0 ? cores : 1;
+}
+
+struct parallel {
+    enum sdr_status (*task)(void *context, size_t index);
+    void *context;
+    size_t count;
+    atomic_size_t next;
+    pthread_mutex_t lock; /* guards what follows */
+    size_t failed_index;
+    enum sdr_status status;
+    char sentence[1024];
+};
+
+static void *work(void *argument)
+{
+    struct parallel *p = argument;
+    for (;;) {
+        size_t index = atomic_fetch_add(&p->next, 1);
+        if (index >= p->count)
+            return NULL;
+        enum sdr_status status = p->task(p->context, index);
+        if (status == SDR_OK)
+            continue;
+        atomic_store(&p->next, p->count);
+        pthread_mutex_lock(&p->lock);
+        if (index < p->failed_index) {
+            p->failed_index = index;
+            p->status = status;
+            snprintf(p->sentence, sizeof p->sentence, "%s", sdr_error());
+        }
+        pthread_mutex_unlock(&p->lock);
+        return NULL;
+    }
+}
+
+enum sdr_status sdr_parallel(int threads, size_t count,
+                             enum sdr_status (*task)(void *context, size_t index), void *context)
+{
+    enum { MOST = 256 };
+    struct parallel p = {.task = task, .context = context, .count = count, .failed_index = SIZE_MAX};
+    pthread_t others[MOST];
+    int started = 0;
+    pthread_mutex_init(&p.lock, NULL);
+    /* A thread that cannot be had is no failure: the rest share its work. */
+    while (started < threads - 1 && started < MOST && (size_t)started + 1 < count &&
+           pthread_create(&others[started], NULL, work, &p) == 0)
+        started++;
+    work(&p);
+    for (int i = 0; i < started; i++)
+        pthread_join(others[i], NULL);
+    pthread_mutex_destroy(&p.lock);
+    return p.status == SDR_OK ? SDR_OK : sdr_fail(p.status, "%s", p.sentence);
+}
