@@ -11,6 +11,15 @@
 /* Defines the plug-in's symbol; '-' in names is '_' here. */
 #define SDR_REGISTER(kind, name) const struct sdr_##kind sdr_##kind##_##name
 
+/* What every plug-in begins with, so that all kinds can be listed, found and given options alike. */
+#define SDR_ABOUT                                                                                  \
+    const char *name, *summary;                                                                    \
+    const struct sdr_option *options; /* or NULL */                                                \
+    size_t options_size               /* of the struct the options are stored in */
+struct sdr_plugin {
+    SDR_ABOUT;
+};
+
 /* ---- rows: the examples, as kernels and models see them ---- */
 /* Sparse rows (CSR) have start, index, value; dense rows have dense. All pointers are borrowed. */
 struct sdr_rows {
@@ -26,15 +35,37 @@ struct sdr_rows {
     const float *weight;     /* NULL: all one */
 };
 
+/* One sparse row. */
+struct sdr_sparse_row {
+    const uint16_t *index16; /* one of the two */
+    const uint32_t *index32;
+    const float *x;
+    uint32_t n;
+};
+static inline struct sdr_sparse_row sdr_sparse_row(const struct sdr_rows *rows, uint64_t row)
+{
+    uint64_t first = rows->start[row];
+    return (struct sdr_sparse_row){rows->index16 ? rows->index16 + first : NULL,
+                                   rows->index32 ? rows->index32 + first : NULL,
+                                   rows->value + first, (uint32_t)(rows->start[row + 1] - first)};
+}
+static inline uint32_t sdr_row_index(const struct sdr_sparse_row *row, uint32_t i)
+{
+    return row->index16 ? row->index16[i] : row->index32[i];
+}
+static inline const float *sdr_dense_row(const struct sdr_rows *rows, uint64_t row)
+{
+    return rows->dense + row * rows->stride;
+}
+
 /* ---- formats: files → rows ---- */
 struct sdr_reading;
 struct sdr_piece;
 struct sdr_source;
 struct sdr_format {
-    const char *name, *summary;
+    SDR_ABOUT;
     const char *extensions;           /* "svm libsvm", without dots; "" if content alone decides */
-    const struct sdr_option *options; /* or NULL */
-    size_t options_size, state_size;  /* the framework allocates both, zeroed */
+    size_t state_size;                /* the framework allocates it and the options, zeroed */
     /* How sure the format is that a file starting with head is its own: 0 no … 100 certain. */
     int (*recognise)(const char *head, size_t count);
     /* Looks at the head of the first file and fixes schema and state. Does not block. */
@@ -50,6 +81,167 @@ struct sdr_format {
     enum sdr_status (*whole)(void *state, struct sdr_reading *reading, struct sdr_source *source);
     void (*close)(void *state);       /* frees what open allocated; may be NULL */
     bool by_density;                  /* rows may become dense if few cells are zero */
+};
+
+/* ---- generators: data with known truth ---- */
+struct sdr_generate_options {
+    uint64_t rows, features, nnz, classes, seed;
+    double noise; /* share of labels flipped, or standard deviation of the noise added */
+};
+struct sdr_generator {
+    SDR_ABOUT;
+    /* Writes the data to path, in the format of its extension, and the truth it was made from to
+       path.truth.json where that is small. The same options give the same bytes. */
+    enum sdr_status (*make)(const struct sdr_generate_options *options, const char *path);
+};
+
+/* ---- blocks: the parameters ---- */
+/* A named matrix; all blocks lie in one array of values, each starting on a cache line. */
+struct sdr_block {
+    char name[24];
+    uint32_t rows, cols;
+    uint64_t offset;   /* of its first value in the array */
+    bool per_feature;  /* row j belongs to feature j: it has its scale and is penalised; otherwise
+                          (an intercept) neither */
+};
+enum { SDR_BLOCKS_MOST = 64 };
+
+/* ---- batches and updates ---- */
+struct sdr_batch {
+    const struct sdr_rows *rows; /* borrowed */
+    const uint32_t *row;         /* count row numbers, borrowed until the next deal */
+    uint32_t count;
+    uint64_t number;             /* global number of this batch: what to deal again after a loss */
+};
+
+/* A gradient is born as factors, Σ u_i·v_iᵀ with v_i the examples, and multiplied out late. */
+enum sdr_form { SDR_DENSE, SDR_ROWS, SDR_FACTORS };
+/* What an update is. */
+enum sdr_sense { SDR_GRADIENT, SDR_STEP, SDR_STATE, SDR_STATISTIC };
+struct sdr_update {
+    enum sdr_form form;
+    enum sdr_sense sense;
+    uint32_t outputs;        /* values per row of the block */
+    /* FACTORS: u[i * outputs + k] for example i; the mean over the batch is already in u.
+       The intercept's part is Σ u_i. */
+    const float *u;
+    struct sdr_batch examples;
+    /* ROWS: count rows of the first block, index[i], value[i * outputs + k]; the intercept apart. */
+    const uint32_t *index;
+    uint32_t count;
+    /* DENSE: value has every value of the parameter array. */
+    const float *value;
+    double loss;             /* weighted sum of the losses before the update */
+    double weight;           /* sum of the weights: what the sum of losses is divided by */
+};
+
+/* ---- models: what is computed ---- */
+enum sdr_task { SDR_REGRESSION, SDR_BINARY, SDR_CLASSES };
+
+/* The problem as the model sees it: fixed before training, const afterwards. */
+struct sdr_problem {
+    const struct sdr_rows *rows;   /* training rows */
+    const float *target;           /* per row: the value; −1 or +1; the class number */
+    const float *row_weight;       /* per row, mean 1; NULL: all one */
+    const float *center;           /* dense rows: subtracted from x; NULL: nothing */
+    uint32_t features, outputs, classes;
+    bool intercept;
+    const void *model_options;
+    const struct sdr_linear_kernels *kernels;
+};
+
+struct sdr_model_kind {
+    SDR_ABOUT;
+    enum sdr_task task;
+    double curvature;                 /* bound on the second derivative of the loss by a score */
+    /* Loss of one example; writes slope[k] = ∂loss/∂score[k]. score and slope may be the same array. */
+    double (*loss)(const void *options, const float *score, uint32_t outputs, float target,
+                   float *slope);
+    /* Probabilities of the classes from the scores (classes values); NULL: it has none. */
+    void (*probability)(const float *score, uint32_t outputs, float *probability);
+    /* Declares the blocks (name, rows, cols, per_feature); returns how many. */
+    int (*shape)(const struct sdr_problem *problem, struct sdr_block *block);
+    /* Scores of `batch`, count × outputs. w is the array of values behind the blocks. */
+    void (*score)(const struct sdr_problem *problem, const struct sdr_block *block, const float *w,
+                  const struct sdr_batch *batch, float *score);
+    /* Gradient of the mean loss of the batch. scratch has count × outputs floats and backs update->u. */
+    void (*gradient)(const struct sdr_model_kind *kind, const struct sdr_problem *problem,
+                     const struct sdr_block *block, const float *w, const struct sdr_batch *batch,
+                     float *scratch, struct sdr_update *update);
+};
+
+/* ---- optimizers: gradient → step ---- */
+/* Where a step lands: slices of the parameter array that move together, and this step's constants.
+   All arrays run over values, except scale, which runs over features. */
+struct sdr_target {
+    float *value;
+    float *slot[2];          /* optimizer state; NULL where the optimizer has less */
+    float *charged;          /* penalty already charged, in units of Σ rate; NULL: no penalty */
+    const float *scale;      /* 1 / size of each feature: steps are taken in scaled units; NULL: all 1 */
+    const float *center;     /* dense rows: subtracted from x; NULL: nothing */
+    const float *constant;   /* what begin() computed */
+    float charge;            /* Σ rate so far */
+    float l1, l2, group;     /* penalty weights */
+    bool standardize;        /* the penalty is on the scaled weights */
+};
+enum { SDR_CONSTANTS = 8 };
+
+/* Compiled once per CPU level from optimizer/step.h; see there for the loops. A value's state
+   advances when a row touches it; penalties of the steps in between are charged when it is next read. */
+struct sdr_optimizer {
+    SDR_ABOUT;
+    int slots;                     /* state arrays, each as long as the values, zero at the start */
+    double rate;                   /* default --lr in units of typical_row^−rate_power */
+    int rate_power;                /* 2: plain gradient steps; 1: steps normalised per value; 0: absolute */
+    bool uniform;                  /* one metric for all values of a row: group lasso is exact */
+    bool own_penalty;              /* charges l1 and l2 itself (FTRL) */
+    /* Constants of update number `update` (from 1) with step `rate`. */
+    void (*begin)(const void *options, uint64_t update, double rate, const struct sdr_target *target,
+                  float constant[SDR_CONSTANTS]);
+    /* One step with gradient u·x on one output: index and x of a sparse row, or a dense row. */
+    void (*sparse16)(const struct sdr_target *t, const uint16_t *index, const float *x, uint32_t n,
+                     float u);
+    void (*sparse32)(const struct sdr_target *t, const uint32_t *index, const float *x, uint32_t n,
+                     float u);
+    void (*dense)(const struct sdr_target *t, const float *x, uint32_t n, float u);
+    /* One step with gradient x_j·u[k] on rows of `outputs` values. */
+    void (*matrix16)(const struct sdr_target *t, const uint16_t *index, const float *x, uint32_t n,
+                     const float *u, uint32_t outputs);
+    void (*matrix32)(const struct sdr_target *t, const uint32_t *index, const float *x, uint32_t n,
+                     const float *u, uint32_t outputs);
+    void (*matrix)(const struct sdr_target *t, const float *x, uint32_t n, const float *u,
+                   uint32_t outputs);
+    /* Charges the penalty up to now on the values of the given rows; n rows from first, or listed. */
+    void (*settle16)(const struct sdr_target *t, const uint16_t *index, uint32_t n, uint32_t outputs);
+    void (*settle32)(const struct sdr_target *t, const uint32_t *index, uint32_t n, uint32_t outputs);
+    void (*settle)(const struct sdr_target *t, uint32_t n, uint32_t outputs);
+    /* The weights where they differ from the point gradients are taken at (Nesterov); NULL: the same.
+       n rows into out. */
+    void (*publish)(const struct sdr_target *t, uint32_t n, uint32_t outputs, float *out);
+    /* Decoupled decay (AdamW): replaces l2; NULL: none. */
+    double (*decay)(const void *options);
+};
+
+/* ---- schedules of the step size ---- */
+struct sdr_schedule {
+    SDR_ABOUT;
+    bool needs_end;          /* needs to know when the run ends */
+    /* Factor on the rate after `epoch` epochs (a fraction counts) of `epochs` planned. */
+    double (*factor)(const void *options, double epoch, double epochs);
+};
+
+/* ---- strategies: when workers agree ---- */
+struct sdr_node;
+struct sdr_run;
+struct sdr_strategy {
+    SDR_ABOUT;
+    size_t state_size;       /* the loop's own state, zeroed or resumed; saved in checkpoints */
+    bool full_batch;         /* an update takes all rows: --batch does not apply */
+    bool own_steps;          /* takes its steps itself: optimizer, schedule and averaging do not apply */
+    /* Rules across options, one sentence; may be NULL. */
+    enum sdr_status (*check)(const struct sdr_run *run);
+    /* The worker's loop: starts from node->state, returns when sdr_deal says the run is over. */
+    enum sdr_status (*worker)(struct sdr_node *node);
 };
 
 #endif

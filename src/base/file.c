@@ -274,7 +274,7 @@ enum sdr_status sdr_folder_make(const char *path)
             continue;
         char kept = *p;
         *p = 0;
-        struct sdr_file_facts facts;
+        struct sdr_file_facts facts = {0};
         if (mkdir(copy, 0777) != 0 &&
             (errno != EEXIST || sdr_file_facts(copy, &facts) != SDR_OK || !facts.directory))
             status = sdr_fail_errno("cannot make the folder '%s'", copy);

@@ -52,10 +52,13 @@ struct sdr_dictionary {
     uint32_t count, room;
     uint32_t *slot;             /* hash table of number+1, 0: free */
     uint32_t slots;
+    char *block;                /* owned: where texts are put; begins with the block before it */
+    size_t block_used, block_room;
 };
 /* Finds, or adds if `add`; UINT32_MAX if absent. SDR_RUNTIME only when out of memory. */
 enum sdr_status sdr_dictionary_find(struct sdr_dictionary *dictionary, const char *text,
                                     size_t length, bool add, uint32_t *number);
+void sdr_dictionary_clear(struct sdr_dictionary *dictionary); /* empty, memory kept */
 void sdr_dictionary_free(struct sdr_dictionary *dictionary);
 
 /* Everything needed to read another file the same way: saved in model and cache files as JSON. */
@@ -109,6 +112,20 @@ enum sdr_status sdr_data_read(const struct sdr_data_options *options, const char
 void sdr_data_will_need(const struct sdr_data *data, uint64_t first, uint64_t end);
 void sdr_data_done_with(const struct sdr_data *data, uint64_t first, uint64_t end);
 
+/* ---- distinct numeric labels: labels.text[i] has label_value[i] ---- */
+/* Finds a value's number quickly. Zero-initialise; belongs to one pair (labels, label_value). */
+struct sdr_label_finder {
+    uint16_t *slot; /* owned: hash table of number+1 by value, NULL while there are few */
+    uint32_t last;
+};
+/* Adds the value with its text (NULL: as it prints) if it is new; *number is UINT32_MAX once there are more than
+   SDR_LABELS_MOST, and the list is then of no use. */
+enum sdr_status sdr_label_find(struct sdr_label_finder *finder, struct sdr_dictionary *labels,
+                               float **label_value, float value, const char *text, size_t length,
+                               uint32_t *number);
+void sdr_label_clear(struct sdr_label_finder *finder);
+void sdr_label_free(struct sdr_label_finder *finder);
+
 /* ---- pieces: what a format makes of one chunk ---- */
 /* An index with this bit is a number in the piece's own category dictionary; the builder resolves it
    to a feature, in file order, so that numbering does not depend on threads. */
@@ -130,6 +147,7 @@ struct sdr_piece {
     struct sdr_dictionary category; /* texts behind SDR_CATEGORY_BIT */
     struct sdr_dictionary labels;   /* distinct labels; text labels: label[] is the number here */
     float *label_value;         /* numeric labels: value of labels.text[i] */
+    struct sdr_label_finder label_finder;
     bool text_labels, many_labels;
     uint64_t lines;             /* lines in the chunk, for the next chunk's line numbers */
     /* The first error: line counts from 1 within the chunk, column from 1; 0: no such place. */
@@ -137,13 +155,15 @@ struct sdr_piece {
     uint64_t error_line, error_column;
     char error[240];
 };
+/* Makes entry_room ≥ entries and row_room ≥ rows, in all; keeps what is there. */
 enum sdr_status sdr_piece_reserve(struct sdr_piece *piece, uint64_t entries, uint64_t rows);
 void sdr_piece_clear(struct sdr_piece *piece); /* empty, memory kept */
 void sdr_piece_free(struct sdr_piece *piece);
 /* Records the first error and returns SDR_BAD_DATA. */
 enum sdr_status sdr_piece_fail(struct sdr_piece *piece, uint64_t line, uint64_t column,
                                const char *format, ...) __attribute__((format(printf, 4, 5)));
-/* Labels: note the distinct ones with the text they had. Cheap when the value repeats. */
+/* Labels: note the distinct ones with the text they had (NULL: as the number prints). Cheap when
+   the value repeats. */
 enum sdr_status sdr_piece_label_number(struct sdr_piece *piece, float value, const char *text,
                                        size_t length);
 enum sdr_status sdr_piece_label_text(struct sdr_piece *piece, const char *text, size_t length,
@@ -188,6 +208,9 @@ enum sdr_status sdr_builder_add(struct sdr_builder *builder, struct sdr_piece *p
 /* For formats that have dense rows in hand: count × features floats, and labels (NULL: none). */
 enum sdr_status sdr_builder_add_dense(struct sdr_builder *builder, const float *x, uint64_t count,
                                       uint32_t features, const float *label, const float *weight);
+/* Data that streams becomes a cache file: under this path and key if they are set (borrowed until
+   finish), else under a temporary name, removed at once. */
+void sdr_builder_keep(struct sdr_builder *builder, const char *path, const char *key);
 /* Completes data (means, index width, dense layout). The builder is destroyed in every case. */
 enum sdr_status sdr_builder_finish(struct sdr_builder *builder, struct sdr_data *data);
 void sdr_builder_destroy(struct sdr_builder *builder);

@@ -1,0 +1,211 @@
+/* The command line after the command's name: --name value, --name=value, flags, --no-flag, "--" and
+   positional arguments. The program keeps its own few options; the library gets all others, knows
+   their values and names the nearest one when a name is wrong. */
+#include "cli.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+const struct cli_own_option cli_own_options[] = {
+    {"out", "FILE", CLI_OUT, NULL}, /* its help is the command's out_help */
+    {"proba", NULL, CLI_PROBA, "write the probability of every class behind the label"},
+    {"scores", NULL, CLI_SCORES, "write the raw scores behind the label"},
+    {"json", NULL, CLI_JSON, "print the results as one JSON object on one line"},
+    {"verbose", NULL, CLI_VERBOSE, "add the options of every plug-in"},
+    {"config", "FILE", CLI_CONFIG, "read 'name = value' lines; options given here win over it"},
+    {"print-config", NULL, CLI_PRINT_CONFIG, "print the options in force for --config and stop"},
+    {"quiet", NULL, CLI_QUIET, "no progress and no notes on standard error"},
+    {"help", NULL, CLI_HELP, "print this help"},
+    {NULL, NULL, 0, NULL},
+};
+
+static const struct cli_own_option *own_find(const char *name)
+{
+    for (const struct cli_own_option *own = cli_own_options; own->name; own++) {
+        if (strcmp(own->name, name) == 0)
+            return own;
+    }
+    return NULL;
+}
+
+/* The library suggests among its own options only, so a slip in one of ours is caught here. */
+static const char *own_nearest(const char *name, unsigned takes)
+{
+    const char *nearest = NULL;
+    size_t least = 0, length = strlen(name);
+    for (const struct cli_own_option *own = cli_own_options; own->name; own++) {
+        size_t errors = cli_typing_errors(name, own->name), own_length = strlen(own->name);
+        size_t common = length < own_length ? length : own_length;
+        bool begins_alike = common >= 3 && strncmp(name, own->name, common) == 0;
+        if (!(own->bit & takes) || !(begins_alike || cli_is_near(errors, own_length)))
+            continue;
+        if (!nearest || errors < least) {
+            nearest = own->name;
+            least = errors;
+        }
+    }
+    return nearest;
+}
+
+static bool library_knows(const char *name)
+{
+    for (size_t i = 0; cli_commands[i]; i++) {
+        if (sdr_options_for_command(cli_commands[i]->name, name))
+            return true;
+    }
+    return false;
+}
+
+static enum sdr_status not_taken(const struct cli_arguments *arguments, const char *name)
+{
+    const char *command = arguments->command->name;
+    return cli_fail(SDR_USAGE, "sounder %s does not take --%s; see 'sounder %s --help'", command,
+                    name, command);
+}
+
+/* A walk over the texts; `value` is what stood behind '=' of the option at hand, or NULL. */
+struct walk {
+    char **texts;
+    int at, count;
+    const char *value;
+};
+
+/* A value may start with one dash ("-" is standard input, -1 a number), but two dashes are far more
+   likely the next option, and its value forgotten. */
+static enum sdr_status take_value(struct walk *walk, const char *name, const char **value)
+{
+    *value = walk->value;
+    if (*value)
+        return SDR_OK;
+    if (walk->at + 1 >= walk->count || strncmp(walk->texts[walk->at + 1], "--", 2) == 0)
+        return cli_fail(SDR_USAGE, "--%s needs a value: --%s VALUE", name, name);
+    *value = walk->texts[++walk->at];
+    return SDR_OK;
+}
+
+static enum sdr_status own_option(struct cli_arguments *arguments, struct walk *walk,
+                                  const struct cli_own_option *own, bool on)
+{
+    if (!(arguments->command->takes & own->bit))
+        return not_taken(arguments, own->name);
+    const char *value = NULL;
+    if (own->value) {
+        CLI_TRY(take_value(walk, own->name, &value));
+        if (!value[0])
+            return cli_fail(SDR_USAGE, "--%s needs the name of a file", own->name);
+    } else if (walk->value) {
+        if (strcmp(walk->value, "yes") != 0 && strcmp(walk->value, "no") != 0)
+            return cli_fail(SDR_USAGE, "--%s is yes or no, not '%s'", own->name, walk->value);
+        on = strcmp(walk->value, "yes") == 0;
+    }
+    arguments->given = on ? arguments->given | own->bit : arguments->given & ~own->bit;
+    if (own->bit == CLI_OUT)
+        arguments->out = value;
+    if (own->bit == CLI_CONFIG)
+        arguments->config = value;
+    return SDR_OK;
+}
+
+static enum sdr_status library_option(struct cli_arguments *arguments, struct walk *walk,
+                                      const char *name)
+{
+    bool negated =
+        strncmp(name, "no-", 3) == 0 && !library_knows(name) && sdr_options_is_flag(name + 3);
+    const char *value = negated ? "no" : "yes";
+    if (negated)
+        name += 3;
+    if (!library_knows(name)) {
+        const char *nearest = own_nearest(name, arguments->command->takes);
+        if (nearest)
+            return cli_fail(SDR_USAGE, "unknown option --%s; did you mean --%s?", name, nearest);
+        return sdr_options_set(arguments->options, name, walk->value ? walk->value : "");
+    }
+    if (!sdr_options_for_command(arguments->command->name, name))
+        return not_taken(arguments, name);
+    if (negated && walk->value)
+        return cli_fail(SDR_USAGE, "--no-%s takes no value", name);
+    if (!sdr_options_is_flag(name))
+        CLI_TRY(take_value(walk, name, &value));
+    else if (walk->value)
+        value = walk->value;
+    return sdr_options_set(arguments->options, name, value);
+}
+
+/* One text that starts with "--" and has more behind it. */
+static enum sdr_status one_option(struct cli_arguments *arguments, struct walk *walk)
+{
+    const char *text = walk->texts[walk->at] + 2;
+    char name[128];
+    size_t length = strcspn(text, "=");
+    walk->value = text[length] == '=' ? text + length + 1 : NULL;
+    if (length == 0 || length >= sizeof name)
+        return cli_fail(SDR_USAGE, "'--%s' is not an option", text);
+    memcpy(name, text, length);
+    name[length] = '\0';
+    const struct cli_own_option *own = own_find(name);
+    if (own)
+        return own_option(arguments, walk, own, true);
+    own = strncmp(name, "no-", 3) == 0 ? own_find(name + 3) : NULL;
+    if (own && !own->value && !walk->value)
+        return own_option(arguments, walk, own, false);
+    return library_option(arguments, walk, name);
+}
+
+enum sdr_status cli_arguments_parse(struct cli_arguments *arguments,
+                                    const struct cli_command *command, int count, char **texts)
+{
+    *arguments = (struct cli_arguments){.command = command};
+    struct walk walk = {texts, 0, count, NULL};
+    CLI_TRY(sdr_options_create(&arguments->options));
+    arguments->paths = calloc((size_t)count + 1, sizeof *arguments->paths);
+    if (!arguments->paths)
+        return cli_fail(SDR_RUNTIME, "out of memory");
+    /* Help is wanted most by those whose line is wrong, so it is looked for first. */
+    for (int i = 0; i < count && strcmp(texts[i], "--") != 0; i++) {
+        if (strcmp(texts[i], "--help") == 0 || strcmp(texts[i], "-h") == 0) {
+            arguments->given |= CLI_HELP;
+            return SDR_OK;
+        }
+    }
+    bool options_ended = false;
+    for (; walk.at < count; walk.at++) {
+        const char *text = texts[walk.at];
+        if (options_ended || text[0] != '-' || text[1] == '\0')
+            arguments->paths[arguments->path_count++] = text;
+        else if (strcmp(text, "--") == 0)
+            options_ended = true;
+        else if (text[1] == '-')
+            CLI_TRY(one_option(arguments, &walk));
+        else
+            return cli_fail(
+                SDR_USAGE,
+                "unknown option %s; options are written --name, a file of that name ./%s", text,
+                text);
+    }
+    /* Last, because sdr_options_load keeps what is already set: the line wins over the file. */
+    return arguments->config ? sdr_options_load(arguments->options, arguments->config) : SDR_OK;
+}
+
+enum sdr_status cli_arguments_check(const struct cli_arguments *arguments)
+{
+    const struct cli_command *command = arguments->command;
+    size_t count = arguments->path_count;
+    for (size_t i = 0; i < count; i++) {
+        if (!arguments->paths[i][0])
+            return cli_fail(SDR_USAGE, "an argument of sounder %s is empty", command->name);
+    }
+    if (count < command->least)
+        return cli_fail(SDR_USAGE, "an argument is missing: sounder %s %s; see 'sounder %s --help'",
+                        command->name, command->positional, command->name);
+    if (count > command->most)
+        return cli_fail(SDR_USAGE, "'%s' is one argument too many: sounder %s %s",
+                        arguments->paths[command->most], command->name, command->positional);
+    return SDR_OK;
+}
+
+void cli_arguments_destroy(struct cli_arguments *arguments)
+{
+    sdr_options_destroy(arguments->options);
+    free(arguments->paths);
+    *arguments = (struct cli_arguments){0};
+}

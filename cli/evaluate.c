@@ -1,0 +1,40 @@
+/* sounder eval: how good a model is on labelled data. */
+#include "cli.h"
+
+static enum sdr_status run(struct cli_arguments *arguments)
+{
+    struct sdr_model *model = NULL;
+    struct sdr_data *data = NULL;
+    char *json = NULL;
+    enum sdr_status status;
+    cli_progress_start(arguments);
+    CLI_CHECK(sdr_model_load(arguments->paths[0], &model));
+    CLI_CHECK(sdr_data_open(arguments->options, arguments->paths + 1, arguments->path_count - 1,
+                            model, &data));
+    CLI_CHECK(sdr_model_evaluate(model, data, &json));
+    cli_progress_clear();
+    if (arguments->given & CLI_JSON)
+        cli_print_json(json);
+    else
+        CLI_CHECK(cli_print_table(json));
+cleanup:
+    sdr_string_free(json);
+    sdr_data_destroy(data);
+    sdr_model_destroy(model);
+    return status;
+}
+
+const struct cli_command cli_eval = {
+    .name = "eval",
+    .positional = "MODEL DATA...",
+    .summary = "measure loss and accuracy of a model on labelled data",
+    .description =
+        "Reads DATA the way MODEL was trained and prints the loss and the metrics that fit the\n"
+        "model: accuracy and its like for classes, errors and R2 for numbers.\n",
+    .example = "  sounder eval a9a.model a9a.t\n"
+               "  sounder eval a9a.model a9a.t --json\n",
+    .least = 2,
+    .most = SIZE_MAX,
+    .takes = CLI_HELP | CLI_JSON | CLI_QUIET | CLI_CONFIG | CLI_PRINT_CONFIG,
+    .run = run,
+};

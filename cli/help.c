@@ -1,0 +1,82 @@
+/* The commands, and the help that should be enough to work with. */
+#include "cli.h"
+
+#include <string.h>
+
+const struct cli_command *const cli_commands[] = {
+    &cli_train, &cli_predict, &cli_eval, &cli_inspect, &cli_convert, &cli_generate, &cli_list, NULL,
+};
+
+const struct cli_command *cli_command_find(const char *name, const char **nearest)
+{
+    size_t least = 0;
+    *nearest = NULL;
+    for (size_t i = 0; cli_commands[i]; i++) {
+        const char *candidate = cli_commands[i]->name;
+        if (strcmp(candidate, name) == 0)
+            return cli_commands[i];
+        size_t errors = cli_typing_errors(name, candidate), length = strlen(name);
+        /* "evaluate" and "gen" are not typing errors, but what is meant is clear. */
+        size_t common = length < strlen(candidate) ? length : strlen(candidate);
+        bool begins_alike = common >= 3 && strncmp(name, candidate, common) == 0;
+        if (!begins_alike && !cli_is_near(errors, strlen(candidate)))
+            continue;
+        if (!*nearest || errors < least) {
+            *nearest = candidate;
+            least = errors;
+        }
+    }
+    return NULL;
+}
+
+void cli_help(void)
+{
+    printf("Sounder %s trains models by stochastic gradient descent on all cores of a machine:\n"
+           "linear and logistic models, machines and networks, from files of any common format.\n"
+           "\nusage: sounder COMMAND [ARGUMENTS] [OPTIONS]\n\ncommands:\n",
+           sdr_version());
+    for (size_t i = 0; cli_commands[i]; i++)
+        printf("  %-9s %s\n", cli_commands[i]->name, cli_commands[i]->summary);
+    printf(
+        "\nexamples:\n"
+        "  sounder train a9a --valid a9a.t --out a9a.model\n"
+        "  sounder predict a9a.model a9a.t --out labels.txt\n"
+        "  zcat logs.svm.gz | sounder train - --format libsvm --epochs 5 --json\n"
+        "\n'sounder COMMAND --help' tells the options of a command, 'sounder list' the plug-ins\n"
+        "they name, 'sounder --version' the version.\n"
+        "exit codes: 0 ok, 1 runtime, 2 usage, 3 bad data, 4 diverged, 5 bad model or cache file,\n"
+        "6 peer lost, 75 stopped by a signal with a checkpoint written.\n");
+}
+
+/* The library knows the commands that take run options; for the others it has no help. */
+static bool has_library_options(const struct cli_command *command)
+{
+    return command->takes & CLI_CONFIG;
+}
+
+enum sdr_status cli_command_help(const struct cli_command *command)
+{
+    char *text = NULL;
+    if (has_library_options(command))
+        CLI_TRY(sdr_options_help(command->name, &text));
+    printf("usage: sounder %s %s [OPTIONS]\n\n%s", command->name, command->positional,
+           command->description);
+    if (text && text[0]) {
+        printf("\n%s%s", text, text[strlen(text) - 1] == '\n' ? "" : "\n");
+    }
+    sdr_string_free(text);
+    printf("\nof the program:\n");
+    for (const struct cli_own_option *own = cli_own_options; own->name; own++) {
+        if (!(command->takes & own->bit))
+            continue;
+        char name[64];
+        snprintf(name, sizeof name, "--%s%s%s", own->name, own->value ? " " : "",
+                 own->value ? own->value : "");
+        printf("  %-24s %s\n", name, own->bit == CLI_OUT ? command->out_help : own->help);
+    }
+    printf(
+        "\nOptions are written --name value or --name=value; a flag is turned off by --no-name;\n"
+        "'--' ends the options.\n\nexample:\n%s",
+        command->example);
+    return SDR_OK;
+}

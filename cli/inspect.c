@@ -1,0 +1,88 @@
+/* sounder inspect: what is in a model file or in data. */
+#include "cli.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* A safetensors file is 8 bytes of length, little-endian, and then a JSON object. Text has no zero
+   bytes, and compressed files have other ninth bytes, so the two never meet. */
+static bool starts_like_model(const char *path)
+{
+    unsigned char head[9];
+    const uint64_t longest = UINT64_C(1) << 40;
+    FILE *file = fopen(path, "rb");
+    if (!file)
+        return false;
+    bool whole = fread(head, 1, sizeof head, file) == sizeof head;
+    fclose(file);
+    uint64_t length = 0;
+    for (int i = 7; whole && i >= 0; i--)
+        length = length << 8 | head[i];
+    return whole && length >= 2 && length < longest && head[8] == '{';
+}
+
+/* A damaged model should be told as one, so the name counts too. */
+static bool is_model(const char *path)
+{
+    static const char extension[] = ".safetensors";
+    size_t length = strlen(path), tail = sizeof extension - 1;
+    if (strcmp(path, "-") == 0)
+        return false;
+    return (length > tail && strcmp(path + length - tail, extension) == 0) ||
+           starts_like_model(path);
+}
+
+static enum sdr_status inspect_model(const struct cli_arguments *arguments, char **json)
+{
+    struct sdr_model *model;
+    if (arguments->path_count > 1)
+        return cli_fail(SDR_USAGE, "'%s' is a model; inspect takes one model at a time",
+                        arguments->paths[0]);
+    CLI_TRY(sdr_model_load(arguments->paths[0], &model));
+    enum sdr_status status = sdr_model_inspect(model, json);
+    sdr_model_destroy(model);
+    return status;
+}
+
+static enum sdr_status inspect_data(const struct cli_arguments *arguments, char **json)
+{
+    struct sdr_data *data;
+    CLI_TRY(
+        sdr_data_open(arguments->options, arguments->paths, arguments->path_count, NULL, &data));
+    enum sdr_status status = sdr_data_inspect(data, json);
+    sdr_data_destroy(data);
+    return status;
+}
+
+static enum sdr_status run(struct cli_arguments *arguments)
+{
+    char *json = NULL;
+    cli_progress_start(arguments);
+    CLI_TRY(is_model(arguments->paths[0]) ? inspect_model(arguments, &json)
+                                          : inspect_data(arguments, &json));
+    cli_progress_clear();
+    enum sdr_status status = SDR_OK;
+    if (arguments->given & CLI_JSON)
+        cli_print_json(json);
+    else
+        status = cli_print_table(json);
+    sdr_string_free(json);
+    return status;
+}
+
+const struct cli_command cli_inspect = {
+    .name = "inspect",
+    .positional = "PATH...",
+    .summary = "tell what is in a model file or in data",
+    .description = "PATH is a model, or data as 'sounder train' takes it. Of a model it prints the "
+                   "schema, the\n"
+                   "blocks, the options of its training and the largest weights; of data the "
+                   "format, the size\n"
+                   "and the labels.\n",
+    .example = "  sounder inspect a9a.model\n"
+               "  sounder inspect a9a --json\n",
+    .least = 1,
+    .most = SIZE_MAX,
+    .takes = CLI_HELP | CLI_JSON | CLI_QUIET | CLI_CONFIG | CLI_PRINT_CONFIG,
+    .run = run,
+};

@@ -1,0 +1,68 @@
+/* sounder: the program. Finds the command, runs it, prints one sentence if it failed. */
+#include "cli.h"
+
+#include <signal.h>
+#include <string.h>
+
+static enum sdr_status run_command(const struct cli_command *command, int count, char **texts)
+{
+    struct cli_arguments arguments;
+    enum sdr_status status = cli_arguments_parse(&arguments, command, count, texts);
+    if (status == SDR_OK && (arguments.given & CLI_HELP)) {
+        status = cli_command_help(command);
+    } else if (status == SDR_OK && (arguments.given & CLI_PRINT_CONFIG)) {
+        char *text = NULL;
+        status = sdr_options_print(arguments.options, &text);
+        if (status == SDR_OK)
+            fputs(text, stdout);
+        sdr_string_free(text);
+    } else if (status == SDR_OK) {
+        status = cli_arguments_check(&arguments);
+        if (status == SDR_OK)
+            status = command->run(&arguments);
+    }
+    cli_arguments_destroy(&arguments);
+    return status;
+}
+
+static enum sdr_status find_and_run(int count, char **texts)
+{
+    if (count < 2)
+        return cli_fail(SDR_USAGE, "no command given; see 'sounder --help'");
+    const char *name = texts[1], *nearest = NULL;
+    if (strcmp(name, "--version") == 0 || strcmp(name, "version") == 0) {
+        printf("sounder %s\n", sdr_version());
+        return SDR_OK;
+    }
+    bool help = strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0;
+    if (help && count == 2) {
+        cli_help();
+        return SDR_OK;
+    }
+    if (help)
+        name = texts[2];
+    else if (name[0] == '-')
+        return cli_fail(SDR_USAGE, "the command comes first, then %s; see 'sounder --help'", name);
+    const struct cli_command *command = cli_command_find(name, &nearest);
+    if (!command)
+        return cli_fail(SDR_USAGE, "unknown command '%s'; %s%s%s", name,
+                        nearest ? "did you mean '" : "see 'sounder --help'", nearest ? nearest : "",
+                        nearest ? "'?" : "");
+    return help ? cli_command_help(command) : run_command(command, count - 2, texts + 2);
+}
+
+int main(int count, char **texts)
+{
+    /* A reader that has gone is a failed write, told like any other. */
+    signal(SIGPIPE, SIG_IGN);
+    enum sdr_status status = find_and_run(count, texts);
+    if (status == SDR_OK)
+        status = cli_stdout_flush();
+    cli_progress_clear();
+    if (status != SDR_OK) {
+        fputs("sounder: ", stderr);
+        cli_print_clean(stderr, cli_sentence(status));
+        putc('\n', stderr);
+    }
+    return (int)status;
+}

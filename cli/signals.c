@@ -1,0 +1,80 @@
+/* Signals as requests to the running training: SIGUSR1 writes a checkpoint, SIGTERM and SIGINT stop
+   after one. A second SIGINT ends the process at once, as if nobody had listened. */
+#include "cli.h"
+
+#include <signal.h>
+#include <stdatomic.h>
+
+static struct sdr_run *_Atomic listener;
+static volatile sig_atomic_t waiting; /* requests that came while nobody listened */
+static volatile sig_atomic_t stopped_by;
+static bool listening; /* to SIGINT and SIGTERM */
+
+static void on_signal(int number)
+{
+    unsigned request = number == SIGUSR1 ? SDR_REQUEST_CHECKPOINT : SDR_REQUEST_STOP;
+    if (number == SIGINT && stopped_by == SIGINT) {
+        signal(SIGINT, SIG_DFL);
+        raise(SIGINT);
+        return;
+    }
+    if (number != SIGUSR1)
+        stopped_by = number;
+    struct sdr_run *run = atomic_load(&listener);
+    if (run)
+        sdr_run_request(run, request);
+    else
+        waiting |= (int)request;
+}
+
+static struct sigaction before_checkpoint, before_stop, before_interrupt;
+
+static void listen_to(int number, struct sigaction *before)
+{
+    struct sigaction action = {0};
+    action.sa_handler = on_signal;
+    action.sa_flags = SA_RESTART;
+    sigemptyset(&action.sa_mask);
+    sigaction(number, NULL, before);
+    /* Whoever started us deaf to a signal (nohup, a shell's background job) meant it. */
+    if (before->sa_handler != SIG_IGN)
+        sigaction(number, &action, NULL);
+}
+
+void cli_signals_start(void)
+{
+    /* Nothing is lost if reading is interrupted, so SIGINT and SIGTERM keep their meaning until
+       there is a run. SIGUSR1 would end the process, and schedulers send it without looking. */
+    listen_to(SIGUSR1, &before_checkpoint);
+}
+
+void cli_signals_run(struct sdr_run *run)
+{
+    bool first = run && !listening;
+    atomic_store(&listener, run);
+    if (!first)
+        return;
+    listening = true;
+    listen_to(SIGINT, &before_interrupt);
+    listen_to(SIGTERM, &before_stop);
+    if (waiting)
+        sdr_run_request(run, (unsigned)waiting);
+}
+
+void cli_signals_stop(void)
+{
+    sigaction(SIGUSR1, &before_checkpoint, NULL);
+    if (listening) {
+        sigaction(SIGINT, &before_interrupt, NULL);
+        sigaction(SIGTERM, &before_stop, NULL);
+    }
+    listening = false;
+    atomic_store(&listener, NULL);
+}
+
+const char *cli_signals_stopped_by(void)
+{
+    if (!stopped_by)
+        return NULL;
+    return stopped_by == SIGINT ? "SIGINT" : "SIGTERM";
+}

@@ -1,0 +1,178 @@
+/* sounder train: data in, model out, and what came of it on standard output. */
+#include "cli.h"
+
+#include <string.h>
+
+/* ---- the results, for people ---- */
+
+static double number_of(const json_t *summary, const char *key)
+{
+    return json_number_value(json_object_get(summary, key));
+}
+
+static long long count_of(const json_t *summary, const char *key)
+{
+    return (long long)number_of(summary, key);
+}
+
+/* Prints the numbers whose keys start with prefix: "loss 0.3251  accuracy 0.8489". */
+static void print_metrics(json_t *summary, const char *label, const char *prefix)
+{
+    const char *key;
+    json_t *value;
+    size_t length = strlen(prefix), printed = 0;
+    json_object_foreach(summary, key, value)
+    {
+        if (strncmp(key, prefix, length) != 0 || !json_is_number(value))
+            continue;
+        printf("%-9s", printed++ ? "" : label);
+        printf("%s %.6g\n", key + length, json_number_value(value));
+    }
+}
+
+static enum sdr_status print_results(const char *text, const char *written, const char *directory)
+{
+    json_t *summary;
+    char rate[CLI_NUMBER_TEXT];
+    CLI_TRY(cli_json_parse(text, &summary));
+    double epochs = number_of(summary, "epochs"), seconds = number_of(summary, "seconds_train");
+    printf("%-9s%lld rows, %lld features, %lld nonzeros, read in %.2f s\n", "data",
+           count_of(summary, "rows"), count_of(summary, "features"), count_of(summary, "nonzeros"),
+           number_of(summary, "seconds_read"));
+    printf("%-9s%.6g epochs, %lld updates in %.2f s", "trained", epochs,
+           count_of(summary, "updates"), seconds);
+    if (seconds > 0)
+        printf(", %s rows/s", cli_count_text(rate, number_of(summary, "rows") * epochs / seconds));
+    long long workers = count_of(summary, "workers");
+    if (workers > 0)
+        printf(", %lld worker%s", workers, workers == 1 ? "" : "s");
+    putchar('\n');
+    print_metrics(summary, "train", "train_");
+    print_metrics(summary, "valid", "valid_");
+    const char *hash = json_string_value(json_object_get(summary, "model_hash"));
+    printf("%-9s", "model");
+    if (written)
+        cli_print_clean(stdout, written);
+    else if (directory && directory[0]) {
+        fputs("in the run directory ", stdout);
+        cli_print_clean(stdout, directory);
+    } else
+        fputs("not written (--out FILE keeps it)", stdout);
+    printf("%s%s\n", hash ? ", hash " : "", hash ? hash : "");
+    json_decref(summary);
+    return SDR_OK;
+}
+
+/* ---- the run ---- */
+
+static enum sdr_status save_model(const struct sdr_run *run, const char *path)
+{
+    struct sdr_model *model = NULL;
+    CLI_TRY(sdr_run_model(run, &model));
+    enum sdr_status status = sdr_model_save(model, path);
+    sdr_model_destroy(model);
+    return status;
+}
+
+/* The run left the numbers behind; what it had before is still worth keeping. */
+static enum sdr_status diverged(const struct sdr_run *run, const char *out)
+{
+    /* The sentence is the library's and goes with its next failure. */
+    char reason[1024];
+    snprintf(reason, sizeof reason, "%s", cli_sentence(SDR_DIVERGED));
+    if (!out)
+        return cli_fail(SDR_DIVERGED, "%s", reason);
+    if (save_model(run, out) == SDR_OK)
+        return cli_fail(SDR_DIVERGED, "%s; the last good model was written to '%s'", reason, out);
+    return cli_fail(SDR_DIVERGED, "%s; no model was written", reason);
+}
+
+static enum sdr_status print_summary(const struct cli_arguments *arguments,
+                                     const struct sdr_run *run)
+{
+    char *summary = NULL;
+    CLI_TRY(sdr_run_summary(run, &summary));
+    enum sdr_status status = SDR_OK;
+    if (arguments->given & CLI_JSON)
+        cli_print_json(summary);
+    else
+        status = print_results(summary, arguments->out, sdr_options_get(arguments->options, "run"));
+    sdr_string_free(summary);
+    return status;
+}
+
+static enum sdr_status train_on(const struct cli_arguments *arguments, struct sdr_run *run)
+{
+    cli_signals_run(run);
+    enum sdr_status status = sdr_run_train(run);
+    cli_signals_run(NULL);
+    cli_progress_clear();
+    if (status == SDR_DIVERGED)
+        return diverged(run, arguments->out);
+    CLI_TRY(status);
+    /* First the model, then the words: standard output may be gone. */
+    if (arguments->out)
+        CLI_TRY(save_model(run, arguments->out));
+    if (cli_signals_stopped_by())
+        cli_note("stopped early by %s", cli_signals_stopped_by());
+    return print_summary(arguments, run);
+}
+
+/* Before hours of work, not after them. */
+static enum sdr_status check_out(const struct cli_arguments *arguments)
+{
+    static const char *const readers[] = {"labels", "valid", "valid-labels"};
+    if (!arguments->out)
+        return SDR_OK;
+    CLI_TRY(
+        cli_output_check("--out", arguments->out, arguments->paths, arguments->path_count, true));
+    for (size_t i = 0; i < sizeof readers / sizeof *readers; i++) {
+        const char *path = sdr_options_get(arguments->options, readers[i]);
+        if (path && path[0])
+            CLI_TRY(cli_output_check("--out", arguments->out, &path, 1, true));
+    }
+    return SDR_OK;
+}
+
+static enum sdr_status run(struct cli_arguments *arguments)
+{
+    struct sdr_data *train = NULL, *valid = NULL;
+    struct sdr_run *training = NULL;
+    enum sdr_status status;
+    CLI_TRY(check_out(arguments));
+    cli_progress_start(arguments);
+    cli_signals_start();
+    CLI_CHECK(
+        sdr_data_open(arguments->options, arguments->paths, arguments->path_count, NULL, &train));
+    CLI_CHECK(sdr_data_open_valid(arguments->options, train, &valid));
+    CLI_CHECK(sdr_run_create(arguments->options, train, valid, &training));
+    status = train_on(arguments, training);
+cleanup:
+    cli_signals_stop();
+    sdr_run_destroy(training);
+    sdr_data_destroy(valid);
+    sdr_data_destroy(train);
+    return status;
+}
+
+const struct cli_command cli_train = {
+    .name = "train",
+    .positional = "DATA...",
+    .summary = "train a model on files, and tell how good it is",
+    .description =
+        "Trains a model on DATA: paths, glob patterns, or '-' for standard input. The format is\n"
+        "found from the name or the content unless --format names it. Without other options the\n"
+        "kind of model follows from the labels. Results are printed on standard output, progress "
+        "on\n"
+        "standard error. A plug-in is written NAME, NAME:VALUE or NAME:KEY=VALUE,KEY=VALUE, as in\n"
+        "--optimizer adam:beta1=0.8; 'sounder list' shows all.\n"
+        "SIGUSR1 writes a checkpoint into the --run directory; SIGTERM and SIGINT do so and stop\n"
+        "(exit code 75; go on with --resume). A second SIGINT ends the program at once.\n",
+    .example = "  sounder train a9a --valid a9a.t --epochs 20 --out a9a.model\n"
+               "  sounder train 'part-*.csv.gz' --label price --run runs/1 --json\n",
+    .out_help = "write the model here, a safetensors file",
+    .least = 1,
+    .most = SIZE_MAX,
+    .takes = CLI_HELP | CLI_JSON | CLI_QUIET | CLI_CONFIG | CLI_PRINT_CONFIG | CLI_OUT,
+    .run = run,
+};

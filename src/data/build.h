@@ -1,0 +1,85 @@
+/* The inside of the builder, shared by build.c (adding), build_entries.c (rows with categories,
+   zeros or unknown features), layout.c (index width, dense rows, means) and spill.c (data larger
+   than the memory allowed). */
+#ifndef SDR_DATA_BUILD_H
+#define SDR_DATA_BUILD_H
+
+#include "data/data.h"
+
+enum { NARROW_FEATURES = 65536, DENSE_LANES = 16 }; /* uint16 indices up to; floats of a stride */
+
+/* Where data goes once it is larger than the memory allowed: sparse, with uint32 indices as they
+   stand in the file, since base and width are known only at the end. */
+enum spill_column { SPILL_START, SPILL_INDEX, SPILL_VALUE, SPILL_LABEL, SPILL_WEIGHT,
+                    SPILL_COLUMNS };
+
+struct sdr_builder {
+    const struct sdr_data_options *options;
+    const struct sdr_schema *known;
+    struct sdr_schema *schema;
+    enum sdr_layout_wish wish;
+    const char *keep_path, *keep_key; /* borrowed, or NULL */
+
+    /* What is staged in memory: dense rows, or start, index and value. When spilled, what is not
+       yet in the files. */
+    struct sdr_region start, index, value, dense, label, weight;
+    bool begun, is_dense, wide; /* wide: index holds uint32, else uint16 */
+    uint32_t dense_width;
+    uint64_t rows, nonzeros, unseen;
+
+    uint32_t base;     /* what the first feature is called in the file */
+    bool base_open;    /* may still turn out to be 0 */
+    uint32_t width;    /* features seen so far, by plain indices */
+    uint32_t limit;    /* plain features beyond are dropped: a known schema's width */
+    uint32_t numbers;  /* where categories begin */
+    bool has_weights, has_missing, lacks_labels, has_labels;
+
+    struct sdr_label_finder label_finder;
+    uint32_t *map; /* a piece's category or label numbers → ours */
+    uint64_t map_room;
+    struct sdr_piece rows_piece; /* dense rows on their way to sparse ones */
+
+    bool spilled;
+    int spill[SPILL_COLUMNS];
+};
+
+/* What is subtracted from an index when it is stored. */
+static inline uint32_t sdr_builder_shift(const struct sdr_builder *b)
+{
+    return b->spilled ? 0 : b->base;
+}
+uint64_t sdr_builder_staged(const struct sdr_builder *b);
+
+/* build_entries.c: resolves categories and leaves out zeros and unknown features, entry by entry. */
+enum sdr_status sdr_entries_append(struct sdr_builder *b, const struct sdr_piece *piece);
+/* The fast way: every entry is a plain known feature and no value is zero. */
+enum sdr_status sdr_entries_copy(struct sdr_builder *b, const struct sdr_piece *piece);
+enum sdr_status sdr_builder_map(struct sdr_builder *b, uint32_t count);
+
+/* layout.c */
+enum sdr_status sdr_layout_widen(struct sdr_builder *b);    /* uint16 → uint32 indices */
+enum sdr_status sdr_layout_shift_up(struct sdr_builder *b); /* the file counts from 0 after all */
+enum sdr_status sdr_layout_to_dense(struct sdr_builder *b, uint32_t features);
+enum sdr_status sdr_layout_to_sparse(struct sdr_builder *b);
+enum sdr_status sdr_layout_fill_missing(struct sdr_builder *b);
+/* Adds to the sums and counts of missing cells of each feature, in file order. */
+void sdr_layout_sum(const uint32_t *index32, const uint16_t *index16, const float *value,
+                    uint64_t count, uint32_t shift, double *sum, uint64_t *missing);
+enum sdr_status sdr_layout_means(const struct sdr_builder *b, const double *sum,
+                                 const uint64_t *missing);
+static inline uint64_t sdr_stride(uint32_t features)
+{
+    return ((uint64_t)features + DENSE_LANES - 1) / DENSE_LANES * DENSE_LANES;
+}
+static inline bool sdr_is_dense_enough(uint64_t nonzeros, uint64_t rows, uint32_t features)
+{
+    return rows && features && (double)nonzeros >= 0.3 * (double)rows * (double)features;
+}
+
+/* spill.c */
+enum sdr_status sdr_spill_start(struct sdr_builder *b);
+enum sdr_status sdr_spill_flush(struct sdr_builder *b);
+enum sdr_status sdr_spill_finish(struct sdr_builder *b, bool dense, struct sdr_data *data);
+void sdr_spill_close(struct sdr_builder *b);
+
+#endif

@@ -1,0 +1,306 @@
+/* What each column of a CSV file is for: by the options and the head of the first file or, when a
+   model or another file has fixed a schema, by finding that schema's columns in this file. */
+#include "data/csv.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+static void note(const struct sdr_reading *reading, const char *sentence)
+{
+    struct sdr_report report = {.kind = SDR_REPORT_NOTE, .note = sentence};
+    if (reading->options->report)
+        reading->options->report(reading->options->report_context, &report);
+}
+
+/* The column called name, or its number as "c7"; UINT32_MAX if there is none. */
+static uint32_t find_column(const struct sdr_csv_head *head, const char *name)
+{
+    for (uint32_t i = 0; i < head->columns; i++)
+        if (strcmp(head->name[i], name) == 0)
+            return i;
+    uint64_t number;
+    if (*name == 'c' && sdr_parse_u64(name + 1, &number) && number >= 1 && number <= head->columns)
+        return (uint32_t)number - 1;
+    return UINT32_MAX;
+}
+
+static enum sdr_status no_column(const struct sdr_reading *reading, const struct sdr_csv_head *head,
+                                 const char *option, const char *name)
+{
+    const char *nearest = NULL;
+    size_t least = strlen(name) / 2 + 1;
+    for (uint32_t i = 0; i < head->columns; i++) {
+        size_t distance = sdr_edit_distance(name, head->name[i]);
+        if (distance < least || strcasecmp(name, head->name[i]) == 0) {
+            least = distance;
+            nearest = head->name[i];
+        }
+    }
+    if (nearest)
+        return sdr_fail(SDR_USAGE, "%s: no column '%s' for --%s (did you mean '%s'?)",
+                        reading->path, name, option, nearest);
+    return sdr_fail(SDR_USAGE, "%s: no column '%s' for --%s; its %u columns are '%s' … '%s'",
+                    reading->path, name, option, head->columns, head->name[0],
+                    head->name[head->columns - 1]);
+}
+
+/* Marks the columns of a comma separated list. */
+static enum sdr_status mark_list(const struct sdr_reading *reading, const struct sdr_csv_head *head,
+                                 const char *option, const char *list, bool *mark)
+{
+    while (list && *list) {
+        size_t length = strcspn(list, ",");
+        char *name;
+        SDR_TRY(sdr_copy_bytes(&name, list, length));
+        uint32_t column = find_column(head, name);
+        enum sdr_status status = column == UINT32_MAX && length
+                                     ? no_column(reading, head, option, name) : SDR_OK;
+        sdr_release(name);
+        SDR_TRY(status);
+        if (length)
+            mark[column] = true;
+        list += length + (list[length] == ',');
+    }
+    return SDR_OK;
+}
+
+/* By --label, by a usual name, else the last column; UINT32_MAX: none was wanted. */
+static enum sdr_status find_label(const struct sdr_reading *reading,
+                                  const struct sdr_csv_head *head, const bool *ignored,
+                                  uint32_t *label)
+{
+    static const char *const usual[] = {"label", "target", "class", "y"};
+    const char *name = reading->options->label;
+    char sentence[300];
+    if (name) {
+        *label = find_column(head, name);
+        if (*label == UINT32_MAX && strcmp(name, "none") != 0)
+            return no_column(reading, head, "label", name);
+        return SDR_OK;
+    }
+    for (size_t k = 0; k < sizeof usual / sizeof *usual; k++)
+        for (uint32_t i = 0; i < head->columns; i++)
+            if (!ignored[i] && strcasecmp(head->name[i], usual[k]) == 0) {
+                *label = i;
+                snprintf(sentence, sizeof sentence, "label: column '%.200s'", head->name[i]);
+                note(reading, sentence);
+                return SDR_OK;
+            }
+    for (*label = head->columns - 1; *label > 0 && ignored[*label]; --*label)
+        ;
+    snprintf(sentence, sizeof sentence, "label: column '%.200s' (the last)", head->name[*label]);
+    note(reading, sentence);
+    return SDR_OK;
+}
+
+static enum sdr_status refuse_twice(const struct sdr_reading *reading,
+                                    const struct sdr_csv_head *head)
+{
+    struct sdr_dictionary names = {0};
+    enum sdr_status status = SDR_OK;
+    for (uint32_t i = 0; status == SDR_OK && i < head->columns; i++) {
+        uint32_t number;
+        status = sdr_dictionary_find(&names, head->name[i], strlen(head->name[i]), true, &number);
+        if (status == SDR_OK && number != i)
+            status = sdr_fail(SDR_BAD_DATA, "%s:1: two columns are called '%s'", reading->path,
+                              head->name[i]);
+    }
+    sdr_dictionary_free(&names);
+    return status;
+}
+
+static enum sdr_status add_column(struct sdr_csv *csv, uint32_t i, const char *name,
+                                  enum sdr_column_kind kind, uint32_t feature)
+{
+    struct sdr_csv_column *column = &csv->column[i];
+    struct sdr_text prefix = {0};
+    column->kind = kind;
+    column->feature = feature;
+    csv->has_labels |= kind == SDR_COLUMN_LABEL;
+    csv->has_weights |= kind == SDR_COLUMN_WEIGHT;
+    SDR_TRY(sdr_copy_string(&column->name, name));
+    sdr_text_add(&prefix, "%s=", name);
+    column->prefix_length = prefix.length;
+    return sdr_text_take(&prefix, &column->prefix);
+}
+
+static enum sdr_status decimal_commas(const struct sdr_reading *reading, const char *name)
+{
+    return sdr_fail(SDR_BAD_DATA, "%s: column '%s' has decimal commas; write decimal points (or use "
+                    "--categories %s, --ignore %s)", reading->path, name, name, name);
+}
+
+/* No schema yet: this file makes it. */
+static enum sdr_status find_out(struct sdr_csv *csv, struct sdr_reading *reading,
+                                const struct sdr_csv_head *head, bool *ignored, bool *category)
+{
+    const struct sdr_data_options *options = reading->options;
+    uint32_t label, weight = UINT32_MAX;
+    SDR_TRY(mark_list(reading, head, "ignore", options->ignore, ignored));
+    SDR_TRY(mark_list(reading, head, "categories", options->categories, category));
+    if (options->weight) {
+        weight = find_column(head, options->weight);
+        if (weight == UINT32_MAX)
+            return no_column(reading, head, "weight", options->weight);
+        ignored[weight] = true; /* so that it is not guessed to be the label */
+    }
+    SDR_TRY(find_label(reading, head, ignored, &label));
+    if (label == weight && label != UINT32_MAX)
+        return sdr_fail(SDR_USAGE, "column '%s' cannot be both label and weight", head->name[label]);
+    csv->ordered = true;
+    for (uint32_t i = 0; i < head->columns; i++) {
+        enum sdr_column_kind kind = i == label      ? SDR_COLUMN_LABEL
+                                    : i == weight   ? SDR_COLUMN_WEIGHT
+                                    : ignored[i]    ? SDR_COLUMN_IGNORED
+                                    : category[i] || head->type[i] != SDR_CSV_NUMBERS
+                                        ? SDR_COLUMN_CATEGORY : SDR_COLUMN_NUMBER;
+        if (kind != SDR_COLUMN_IGNORED && !category[i] && head->type[i] == SDR_CSV_DECIMAL_COMMAS)
+            return decimal_commas(reading, head->name[i]);
+        uint32_t feature = kind == SDR_COLUMN_NUMBER ? csv->numbers++ : 0;
+        SDR_TRY(add_column(csv, i, head->name[i], kind, feature));
+    }
+    csv->text_labels = label != UINT32_MAX && (category[label] || head->type[label] != SDR_CSV_NUMBERS);
+    return SDR_OK;
+}
+
+static enum sdr_status fill_schema(const struct sdr_csv *csv, struct sdr_schema *schema)
+{
+    SDR_TRY(sdr_allocate(&schema->column, csv->columns, sizeof *schema->column, "the columns"));
+    schema->columns = csv->columns;
+    for (uint32_t i = 0; i < csv->columns; i++) {
+        schema->column[i].kind = csv->column[i].kind;
+        schema->column[i].feature = csv->column[i].feature;
+        SDR_TRY(sdr_copy_string(&schema->column[i].name, csv->column[i].name));
+    }
+    schema->numbers = schema->features = csv->numbers;
+    schema->text_labels = csv->text_labels;
+    schema->missing = csv->missing;
+    return SDR_OK;
+}
+
+/* A schema from a file without a header has the names c1, c2 … in order. */
+static bool named(const struct sdr_schema *schema)
+{
+    for (uint32_t i = 0; i < schema->columns; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "c%u", i + 1);
+        if (strcmp(schema->column[i].name, name) != 0)
+            return true;
+    }
+    return false;
+}
+
+/* The name under which a column of the schema is looked for in this file. */
+static const char *wanted_name(const struct sdr_data_options *options,
+                               const struct sdr_column *column)
+{
+    if (column->kind == SDR_COLUMN_LABEL && options->label && strcmp(options->label, "none") != 0)
+        return options->label;
+    if (column->kind == SDR_COLUMN_WEIGHT && options->weight)
+        return options->weight;
+    return column->name;
+}
+
+static void note_extra(const struct sdr_reading *reading, const struct sdr_csv_head *head,
+                       const bool *taken)
+{
+    struct sdr_text text = {0};
+    char *sentence;
+    uint32_t extra = 0;
+    for (uint32_t i = 0; i < head->columns; i++)
+        if (!taken[i] && ++extra <= 5)
+            sdr_text_add(&text, "%s'%.60s'", extra > 1 ? ", " : "ignored, not in the model: column ",
+                         head->name[i]);
+    if (extra > 5)
+        sdr_text_add(&text, " and %u more", extra - 5);
+    if (extra && sdr_text_take(&text, &sentence) == SDR_OK) {
+        note(reading, sentence);
+        sdr_release(sentence);
+    }
+    sdr_text_free(&text);
+}
+
+/* Both have headers: the schema's columns are found by name, in any order. */
+static enum sdr_status match_names(struct sdr_csv *csv, const struct sdr_reading *reading,
+                                   const struct sdr_csv_head *head, bool *taken)
+{
+    const struct sdr_schema *known = reading->known;
+    for (uint32_t k = 0; k < known->columns; k++) {
+        const struct sdr_column *column = &known->column[k];
+        const char *name = wanted_name(reading->options, column);
+        uint32_t i = find_column(head, name);
+        if (i != UINT32_MAX && !csv->column[i].name) {
+            taken[i] = true;
+            SDR_TRY(add_column(csv, i, column->name, column->kind, column->feature));
+        } else if (column->kind == SDR_COLUMN_NUMBER || column->kind == SDR_COLUMN_CATEGORY ||
+                   (column->kind != SDR_COLUMN_IGNORED && !csv->labels_optional)) {
+            return sdr_fail(SDR_BAD_DATA, "%s:1: the column '%s' is missing", reading->path, name);
+        }
+    }
+    uint32_t last = 0;
+    csv->ordered = true;
+    for (uint32_t i = 0; i < csv->columns; i++) {
+        if (!csv->column[i].name)
+            SDR_TRY(add_column(csv, i, head->name[i], SDR_COLUMN_IGNORED, 0));
+        if (csv->column[i].kind != SDR_COLUMN_NUMBER)
+            continue;
+        csv->ordered &= csv->column[i].feature >= last;
+        last = csv->column[i].feature;
+    }
+    note_extra(reading, head, taken);
+    return SDR_OK;
+}
+
+/* Without names the columns must be those of the schema in their order, the label perhaps left out. */
+static enum sdr_status match_places(struct sdr_csv *csv, const struct sdr_reading *reading)
+{
+    const struct sdr_schema *known = reading->known;
+    bool label_known = false, leave_out = csv->labels_optional && csv->columns + 1 == known->columns;
+    uint32_t i = 0;
+    for (uint32_t k = 0; k < known->columns; k++)
+        label_known |= known->column[k].kind == SDR_COLUMN_LABEL;
+    leave_out &= label_known;
+    if (csv->columns != known->columns && !leave_out)
+        return sdr_fail(SDR_BAD_DATA, "%s:1: the line has %u cells, the model was trained with %u%s",
+                        reading->path, csv->columns, known->columns,
+                        label_known ? " (label included)" : "");
+    csv->ordered = true;
+    for (uint32_t k = 0; k < known->columns; k++) {
+        const struct sdr_column *column = &known->column[k];
+        if (!leave_out || column->kind != SDR_COLUMN_LABEL)
+            SDR_TRY(add_column(csv, i++, column->name, column->kind, column->feature));
+    }
+    return SDR_OK;
+}
+
+enum sdr_status sdr_csv_columns_find(struct sdr_csv *csv, struct sdr_reading *reading,
+                                     const struct sdr_csv_head *head)
+{
+    const struct sdr_schema *known = reading->known;
+    bool *mark;
+    csv->columns = head->columns;
+    SDR_TRY(sdr_allocate(&csv->column, head->columns, sizeof *csv->column, "the columns"));
+    if (known && !known->column)
+        return sdr_fail(SDR_BAD_DATA, "%s: the model was trained on '%s' data, this is CSV",
+                        reading->path, known->format ? known->format : "other");
+    if (head->header)
+        SDR_TRY(refuse_twice(reading, head));
+    SDR_TRY(sdr_allocate(&mark, head->columns, 2, "the columns"));
+    enum sdr_status status;
+    if (!known) {
+        csv->missing = reading->options->missing;
+        status = find_out(csv, reading, head, mark, mark + head->columns);
+        if (status == SDR_OK)
+            status = fill_schema(csv, reading->schema);
+    } else {
+        csv->missing = known->missing != SDR_MISSING_ERROR ? known->missing
+                                                           : reading->options->missing;
+        csv->text_labels = known->text_labels;
+        csv->numbers = known->numbers;
+        status = head->header && named(known) ? match_names(csv, reading, head, mark)
+                                              : match_places(csv, reading);
+    }
+    sdr_release(mark);
+    return status;
+}

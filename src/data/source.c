@@ -1,0 +1,301 @@
+/* The bytes of one path, decompressed on the way: gzip and zstd are told by their magic bytes, and
+   several members or frames in a row are one stream. */
+#define _GNU_SOURCE /* O_CLOEXEC, posix_fadvise */
+#include "base/fault.h"
+#include "base/file.h"
+#include "data/data.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+#include <zstd.h>
+
+enum { RAW_BYTES = 1 << 18, HEAD_BYTES = 1 << 16 };
+enum packing { PLAIN, GZIP, ZSTD };
+
+struct sdr_source {
+    int descriptor;
+    char *name;
+    enum packing packing;
+    uint64_t taken, size;
+    /* Raw bytes as they stand in the file. Plain files use it for the first bytes only. */
+    unsigned char *raw;
+    size_t raw_at, raw_used;
+    bool raw_end;
+    /* The peeked head: decompressed, not yet taken. */
+    char *head;
+    size_t head_at, head_used;
+    bool peeked, inside; /* inside: a member or frame is open, so that an end is a truncation */
+    bool inflating;
+    z_stream gzip;
+    ZSTD_DStream *zstd;
+};
+
+static voidpf gzip_allocate(voidpf context, uInt count, uInt size)
+{
+    void *memory;
+    (void)context;
+    return sdr_allocate(&memory, count, size, "the gzip decoder") == SDR_OK ? memory : Z_NULL;
+}
+
+static void gzip_release(voidpf context, voidpf memory)
+{
+    (void)context;
+    sdr_release(memory);
+}
+
+/* Refills the empty raw buffer. */
+static enum sdr_status fill_raw(struct sdr_source *s)
+{
+    s->raw_at = s->raw_used = 0;
+    if (s->raw_end)
+        return SDR_OK;
+    SDR_TRY(sdr_file_read(s->descriptor, s->raw, RAW_BYTES, &s->raw_used, s->name));
+    s->raw_end = s->raw_used < RAW_BYTES;
+    s->taken += s->raw_used;
+    return SDR_OK;
+}
+
+static enum packing packing_of(const unsigned char *raw, size_t count)
+{
+    static const unsigned char zstd[4] = {0x28, 0xB5, 0x2F, 0xFD}, skip[3] = {0x2A, 0x4D, 0x18};
+    if (count >= 2 && raw[0] == 0x1F && raw[1] == 0x8B)
+        return GZIP;
+    if (count >= 4 && memcmp(raw, zstd, 4) == 0)
+        return ZSTD;
+    if (count >= 4 && (raw[0] & 0xF0) == 0x50 && memcmp(raw + 1, skip, 3) == 0)
+        return ZSTD;
+    return PLAIN;
+}
+
+static enum sdr_status start_unpacking(struct sdr_source *s)
+{
+    if (s->packing == GZIP) {
+        s->gzip = (z_stream){.zalloc = gzip_allocate, .zfree = gzip_release};
+        if (inflateInit2(&s->gzip, 15 + 16) != Z_OK)
+            return sdr_fail(SDR_RUNTIME, "out of memory: the gzip decoder");
+        s->inflating = s->inside = true;
+    } else if (s->packing == ZSTD) {
+        s->zstd = sdr_fault_strikes(SDR_FAULT_ALLOCATE) ? NULL : ZSTD_createDStream();
+        if (!s->zstd)
+            return sdr_fail(SDR_RUNTIME, "out of memory: the zstd decoder");
+        s->inside = true;
+    }
+    return SDR_OK;
+}
+
+static enum sdr_status open_file(struct sdr_source *s, const char *path)
+{
+    struct stat facts;
+    bool standard = strcmp(path, "-") == 0;
+    SDR_TRY(sdr_copy_string(&s->name, standard ? "<stdin>" : path));
+    s->descriptor = standard ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
+    if (s->descriptor < 0)
+        return sdr_fail_errno("cannot open '%s'", path);
+    if (fstat(s->descriptor, &facts) != 0)
+        return sdr_fail_errno("cannot read '%s'", path);
+    if (S_ISDIR(facts.st_mode))
+        return sdr_fail(SDR_RUNTIME, "cannot read '%s': it is a folder", path);
+    if (S_ISREG(facts.st_mode))
+        s->size = (uint64_t)facts.st_size;
+    (void)posix_fadvise(s->descriptor, 0, 0, POSIX_FADV_SEQUENTIAL); /* a hint; pipes refuse it */
+    return SDR_OK;
+}
+
+enum sdr_status sdr_source_open(const char *path, struct sdr_source **source)
+{
+    struct sdr_source *s;
+    enum sdr_status status;
+    *source = NULL;
+    SDR_TRY(sdr_allocate(&s, 1, sizeof *s, "a file reader"));
+    s->descriptor = -1;
+    SDR_CHECK(open_file(s, path));
+    SDR_CHECK(sdr_allocate(&s->raw, RAW_BYTES, 1, "a file reader"));
+    SDR_CHECK(fill_raw(s));
+    s->packing = packing_of(s->raw, s->raw_used);
+    SDR_CHECK(start_unpacking(s));
+    *source = s;
+    return SDR_OK;
+cleanup:
+    sdr_source_close(s);
+    return status;
+}
+
+void sdr_source_close(struct sdr_source *s)
+{
+    if (!s)
+        return;
+    if (s->inflating)
+        inflateEnd(&s->gzip);
+    ZSTD_freeDStream(s->zstd);
+    if (s->descriptor > STDIN_FILENO)
+        close(s->descriptor);
+    sdr_release(s->raw);
+    sdr_release(s->head);
+    sdr_release(s->name);
+    sdr_release(s);
+}
+
+static enum sdr_status read_plain(struct sdr_source *s, char *to, size_t count, size_t *got)
+{
+    size_t held = s->raw_used - s->raw_at, more = 0;
+    if (held > count)
+        held = count;
+    memcpy(to, s->raw + s->raw_at, held);
+    s->raw_at += held;
+    if (held < count && !s->raw_end) {
+        SDR_TRY(sdr_file_read(s->descriptor, to + held, count - held, &more, s->name));
+        s->raw_end = more < count - held;
+        s->taken += more;
+    }
+    *got = held + more;
+    return SDR_OK;
+}
+
+/* Between two members: the next one, zero padding (tapes), or the end. */
+static enum sdr_status next_member(struct sdr_source *s)
+{
+    for (;;) {
+        if (s->raw_at == s->raw_used)
+            SDR_TRY(fill_raw(s));
+        if (s->raw_at == s->raw_used)
+            return SDR_OK;
+        if (s->raw[s->raw_at] != 0)
+            break;
+        s->raw_at++;
+    }
+    if (s->raw[s->raw_at] != 0x1F || inflateReset(&s->gzip) != Z_OK)
+        return sdr_fail(SDR_BAD_DATA, "%s: corrupt gzip archive (something follows its end)",
+                        s->name);
+    s->inside = true;
+    return SDR_OK;
+}
+
+static enum sdr_status read_gzip(struct sdr_source *s, char *to, size_t count, size_t *got)
+{
+    while (*got < count) {
+        if (!s->inside)
+            SDR_TRY(next_member(s));
+        if (!s->inside)
+            return SDR_OK;
+        if (s->raw_at == s->raw_used)
+            SDR_TRY(fill_raw(s));
+        size_t room = count - *got < UINT32_MAX ? count - *got : UINT32_MAX;
+        s->gzip.next_in = s->raw + s->raw_at;
+        s->gzip.avail_in = (uInt)(s->raw_used - s->raw_at);
+        s->gzip.next_out = (Bytef *)to + *got;
+        s->gzip.avail_out = (uInt)room;
+        bool dry = s->gzip.avail_in == 0;
+        int result = inflate(&s->gzip, Z_NO_FLUSH);
+        size_t made = room - s->gzip.avail_out;
+        s->raw_at = s->raw_used - s->gzip.avail_in;
+        *got += made;
+        if (result == Z_STREAM_END)
+            s->inside = false;
+        else if (result == Z_MEM_ERROR)
+            return sdr_fail(SDR_RUNTIME, "out of memory: the gzip decoder");
+        else if (result != Z_OK && result != Z_BUF_ERROR)
+            return sdr_fail(SDR_BAD_DATA, "%s: corrupt gzip archive", s->name);
+        else if (dry && made == 0)
+            return sdr_fail(SDR_BAD_DATA, "%s: truncated gzip archive", s->name);
+    }
+    return SDR_OK;
+}
+
+static enum sdr_status read_zstd(struct sdr_source *s, char *to, size_t count, size_t *got)
+{
+    while (*got < count) {
+        if (s->raw_at == s->raw_used)
+            SDR_TRY(fill_raw(s));
+        bool dry = s->raw_at == s->raw_used;
+        if (dry && !s->inside)
+            return SDR_OK;
+        ZSTD_inBuffer in = {s->raw, s->raw_used, s->raw_at};
+        ZSTD_outBuffer out = {to, count, *got};
+        size_t result = ZSTD_decompressStream(s->zstd, &out, &in);
+        if (ZSTD_isError(result))
+            return sdr_fail(SDR_BAD_DATA, "%s: corrupt zstd archive (%s)", s->name,
+                            ZSTD_getErrorName(result));
+        bool moved = out.pos > *got;
+        s->raw_at = in.pos;
+        *got = out.pos;
+        s->inside = result != 0;
+        if (dry && !moved && s->inside)
+            return sdr_fail(SDR_BAD_DATA, "%s: truncated zstd archive", s->name);
+    }
+    return SDR_OK;
+}
+
+static enum sdr_status unpack(struct sdr_source *s, char *to, size_t count, size_t *got)
+{
+    *got = 0;
+    switch (s->packing) {
+    case GZIP:
+        return read_gzip(s, to, count, got);
+    case ZSTD:
+        return read_zstd(s, to, count, got);
+    case PLAIN:
+        break;
+    }
+    return read_plain(s, to, count, got);
+}
+
+enum sdr_status sdr_source_peek(struct sdr_source *s, const char **bytes, size_t *count)
+{
+    *bytes = "";
+    *count = 0;
+    if (!s->peeked) {
+        if (!s->head)
+            SDR_TRY(sdr_allocate(&s->head, HEAD_BYTES, 1, "a file reader"));
+        SDR_TRY(unpack(s, s->head, HEAD_BYTES, &s->head_used));
+        s->peeked = true;
+    }
+    *bytes = s->head + s->head_at;
+    *count = s->head_used - s->head_at;
+    return SDR_OK;
+}
+
+enum sdr_status sdr_source_read(struct sdr_source *s, void *bytes, size_t count, size_t *got)
+{
+    size_t held = s->head_used - s->head_at, more = 0;
+    *got = 0;
+    if (held > count)
+        held = count;
+    if (held) {
+        memcpy(bytes, s->head + s->head_at, held);
+        s->head_at += held;
+    }
+    if (held < count)
+        SDR_TRY(unpack(s, (char *)bytes + held, count - held, &more));
+    *got = held + more;
+    return SDR_OK;
+}
+
+enum sdr_status sdr_source_rest(struct sdr_source *s, struct sdr_region *bytes)
+{
+    enum { STEP = 1 << 20 };
+    size_t got;
+    do {
+        SDR_TRY(sdr_region_reserve(bytes, STEP));
+        SDR_TRY(sdr_source_read(s, bytes->bytes + bytes->used, STEP, &got));
+        bytes->used += got;
+    } while (got == STEP);
+    return SDR_OK;
+}
+
+const char *sdr_source_name(const struct sdr_source *s)
+{
+    return s->name;
+}
+
+uint64_t sdr_source_taken(const struct sdr_source *s)
+{
+    return s->taken;
+}
+
+uint64_t sdr_source_size(const struct sdr_source *s)
+{
+    return s->size;
+}

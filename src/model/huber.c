@@ -1,0 +1,33 @@
+/* Huber's robust regression (1964): ½r² for |r| ≤ δ, δ(|r| − δ/2) beyond, r = z − y. */
+#include "model/linear.h"
+
+#include <math.h>
+
+struct options {
+    double delta;
+};
+static const struct sdr_option table[] = {
+    {"delta", SDR_NUMBER, "1", NULL, 1e-30, 1e30, "residual from which the loss is linear",
+     offsetof(struct options, delta), 0},
+    {0}};
+
+static double loss(const void *options, const float *score, uint32_t outputs, float target,
+                   float *slope)
+{
+    (void)outputs;
+    double delta = ((const struct options *)options)->delta;
+    double residual = (double)score[0] - target, size = fabs(residual);
+    slope[0] = (float)(size <= delta ? residual : copysign(delta, residual));
+    return size <= delta ? 0.5 * residual * residual : delta * (size - 0.5 * delta);
+}
+
+SDR_REGISTER(model_kind, huber) = {
+    .name = "huber",
+    .summary = "linear regression, robust against outliers",
+    .options = table,
+    .options_size = sizeof(struct options),
+    .task = SDR_REGRESSION,
+    .curvature = 1,
+    .loss = loss,
+    SDR_LINEAR,
+};

@@ -1,0 +1,34 @@
+/* Adam (Kingma and Ba, 2015); on sparse rows the moments of untouched values rest, as in SparseAdam. */
+#include "optimizer/adam.h"
+
+struct options {
+    struct moments m;
+};
+static const struct sdr_option table[] = {SDR_MOMENT_OPTIONS(struct options, m), {0}};
+
+static void begin(const void *options, uint64_t update, double rate, const struct sdr_target *target,
+                  float c[SDR_CONSTANTS])
+{
+    (void)target;
+    moments_begin(&((const struct options *)options)->m, update, rate, c);
+}
+
+SDR_INLINE lanes metric(const float *c, lanes s0, lanes s1)
+{
+    (void)s0;
+    return 1.0f / (lanes_sqrt(s1) * c[5] + c[6]);
+}
+
+#include "optimizer/step_loops.h"
+
+SDR_REGISTER_PER_CPU(optimizer, adam) = {
+    .name = "adam",
+    .summary = "running means of gradients and of their squares, corrected for their start",
+    .options = table,
+    .options_size = sizeof(struct options),
+    .slots = SDR_STEP_SLOTS,
+    .rate = 0.01,
+    .rate_power = 1,
+    .begin = begin,
+    SDR_STEP_LOOPS,
+};

@@ -1,0 +1,55 @@
+/* Nesterov's accelerated gradient (1983): v ← βv − ηg(w + βv); w ← w + v. */
+#include "optimizer/look_ahead.h"
+
+#define SDR_STEP_SLOTS 1 /* s0 = v; the value is w + βv */
+
+struct options {
+    double beta;
+};
+static const struct sdr_option table[] = {
+    {"beta", SDR_NUMBER, "0.9", NULL, 0, 0.9999, "share of the last step that is kept",
+     offsetof(struct options, beta), 0},
+    {0}};
+
+static void begin(const void *options, uint64_t update, double rate, const struct sdr_target *target,
+                  float c[SDR_CONSTANTS])
+{
+    (void)update, (void)target;
+    const struct options *o = options;
+    c[0] = (float)-rate;
+    c[1] = (float)o->beta;
+    c[2] = (float)(1 / (1 - o->beta));
+}
+
+SDR_INLINE lanes step(const float *c, lanes g, lanes *s0, lanes *s1)
+{
+    (void)s1;
+    return look_ahead(s0, g * c[0], c[1]);
+}
+
+SDR_INLINE lanes metric(const float *c, lanes s0, lanes s1)
+{
+    (void)s0, (void)s1;
+    return lanes_all(c[2]);
+}
+
+#include "optimizer/step_loops.h"
+
+static void publish(const struct sdr_target *t, uint32_t n, uint32_t outputs, float *out)
+{
+    publish_behind(t, t->slot[0], t->constant[1], n, outputs, out);
+}
+
+SDR_REGISTER_PER_CPU(optimizer, nesterov) = {
+    .name = "nesterov",
+    .summary = "momentum with the gradient taken at the look-ahead point",
+    .options = table,
+    .options_size = sizeof(struct options),
+    .slots = SDR_STEP_SLOTS,
+    .rate = 0.05,
+    .rate_power = 2,
+    .uniform = true,
+    .begin = begin,
+    .publish = publish,
+    SDR_STEP_LOOPS,
+};

@@ -1,0 +1,121 @@
+/* Schedules of the step size: the factor on --lr after `epoch` epochs (fractions count), so that they do not
+   depend on the batch size. All take a warm-up: the step rises linearly over that many epochs. */
+#include "plugin.h"
+
+#include <math.h>
+
+struct options {
+    double warmup, decay, every, factor, least;
+};
+#define WARMUP                                                                                     \
+    {"warmup", SDR_NUMBER, "0", NULL, 0, 1e9, "epochs over which the step rises from 0",           \
+     offsetof(struct options, warmup), 0}
+#define DECAY                                                                                      \
+    {"decay", SDR_NUMBER, "1", NULL, 0, 1e9, "how fast the step falls, per epoch",                 \
+     offsetof(struct options, decay), 0}
+
+static double warmed(const struct options *o, double epoch)
+{
+    return epoch < o->warmup ? epoch / o->warmup : 1.0;
+}
+
+static double constant(const void *options, double epoch, double epochs)
+{
+    (void)epochs;
+    return warmed(options, epoch);
+}
+
+static double inverse(const void *options, double epoch, double epochs)
+{
+    (void)epochs;
+    const struct options *o = options;
+    return warmed(o, epoch) / (1.0 + o->decay * epoch);
+}
+
+static double inverse_root(const void *options, double epoch, double epochs)
+{
+    (void)epochs;
+    const struct options *o = options;
+    return warmed(o, epoch) / sqrt(1.0 + o->decay * epoch);
+}
+
+static double stairs(const void *options, double epoch, double epochs)
+{
+    (void)epochs;
+    const struct options *o = options;
+    return warmed(o, epoch) * pow(o->factor, floor(epoch / o->every));
+}
+
+static double cosine(const void *options, double epoch, double epochs)
+{
+    const struct options *o = options;
+    double part = epochs > 0 ? fmin(epoch / epochs, 1.0) : 0.0;
+    return warmed(o, epoch) * (o->least + (1 - o->least) * 0.5 * (1 + cos(3.141592653589793 * part)));
+}
+
+static double linear(const void *options, double epoch, double epochs)
+{
+    const struct options *o = options;
+    double part = epochs > 0 ? fmin(epoch / epochs, 1.0) : 0.0;
+    return warmed(o, epoch) * (o->least + (1 - o->least) * (1 - part));
+}
+
+static const struct sdr_option warmup_only[] = {WARMUP, {0}};
+static const struct sdr_option decaying[] = {DECAY, WARMUP, {0}};
+static const struct sdr_option stepping[] = {
+    {"every", SDR_NUMBER, "1", NULL, 1e-9, 1e9, "epochs between two cuts of the step",
+     offsetof(struct options, every), 0},
+    {"factor", SDR_NUMBER, "0.5", NULL, 1e-9, 1, "what the step is multiplied by at a cut",
+     offsetof(struct options, factor), 0},
+    WARMUP,
+    {0}};
+static const struct sdr_option ending[] = {
+    {"least", SDR_NUMBER, "0", NULL, 0, 1, "the factor reached at the end of the run",
+     offsetof(struct options, least), 0},
+    WARMUP,
+    {0}};
+
+SDR_REGISTER(schedule, constant) = {
+    .name = "constant",
+    .summary = "the same step throughout",
+    .options = warmup_only,
+    .options_size = sizeof(struct options),
+    .factor = constant,
+};
+SDR_REGISTER(schedule, inverse) = {
+    .name = "1/t",
+    .summary = "step / (1 + decay·epoch)",
+    .options = decaying,
+    .options_size = sizeof(struct options),
+    .factor = inverse,
+};
+SDR_REGISTER(schedule, inverse_root) = {
+    .name = "1/sqrt",
+    .summary = "step / √(1 + decay·epoch)",
+    .options = decaying,
+    .options_size = sizeof(struct options),
+    .factor = inverse_root,
+};
+SDR_REGISTER(schedule, stairs) = {
+    .name = "step",
+    .summary = "the step is cut by a factor every so many epochs",
+    .options = stepping,
+    .options_size = sizeof(struct options),
+    .factor = stairs,
+};
+SDR_REGISTER(schedule, cosine) = {
+    .name = "cosine",
+    .summary = "half a cosine from the step to 0 over the run",
+    .options = ending,
+    .options_size = sizeof(struct options),
+    .needs_end = true,
+    .factor = cosine,
+};
+SDR_REGISTER(schedule, linear) = {
+    .name = "linear",
+    .summary = "a straight line from the step to 0 over the run",
+    .options = ending,
+    .options_size = sizeof(struct options),
+    .needs_end = true,
+    .factor = linear,
+};

@@ -1,0 +1,37 @@
+/* The loops every optimizer shares. An optimizer is one file of this form:
+
+       #include "optimizer/step.h"
+       static inline lanes step(const float *c, lanes g, lanes *s0, lanes *s1)   the change of a value
+       static inline lanes metric(const float *c, lanes s0, lanes s1)            the step per unit of gradient
+       #include "optimizer/step_loops.h"
+       SDR_REGISTER_PER_CPU(optimizer, name) = {..., SDR_STEP_LOOPS};
+
+   A file that defines SDR_STEP_ASSIGNS returns the new value instead of the change, and computes it with
+   settled() when the penalty is due (FTRL).
+
+   Scaled units. With scale q_j = 1/size of feature j the optimizer works on v_j = w_j/q_j: it sees the gradient
+   q_j·g_j and the weight moves by q_j·step. The loss is the same function; only the path to its minimum
+   no longer depends on the units a feature was measured in.
+
+   Penalty. Between two touches of a value the penalty acts alone. It is charged as the flow
+       dw/dS = −m·(l2·w + l1·sign w)      S = Σ rate, m = metric·q²
+   whose solution over ΔS is exact however many steps lie in between:
+       |w| ← max(0, |w|·e − (l1/l2)(1 − e)),  e = exp(−m·l2·ΔS);     |w| ← max(0, |w| − m·l1·ΔS) for l2 = 0.
+   So the lazy result is the dense one, for every schedule. Group lasso shrinks the norm of a row the same way. */
+#ifndef SDR_OPTIMIZER_STEP_H
+#define SDR_OPTIMIZER_STEP_H
+
+#include "kernel/lanes.h"
+#include "kernel/level.h"
+#include "plugin.h"
+
+#define SDR_REGISTER_PER_CPU(kind, name)                                                           \
+    extern const struct sdr_##kind SDR_FOR_LEVEL(sdr_##kind##_##name);                             \
+    const struct sdr_##kind SDR_FOR_LEVEL(sdr_##kind##_##name)
+
+#define SDR_STEP_LOOPS                                                                             \
+    .sparse16 = sparse16, .sparse32 = sparse32, .dense = dense, .matrix16 = matrix16,              \
+    .matrix32 = matrix32, .matrix = matrix, .settle16 = settle16, .settle32 = settle32,            \
+    .settle = settle_all
+
+#endif

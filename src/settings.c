@@ -1,0 +1,335 @@
+/* The table of run options, and the public functions on options. */
+#include "settings.h"
+#include "base/cpu.h"
+#include "base/file.h"
+#include "base/memory.h"
+#include "base/thread.h"
+#include "registry.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    READS = SDR_TRAIN | SDR_PREDICT | SDR_EVAL | SDR_INSPECT | SDR_CONVERT,
+    SEEDED = SDR_TRAIN | SDR_GENERATE
+};
+#define AT(member) offsetof(struct sdr_settings, member)
+
+const struct sdr_option sdr_settings_table[] = {
+    /* data */
+    {"format", SDR_TEXT, "auto", "NAME", 0, 0, "format of the data; auto: by extension, then content",
+     AT(format), READS},
+    {"label", SDR_TEXT, NULL, "COLUMN", 0, 0, "CSV: the column with the label", AT(label), READS},
+    {"labels", SDR_TEXT, NULL, "FILE", 0, 0, "IDX, NPY, NPZ, Matrix Market: the file with the labels",
+     AT(labels), READS},
+    {"weight", SDR_TEXT, NULL, "COLUMN", 0, 0, "CSV: the column with sample weights", AT(weight),
+     READS},
+    {"ignore", SDR_TEXT, NULL, "COLUMNS", 0, 0, "CSV: columns to leave out, separated by commas",
+     AT(ignore), READS},
+    {"categories", SDR_TEXT, NULL, "COLUMNS", 0, 0,
+     "CSV: columns that are categories though they look like numbers", AT(categories), READS},
+    {"bits", SDR_INTEGER, "0", "N", 0, 30, "hash features into 2^N; 0: no hashing (VW text: 18)",
+     AT(bits), READS},
+    {"base", SDR_CHOICE, "auto", "auto|0|1", 0, 0, "first feature index of sparse text", AT(base),
+     READS},
+    {"missing", SDR_CHOICE, "error", "error|zero|mean", 0, 0, "what a missing cell means",
+     AT(missing), READS},
+    {"cache", SDR_TEXT, NULL, "DIR", 0, 0, "keep parsed data in this folder for the next run",
+     AT(cache), READS},
+    {"memory", SDR_SIZE, "0", "SIZE", 0, 0,
+     "memory the data may take, e.g. 2G; more streams from disk; 0: no limit", AT(memory), READS},
+    {"scratch", SDR_TEXT, "/tmp", "DIR", 0, 0, "folder for data that streams without a cache",
+     AT(scratch), READS},
+    {"threads", SDR_INTEGER, "0", "N", 0, 1024, "threads that read files; 0: all cores", AT(threads),
+     READS},
+    /* model */
+    {"model", SDR_TEXT, "auto", "NAME", 0, 0,
+     "what is trained: see 'sounder list model'; auto: by the labels", AT(model), SDR_TRAIN},
+    {"intercept", SDR_FLAG, "yes", NULL, 0, 0, "the model has an intercept (--no-intercept)",
+     AT(intercept), SDR_TRAIN},
+    {"class-weight", SDR_TEXT, "none", "W", 0, 0,
+     "none, balanced, or LABEL=W,LABEL=W: weight of the losses by class", AT(class_weight),
+     SDR_TRAIN},
+    {"l1", SDR_NUMBER, "0", "X", 0, 1e30, "penalty X·Σ|w|", AT(l1), SDR_TRAIN},
+    {"l2", SDR_NUMBER, "0", "X", 0, 1e30, "penalty X/2·Σw²", AT(l2), SDR_TRAIN},
+    {"group-lasso", SDR_NUMBER, "0", "X", 0, 1e30, "softmax: penalty X·Σ‖w of a feature‖",
+     AT(group_lasso), SDR_TRAIN},
+    {"penalty-on", SDR_CHOICE, "mean", "mean|sum", 0, 0,
+     "the penalties are added to the mean loss or to the sum of losses", AT(penalty_on), SDR_TRAIN},
+    {"standardize", SDR_FLAG, "no", NULL, 0, 0,
+     "penalise weights in units of the features' standard deviations", AT(standardize), SDR_TRAIN},
+    {"scale", SDR_CHOICE, "auto", "auto|none|feature", 0, 0,
+     "take steps in units of each feature's size; auto: unless --optimizer is given", AT(scale),
+     SDR_TRAIN},
+    /* training */
+    {"optimizer", SDR_TEXT, "auto", "NAME", 0, 0,
+     "see 'sounder list optimizer'; auto: adagrad in scaled units", AT(optimizer), SDR_TRAIN},
+    {"lr", SDR_NUMBER, "0", "X", 0, 1e30, "step size; 0: chosen from the data", AT(lr), SDR_TRAIN},
+    {"schedule", SDR_TEXT, "auto", "NAME", 0, 0,
+     "how the step changes: see 'sounder list schedule'; auto: by the optimizer", AT(schedule),
+     SDR_TRAIN},
+    {"average", SDR_TEXT, "auto", "N", 0, 0,
+     "average the weights from the end of epoch N on; no: off", AT(average), SDR_TRAIN},
+    {"batch", SDR_INTEGER, "1", "N", 1, 16777216, "rows per update", AT(batch), SDR_TRAIN},
+    {"epochs", SDR_INTEGER, "0", "N", 0, 1e9, "passes over the data; 0: chosen from its size",
+     AT(epochs), SDR_TRAIN},
+    {"updates", SDR_INTEGER, "0", "N", 0, 1e18, "stop after N updates; 0: no such limit",
+     AT(updates), SDR_TRAIN},
+    {"shuffle", SDR_CHOICE, "auto", "auto|rows|blocks|none", 0, 0,
+     "order of the rows in an epoch; auto: rows, or blocks for data that streams", AT(shuffle),
+     SDR_TRAIN},
+    {"sync", SDR_TEXT, "serial", "NAME", 0, 0, "strategy: see 'sounder list sync'", AT(sync),
+     SDR_TRAIN},
+    {"workers", SDR_INTEGER, "1", "N", 1, 1, "workers that train", AT(workers), SDR_TRAIN},
+    {"deterministic", SDR_FLAG, "no", NULL, 0, 0,
+     "the same bits on every run; refused by strategies that cannot", AT(deterministic), SDR_TRAIN},
+    {"seed", SDR_INTEGER, "1", "N", 0, 1.8e19, "seed of all randomness", AT(seed), SEEDED},
+    /* watching */
+    {"valid", SDR_TEXT, NULL, "FILE", 0, 0, "validation data", AT(valid), SDR_TRAIN},
+    {"valid-labels", SDR_TEXT, NULL, "FILE", 0, 0, "its labels, where --labels is used",
+     AT(valid_labels), SDR_TRAIN},
+    {"valid-fraction", SDR_NUMBER, "0", "F", 0, 0.99,
+     "set this share of the rows aside for validation, by a hash of each row", AT(valid_fraction),
+     SDR_TRAIN},
+    {"early-stop", SDR_INTEGER, "0", "N", 0, 1e9,
+     "stop after N epochs without a better validation loss, keep the best model; 0: off",
+     AT(early_stop), SDR_TRAIN},
+    {"target", SDR_TEXT, NULL, "LOSS", 0, 0,
+     "stop once the validation loss (without: the objective) is at most LOSS", AT(target),
+     SDR_TRAIN},
+    {"run", SDR_TEXT, NULL, "DIR", 0, 0, "folder for metrics, status and checkpoints", AT(run),
+     SDR_TRAIN},
+    {"checkpoint-every", SDR_TEXT, "60s", "T", 0, 0,
+     "checkpoint every T: seconds (60s) or updates (100000u); needs --run", AT(checkpoint_every),
+     SDR_TRAIN},
+    {"resume", SDR_FLAG, "no", NULL, 0, 0, "go on from the newest checkpoint in --run", AT(resume),
+     SDR_TRAIN},
+    /* generate */
+    {"rows", SDR_INTEGER, "10000", "N", 1, 4e9, "rows to make", AT(rows), SDR_GENERATE},
+    {"features", SDR_INTEGER, "0", "N", 0, 2e9, "features; 0: what suits the kind", AT(features),
+     SDR_GENERATE},
+    {"nnz", SDR_INTEGER, "0", "N", 0, 1e6, "mean non-zeros of a row; 0: what suits the kind", AT(nnz),
+     SDR_GENERATE},
+    {"classes", SDR_INTEGER, "2", "N", 2, 1e6, "classes, clusters or topics", AT(classes),
+     SDR_GENERATE},
+    {"noise", SDR_NUMBER, "0.1", "X", 0, 1e9,
+     "share of labels flipped, or standard deviation of the noise", AT(noise), SDR_GENERATE},
+    {0}};
+
+static int row_of(const char *name)
+{
+    const struct sdr_option *option = sdr_option_find(sdr_settings_table, name);
+    return option ? (int)(option - sdr_settings_table) : -1;
+}
+
+enum sdr_status sdr_options_create(struct sdr_options **options)
+{
+    _Static_assert(sizeof sdr_settings_table / sizeof *sdr_settings_table <= 64, "one bit a row");
+    struct sdr_options *o;
+    *options = NULL;
+    SDR_TRY(sdr_allocate(&o, 1, sizeof *o, "options"));
+    enum sdr_status status = sdr_option_defaults(sdr_settings_table, &o->settings);
+    if (status != SDR_OK) {
+        sdr_options_destroy(o);
+        return status;
+    }
+    *options = o;
+    return SDR_OK;
+}
+
+void sdr_options_destroy(struct sdr_options *options)
+{
+    if (!options)
+        return;
+    sdr_option_free(sdr_settings_table, &options->settings);
+    sdr_release(options);
+}
+
+static enum sdr_status unknown_option(const char *name)
+{
+    const char *near = sdr_option_nearest(sdr_settings_table, name);
+    if (near)
+        return sdr_fail(SDR_USAGE, "there is no option --%s; did you mean --%s?", name, near);
+    return sdr_fail(SDR_USAGE, "there is no option --%s", name);
+}
+
+/* Options that name a plug-in are checked when they are set, not minutes later. */
+static enum sdr_status check_plugin(const char *name, const char *value)
+{
+    struct {
+        const char *option, *kind;
+        const void *table;
+    } kinds[] = {{"model", "model", sdr_model_kind_table},
+                 {"optimizer", "optimizer", sdr_optimizers()},
+                 {"schedule", "schedule", sdr_schedule_table},
+                 {"sync", "strategy", sdr_strategy_table},
+                 {"format", "format", sdr_format_table}};
+    const struct sdr_plugin *plugin;
+    void *parsed = NULL;
+    if (strcmp(value, "auto") == 0 && strcmp(name, "sync") != 0)
+        return SDR_OK;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (strcmp(name, kinds[i].option) == 0)
+            SDR_TRY(sdr_plugin_choose(kinds[i].kind, kinds[i].table, value, &plugin, &parsed));
+    sdr_release(parsed);
+    return SDR_OK;
+}
+
+enum sdr_status sdr_options_set(struct sdr_options *options, const char *name, const char *value)
+{
+    int row = row_of(name);
+    char owner[80];
+    if (row < 0)
+        return unknown_option(name);
+    snprintf(owner, sizeof owner, "--%s", name);
+    SDR_TRY(check_plugin(name, value));
+    SDR_TRY(sdr_option_set(&sdr_settings_table[row], owner, value, &options->settings));
+    options->was_set |= (uint64_t)1 << row;
+    return SDR_OK;
+}
+
+bool sdr_options_is_flag(const char *name)
+{
+    int row = row_of(name);
+    return row >= 0 && sdr_settings_table[row].type == SDR_FLAG;
+}
+
+bool sdr_options_given(const struct sdr_options *options, const char *name)
+{
+    int row = row_of(name);
+    return row >= 0 && (options->was_set >> row & 1);
+}
+
+const char *sdr_options_get(const struct sdr_options *options, const char *name)
+{
+    static _Thread_local char value[512];
+    struct sdr_text text = {0};
+    int row = row_of(name);
+    if (row < 0)
+        return NULL;
+    sdr_option_print(&sdr_settings_table[row], &options->settings, &text);
+    snprintf(value, sizeof value, "%s", text.bytes ? text.bytes : "");
+    sdr_text_free(&text);
+    return value;
+}
+
+static char *trimmed(char *text)
+{
+    while (*text == ' ' || *text == '\t')
+        text++;
+    size_t length = strlen(text);
+    while (length && strchr(" \t\r", text[length - 1]))
+        text[--length] = 0;
+    return text;
+}
+
+enum sdr_status sdr_options_load(struct sdr_options *options, const char *path)
+{
+    char *bytes;
+    size_t count;
+    enum sdr_status status = SDR_OK;
+    uint64_t before = options->was_set;
+    SDR_TRY(sdr_file_load(path, 1 << 20, &bytes, &count));
+    int line = 0;
+    for (char *at = bytes; status == SDR_OK && at && *at;) {
+        char *end = strchr(at, '\n');
+        line++;
+        if (end)
+            *end = 0;
+        char *name = trimmed(at), *equals = strchr(name, '=');
+        at = end ? end + 1 : NULL;
+        if (*name == 0 || *name == '#')
+            continue;
+        if (!equals) {
+            status = sdr_fail(SDR_USAGE, "%s:%d: expected 'name = value'", path, line);
+            break;
+        }
+        *equals = 0;
+        name = trimmed(name);
+        int row = row_of(name);
+        if (row >= 0 && (before >> row & 1))
+            continue; /* what was said before wins */
+        status = sdr_options_set(options, name, trimmed(equals + 1));
+        if (status != SDR_OK)
+            sdr_fail_in(status, "%s:%d: ", path, line);
+    }
+    sdr_release(bytes);
+    return status;
+}
+
+enum sdr_status sdr_options_print(const struct sdr_options *options, char **text)
+{
+    struct sdr_text out = {0};
+    for (const struct sdr_option *row = sdr_settings_table; row->key; row++) {
+        struct sdr_text value = {0};
+        sdr_option_print(row, &options->settings, &value);
+        if (value.bytes && *value.bytes)
+            sdr_text_add(&out, "%s = %s\n", row->key, value.bytes);
+        sdr_text_free(&value);
+    }
+    return sdr_text_take(&out, text);
+}
+
+static unsigned command_bit(const char *command)
+{
+    static const char *const names[] = {"train", "predict", "eval", "inspect", "convert", "generate"};
+    for (unsigned i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(command, names[i]) == 0)
+            return 1u << i;
+    return 0;
+}
+
+bool sdr_options_for_command(const char *command, const char *name)
+{
+    int row = row_of(name);
+    return row >= 0 && (sdr_settings_table[row].commands & command_bit(command));
+}
+
+enum sdr_status sdr_options_help(const char *command, char **text)
+{
+    struct sdr_text out = {0};
+    unsigned bit = command_bit(command);
+    for (const struct sdr_option *row = sdr_settings_table; row->key; row++) {
+        char left[64];
+        if (!(row->commands & bit))
+            continue;
+        snprintf(left, sizeof left, "--%s %s", row->key, row->choices ? row->choices : "");
+        sdr_text_add(&out, "  %-26s %s%s", left, strlen(left) > 26 ? "\n                             " : "",
+                     row->help);
+        if (row->preset && *row->preset && row->type != SDR_FLAG)
+            sdr_text_add(&out, " [%s]", row->preset);
+        sdr_text_add(&out, "\n");
+    }
+    return sdr_text_take(&out, text);
+}
+
+void sdr_options_report(struct sdr_options *options, sdr_report_function *function, void *context)
+{
+    options->report = function;
+    options->report_context = context;
+}
+
+enum sdr_status sdr_settings_data(const struct sdr_options *options, struct sdr_data_options *data,
+                                  char **format_name)
+{
+    const struct sdr_settings *s = &options->settings;
+    const char *rest;
+    SDR_TRY(sdr_spec_split(s->format, format_name, &rest));
+    *data = (struct sdr_data_options){.format = *format_name,
+                                      .format_rest = rest,
+                                      .label = s->label,
+                                      .labels = s->labels,
+                                      .weight = s->weight,
+                                      .ignore = s->ignore,
+                                      .categories = s->categories,
+                                      .bits = (unsigned)s->bits,
+                                      .base = s->base - 1,
+                                      .missing = (enum sdr_missing)s->missing,
+                                      .cache = s->cache,
+                                      .memory = s->memory,
+                                      .scratch = s->scratch,
+                                      .threads = s->threads ? (int)s->threads : sdr_thread_limit(),
+                                      .report = options->report,
+                                      .report_context = options->report_context};
+    return SDR_OK;
+}

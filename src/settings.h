@@ -1,0 +1,66 @@
+/* The options of a run: typed, with one table for parsing, help, config files and printing. */
+#ifndef SDR_SETTINGS_H
+#define SDR_SETTINGS_H
+
+#include "base/option.h"
+#include "data/data.h"
+#include "plugin.h"
+
+enum sdr_command {
+    SDR_TRAIN = 1,
+    SDR_PREDICT = 2,
+    SDR_EVAL = 4,
+    SDR_INSPECT = 8,
+    SDR_CONVERT = 16,
+    SDR_GENERATE = 32
+};
+enum sdr_scale_choice { SDR_SCALE_AUTO, SDR_SCALE_NONE, SDR_SCALE_FEATURE };
+enum sdr_shuffle_choice { SDR_SHUFFLE_AUTO, SDR_SHUFFLE_ROWS, SDR_SHUFFLE_BLOCKS, SDR_SHUFFLE_NONE };
+
+struct sdr_settings {
+    /* data */
+    char *format, *label, *labels, *weight, *ignore, *categories, *cache, *scratch;
+    uint64_t bits, memory, threads;
+    int base, missing;
+    /* what is trained, and how */
+    char *model, *optimizer, *schedule, *sync, *class_weight, *average;
+    double lr, l1, l2, group_lasso;
+    int penalty_on, scale, shuffle;
+    bool standardize, intercept, deterministic;
+    uint64_t batch, epochs, updates, seed, workers;
+    /* watching it */
+    char *valid, *valid_labels, *run, *checkpoint_every, *target;
+    double valid_fraction;
+    uint64_t early_stop;
+    bool resume;
+    /* generate */
+    uint64_t rows, features, nnz, classes;
+    double noise;
+};
+
+/* What the user set, and who is told how it goes. The public handle. */
+struct sdr_options {
+    struct sdr_settings settings;
+    uint64_t was_set; /* one bit per row of the table */
+    sdr_report_function *report;
+    void *report_context;
+};
+
+extern const struct sdr_option sdr_settings_table[];
+
+bool sdr_options_given(const struct sdr_options *options, const char *name);
+/* "sgd", "1/t" … in force: the options that define the model as JSON text pairs for its metadata. */
+enum sdr_status sdr_settings_data(const struct sdr_options *options, struct sdr_data_options *data,
+                                  char **format_name);
+
+/* Finds a plug-in of a NULL-terminated table by the name in "name:options", or fails naming the nearest;
+   parses its options into *parsed (allocated with the defaults; given away; NULL if it has none). */
+enum sdr_status sdr_plugin_choose(const char *kind, const void *table, const char *spec,
+                                  const struct sdr_plugin **plugin, void **parsed);
+/* The optimizers compiled for the CPU level in use. */
+const void *sdr_optimizers(void);
+
+void sdr_note(const struct sdr_options *options, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+#endif

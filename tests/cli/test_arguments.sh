@@ -1,0 +1,117 @@
+#!/bin/bash
+# Laws of the command line: help, version, the ways to write an option, where output goes.
+# shellcheck source=tests/cli/lib.sh
+. "$(dirname "$0")/lib.sh"
+small_data data.svm
+commands="train predict eval inspect convert generate list"
+
+# Help goes to standard output, wherever --help stands, however wrong the rest is.
+succeeds --version
+holds "the version is a number" prints out.txt '^sounder [0-9]+\.[0-9]+'
+succeeds --help
+for c in $commands; do
+    holds "--help names $c" prints out.txt "^  $c "
+done
+for c in $commands; do
+    succeeds "$c" --help
+    holds "$c --help says how to use it" prints out.txt "^usage: sounder $c "
+    holds "$c --help has an example" prints out.txt "^  sounder $c |sounder $c "
+    holds "$c --help writes no error" test ! -s err.txt
+    holds "no line of $c --help is wider than 100" test -z "$(grep -E '^.{101}' out.txt)"
+    cp out.txt help.txt
+    succeeds help "$c"
+    holds "help $c is $c --help" cmp -s out.txt help.txt
+done
+succeeds train --no-such-option --help
+for option in lr epochs seed valid model; do
+    succeeds train --help
+    holds "train --help tells --$option" prints out.txt "--$option"
+done
+for option in out json config print-config quiet; do
+    holds "train --help tells --$option" prints out.txt "--$option"
+done
+
+# The ways to write an option are one.
+succeeds train data.svm --epochs 2 --seed 5 --json
+hash=$(key model_hash <out.txt)
+holds "there is a hash" test "$hash" != missing
+succeeds train --epochs=2 --seed=5 --json data.svm
+holds "--name=value is --name value" test "$(key model_hash <out.txt)" = "$hash"
+succeeds train --json --epochs 2 data.svm --seed 7 --seed 5
+holds "the last of two wins" test "$(key model_hash <out.txt)" = "$hash"
+succeeds train --json=yes --epochs 2 --seed 5 -- data.svm
+holds "-- ends the options" test "$(key model_hash <out.txt)" = "$hash"
+cp data.svm ./--odd.svm
+succeeds train --json --epochs 2 --seed 5 -- --odd.svm
+holds "a name may start with dashes behind --" test "$(key model_hash <out.txt)" = "$hash"
+succeeds train data.svm --json --no-json --epochs 2
+holds "--no-json takes --json back" prints out.txt '^model +not written'
+
+# Flags win over the file, whatever the order; what is printed can be read again.
+printf '# made by a test\nepochs = 3\nseed = 5\n' >run.config
+succeeds train --print-config --config run.config --epochs 2
+holds "the flag wins" prints out.txt '^epochs *= *2$'
+holds "the file is read" prints out.txt '^seed *= *5$'
+succeeds train --epochs 2 --print-config --config run.config
+holds "in either order" prints out.txt '^epochs *= *2$'
+cp out.txt again.config
+succeeds train --config again.config --print-config
+holds "what is printed reads back as the same" cmp -s out.txt again.config
+succeeds train data.svm --config again.config --json
+holds "and trains the same" test "$(key model_hash <out.txt)" = "$hash"
+
+# Results on standard output, the rest on standard error.
+succeeds train data.svm --epochs 2 --quiet --out m
+holds "--quiet leaves standard error empty" test ! -s err.txt
+holds "the result names the model" prints out.txt '^model +m'
+holds "the model is there" test -s m
+holds "no temporary is left" test -z "$(find . -name '*tmp*')"
+succeeds train data.svm --epochs 2
+holds "every epoch is a line" prints err.txt '^epoch 2/2 '
+holds "no escape sequences outside a terminal" test -z "$(grep -l $'[\r\033]' err.txt)"
+holds "no model, and the result says so" prints out.txt '^model +not written'
+succeeds train data.svm --epochs 2 --json
+holds "--json keeps progress" prints err.txt '^epoch 2/2 '
+for name in rows features nonzeros workers epochs updates seconds_read seconds_train seconds_total \
+    train_loss model_hash peak_rss_bytes; do
+    holds "the summary has $name" test "$(key $name <out.txt)" != missing
+done
+
+# Lists are one plug-in a line.
+succeeds list
+for kind in model optimizer schedule sync format generate; do
+    holds "list names the kind $kind" prints out.txt "^ *$kind"
+    cp out.txt kinds.txt
+    succeeds list "$kind"
+    holds "list $kind is not empty" test -s out.txt
+    cp kinds.txt out.txt
+done
+succeeds list optimizer
+holds "a plug-in starts its line" prints out.txt '^adam '
+short=$(wc -l <out.txt)
+succeeds list optimizer --verbose
+holds "--verbose tells more" test "$(wc -l <out.txt)" -gt "$short"
+
+# What the other commands say.
+succeeds eval m data.svm
+holds "eval prints accuracy" prints out.txt '^accuracy +[01]'
+succeeds eval m data.svm --json
+holds "eval --json is an object" test "$(key accuracy <out.txt)" != missing
+succeeds inspect m --json
+cp out.txt model.json
+succeeds inspect data.svm --json
+holds "inspect tells data" test "$(key rows <out.txt)" = 200
+holds "inspect tells models from data" test "$(key rows <model.json)" = missing
+succeeds inspect m
+succeeds inspect data.svm
+holds "inspect is aligned for people" prints out.txt '^rows +200$'
+succeeds convert data.svm data.sdc
+holds "convert says what it wrote" prints out.txt 'data\.sdc: 200 rows, '
+succeeds convert data.svm data.sdc --json
+holds "convert --json tells the rows" test "$(key rows <out.txt)" = 200
+succeeds inspect data.sdc --json
+holds "a converted file is data" test "$(key rows <out.txt)" = 200
+succeeds generate sparse-classification s.svm --rows 50 --features 20 --nnz 5 --seed 3
+holds "generate says what it wrote" prints out.txt 's\.svm: sparse-classification, 50 rows'
+holds "generate wrote the rows" test "$(wc -l <s.svm)" = 50
+finish

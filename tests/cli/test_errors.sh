@@ -1,0 +1,156 @@
+#!/bin/bash
+# Laws of failing: one sentence, the right exit code, nothing half-written.
+# shellcheck source=tests/cli/lib.sh
+. "$(dirname "$0")/lib.sh"
+small_data data.svm
+mkdir folder
+
+# 2: what the user typed.
+refuses 2 'no command'
+refuses 2 "did you mean 'train'" trian data.svm
+refuses 2 "did you mean 'eval'" evaluate m data.svm
+refuses 2 "see 'sounder --help'" xyzzy
+refuses 2 'command comes first' --lr 0.1 train data.svm
+refuses 2 'argument is missing' train
+refuses 2 'argument is missing' predict m
+refuses 2 'argument is missing' eval m
+refuses 2 'argument is missing' inspect
+refuses 2 'argument is missing' convert data.sdc
+refuses 2 'argument is missing' generate sparse-classification
+refuses 2 'too many' generate sparse-classification a.svm b.svm
+refuses 2 'too many' list model sync
+refuses 2 'empty' train ''
+refuses 2 '--epochs' train data.svm --epoch 3
+refuses 2 '--json' train data.svm --jsn
+refuses 2 '--quiet' train data.svm --quite
+refuses 2 '--out' train data.svm --output m
+refuses 2 '--optimizer' train data.svm --optimiser adam
+refuses 2 'qwertyuiop' train data.svm --qwertyuiop
+refuses 2 "unknown option -o" train data.svm -o m
+refuses 2 "'--=3'" train data.svm --=3
+refuses 2 '--epochs needs a value' train data.svm --epochs
+refuses 2 '--epochs needs a value' train data.svm --epochs --json
+refuses 2 '--out needs a value' train data.svm --out
+refuses 2 '--out needs' train data.svm --out=
+refuses 2 '--json is yes or no' train data.svm --json=perhaps
+refuses 2 'epochs.*many' train data.svm --epochs many
+refuses 2 'epochs' train data.svm --epochs -3
+refuses 2 'lr' train data.svm --lr nan
+refuses 2 'lr' train data.svm --lr ''
+refuses 2 'logistic' train data.svm --model logistik
+refuses 2 'adam' train data.svm --optimizer adm
+refuses 2 'beta1' train data.svm --optimizer adam:beta7=1
+refuses 2 'beta1' train data.svm --optimizer adam:beta1=x
+refuses 2 'libsvm' train data.svm --format libsmv
+refuses 2 'optimizer' list optimiser
+refuses 2 'sparse-classification' generate sparse-clasification x.svm --rows 5
+holds "nothing was generated" test ! -e x.svm
+
+# Options belong to commands.
+refuses 2 "sounder predict does not take --lr; see 'sounder predict --help'" predict m data.svm --lr 1
+refuses 2 'does not take --proba' train data.svm --proba
+refuses 2 'does not take --epochs' eval m data.svm --epochs 3
+refuses 2 'does not take --out' eval m data.svm --out x
+refuses 2 'does not take --rows' train data.svm --rows 3
+refuses 2 'does not take --json' list --json
+refuses 2 'exclude each other' predict m data.svm --proba --scores
+
+# Output that cannot be written is found before the work: not even the input is looked at.
+refuses 1 'nodir' train missing.svm --out nodir/m
+refuses 1 'not a folder|Not a directory' train missing.svm --out data.svm/m
+refuses 2 'folder' train missing.svm --out folder
+refuses 2 'folder' train missing.svm --out folder/
+refuses 2 'not a regular file' train missing.svm --out /dev/null
+refuses 2 'overwrite' train data.svm --out ./data.svm
+refuses 2 'overwrite' train data.svm --valid data.svm --out data.svm
+refuses 1 'nodir' predict m data.svm --out nodir/p
+refuses 2 '\.sdc' convert data.svm data2.svm
+refuses 1 'nodir' convert data.svm nodir/x.sdc
+refuses 1 'nodir' generate sparse-classification nodir/x.svm --rows 5
+holds "the input is untouched" test "$(wc -l <data.svm)" = 200
+
+# 1: what is not there.
+refuses 1 'missing\.svm' train missing.svm
+refuses 1 'nothing-\*' train 'nothing-*.svm'
+refuses 1 'missing\.svm' train data.svm --valid missing.svm
+refuses 1 'missing\.config' train data.svm --config missing.config
+refuses 1 'missing\.model' predict missing.model data.svm
+refuses 1 'missing' inspect missing
+refuses 1 'folder' train folder
+if [ -e /dev/full ]; then
+    "$sounder" train data.svm --epochs 1 --quiet --out m >/dev/full 2>err.txt
+    status=$?
+    : >out.txt
+    refused 1 'standard output' 'train >/dev/full'
+    holds "the model was saved before" test -s m
+    rm -f m
+fi
+
+# A config file is read like flags.
+echo 'epocs = 3' >bad.config
+refuses 2 'epochs' train data.svm --config bad.config
+echo 'epochs' >bad.config
+refuses 2 'bad\.config' train data.svm --config bad.config
+
+# 3: what stands in the data, with its place; and no model.
+bad_data() {
+    # shellcheck disable=SC2059
+    printf "$2" >"$1"
+    refuses 3 "^sounder: (.*/)?$1:${3:-[0-9]+}" train "$1" --out m
+    holds "$1 leaves no model" test ! -e m
+}
+bad_data nan.svm '1 1:0.5\n-1 1:nan\n' 2:
+bad_data inf.svm '1 1:0.5\n-1 1:inf\n' 2:
+bad_data huge.svm '1 1:0.5\n-1 1:1e99\n' 2:
+bad_data half.svm '1 1:0.5\n-1 2\n' 2:
+bad_data novalue.svm '1 1:0.5\n-1 2:\n' 2:
+bad_data negative.svm '1 1:0.5\n-1 -4:2\n' 2:
+bad_data big.svm '1 99999999999999999999:1\n-1 1:1\n' 1:
+bad_data word.svm '1 1:0.5\nfoo 1:x\n' 2:
+bad_data binary.svm '\x00\x01\x02\xff'
+bad_data nolabel.svm '1:2 2:3\n1 1:1\n' 1:
+bad_data twice.svm '1 5:1 5:2\n-1 1:1\n' 1:
+bad_data empty.svm '' ''
+bad_data blank.svm '\n\n\n' ''
+bad_data short.csv 'a,b,label\n1,2,x\n1,y\n' 3:
+bad_data quote.csv 'a,b,label\n1,2,x\n"1,2,y\n'
+printf '+1 1:1\n-1 1:inf\n' >valid.svm
+refuses 3 'valid\.svm:2:' train data.svm --valid valid.svm --out m
+holds "bad validation data leaves no model" test ! -e m
+
+# 5: model files that are none, or not whole.
+succeeds train data.svm --epochs 1 --quiet --out good.model
+refuses 5 'data\.svm' predict data.svm data.svm
+: >empty.model
+refuses 5 'empty\.model' predict empty.model data.svm
+size=$(wc -c <good.model)
+for keep in 4 20 $((size / 2)) $((size - 1)); do
+    head -c "$keep" good.model >cut.model
+    refuses 5 'cut\.model' eval cut.model data.svm
+done
+cp good.model damaged.model
+printf '\377\377' | dd of=damaged.model bs=1 seek=$((size - 2)) conv=notrunc 2>/dev/null
+refuses 5 'damaged\.model' predict damaged.model data.svm
+cp cut.model cut.safetensors
+refuses 5 'cut\.safetensors' inspect cut.safetensors
+succeeds convert data.svm good.sdc
+head -c 100 good.sdc >cut.sdc
+refuses 5 'cut\.sdc' train cut.sdc
+
+# Names never steer a terminal, and the sentence stays one line.
+refuses 1 'line\?two' train $'line\ntwo'
+holds "no escape sequence passes" test -z "$(run train $'\033[1mx'; grep $'\033' err.txt)"
+
+# Signals: SIGTERM stops with a checkpoint, SIGUSR1 goes on.
+"$sounder" train data.svm --epochs 1000000 --run run --out stopped.model >out.txt 2>err.txt </dev/null &
+pid=$!
+for _ in $(seq 100); do [ -s run/metrics.jsonl ] && break; sleep 0.1; done
+kill -USR1 $pid
+sleep 0.5
+holds "SIGUSR1 does not end the program" kill -0 $pid
+kill -TERM $pid
+wait $pid
+status=$?
+refused 75 '.' 'train under SIGTERM'
+holds "a stopped run leaves no model" test ! -e stopped.model
+finish
