@@ -117,7 +117,8 @@ static enum sdr_status library_option(struct cli_arguments *arguments, struct wa
     if (!library_knows(name)) {
         const char *nearest = own_nearest(name, arguments->command->takes);
         if (nearest)
-            return cli_fail(SDR_USAGE, "unknown option --%s; did you mean --%s?", name, nearest);
+            return cli_fail(SDR_USAGE, "there is no option --%s; did you mean --%s?", name,
+                            nearest);
         return sdr_options_set(arguments->options, name, walk->value ? walk->value : "");
     }
     if (!sdr_options_for_command(arguments->command->name, name))
@@ -179,7 +180,7 @@ enum sdr_status cli_arguments_parse(struct cli_arguments *arguments,
         else
             return cli_fail(
                 SDR_USAGE,
-                "unknown option %s; options are written --name, a file of that name ./%s", text,
+                "there is no option %s; options are written --name, a file of that name ./%s", text,
                 text);
     }
     /* Last, because sdr_options_load keeps what is already set: the line wins over the file. */

@@ -111,8 +111,8 @@ void cli_signals_start(void);
 void cli_signals_run(struct sdr_run *run);
 /* Back to what the system does; call before the run is destroyed. */
 void cli_signals_stop(void);
-/* The name of the signal that asked for a stop, or NULL. */
-const char *cli_signals_stopped_by(void);
+/* True once a signal has asked for a stop. */
+bool cli_signals_stopped(void);
 
 /* ---- output files (output.c) ---- */
 /* Fails early if a file cannot be written at `path`, or if it is one of the inputs. `what` names it

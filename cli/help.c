@@ -31,10 +31,11 @@ const struct cli_command *cli_command_find(const char *name, const char **neares
 
 void cli_help(void)
 {
-    printf("Sounder %s trains models by stochastic gradient descent on all cores of a machine:\n"
-           "linear and logistic models, machines and networks, from files of any common format.\n"
-           "\nusage: sounder COMMAND [ARGUMENTS] [OPTIONS]\n\ncommands:\n",
-           sdr_version());
+    printf(
+        "Sounder %s trains models by stochastic gradient descent: least squares, logistic, SVM,\n"
+        "softmax and their like, on sparse and dense data in all common file formats.\n"
+        "\nusage: sounder COMMAND [ARGUMENTS] [OPTIONS]\n\ncommands:\n",
+        sdr_version());
     for (size_t i = 0; cli_commands[i]; i++)
         printf("  %-9s %s\n", cli_commands[i]->name, cli_commands[i]->summary);
     printf(
@@ -72,7 +73,7 @@ enum sdr_status cli_command_help(const struct cli_command *command)
         char name[64];
         snprintf(name, sizeof name, "--%s%s%s", own->name, own->value ? " " : "",
                  own->value ? own->value : "");
-        printf("  %-24s %s\n", name, own->bit == CLI_OUT ? command->out_help : own->help);
+        printf("  %-26s %s\n", name, own->bit == CLI_OUT ? command->out_help : own->help);
     }
     printf(
         "\nOptions are written --name value or --name=value; a flag is turned off by --no-name;\n"

@@ -45,7 +45,7 @@ static enum sdr_status find_and_run(int count, char **texts)
         return cli_fail(SDR_USAGE, "the command comes first, then %s; see 'sounder --help'", name);
     const struct cli_command *command = cli_command_find(name, &nearest);
     if (!command)
-        return cli_fail(SDR_USAGE, "unknown command '%s'; %s%s%s", name,
+        return cli_fail(SDR_USAGE, "there is no command '%s'; %s%s%s", name,
                         nearest ? "did you mean '" : "see 'sounder --help'", nearest ? nearest : "",
                         nearest ? "'?" : "");
     return help ? cli_command_help(command) : run_command(command, count - 2, texts + 2);

@@ -72,9 +72,7 @@ void cli_signals_stop(void)
     atomic_store(&listener, NULL);
 }
 
-const char *cli_signals_stopped_by(void)
+bool cli_signals_stopped(void)
 {
-    if (!stopped_by)
-        return NULL;
-    return stopped_by == SIGINT ? "SIGINT" : "SIGTERM";
+    return stopped_by != 0;
 }

@@ -74,17 +74,19 @@ static enum sdr_status save_model(const struct sdr_run *run, const char *path)
     return status;
 }
 
-/* The run left the numbers behind; what it had before is still worth keeping. */
-static enum sdr_status diverged(const struct sdr_run *run, const char *out)
+/* Training ended early: what it had so far, `what`, is still worth keeping. Returns status, with
+   the library's sentence and what became of the model. */
+static enum sdr_status keep_what_there_is(const struct sdr_run *run, const char *out,
+                                          enum sdr_status status, const char *what)
 {
-    /* The sentence is the library's and goes with its next failure. */
+    /* Copied, because the sentence goes with the library's next failure. */
     char reason[1024];
-    snprintf(reason, sizeof reason, "%s", cli_sentence(SDR_DIVERGED));
+    snprintf(reason, sizeof reason, "%s", cli_sentence(status));
     if (!out)
-        return cli_fail(SDR_DIVERGED, "%s", reason);
+        return status;
     if (save_model(run, out) == SDR_OK)
-        return cli_fail(SDR_DIVERGED, "%s; the last good model was written to '%s'", reason, out);
-    return cli_fail(SDR_DIVERGED, "%s; no model was written", reason);
+        return cli_fail(status, "%s; %s was written to '%s'", reason, what, out);
+    return cli_fail(status, "%s; no model was written", reason);
 }
 
 static enum sdr_status print_summary(const struct cli_arguments *arguments,
@@ -108,13 +110,13 @@ static enum sdr_status train_on(const struct cli_arguments *arguments, struct sd
     cli_signals_run(NULL);
     cli_progress_clear();
     if (status == SDR_DIVERGED)
-        return diverged(run, arguments->out);
+        return keep_what_there_is(run, arguments->out, status, "the last good model");
+    if (status == SDR_RUNTIME && cli_signals_stopped())
+        return keep_what_there_is(run, arguments->out, status, "the model so far");
     CLI_TRY(status);
     /* First the model, then the words: standard output may be gone. */
     if (arguments->out)
         CLI_TRY(save_model(run, arguments->out));
-    if (cli_signals_stopped_by())
-        cli_note("stopped early by %s", cli_signals_stopped_by());
     return print_summary(arguments, run);
 }
 

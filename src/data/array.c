@@ -62,7 +62,8 @@ static inline double bits_double(uint64_t bits)
 /* One loop per type, with a constant size so that the loads become single instructions. */
 #define EACH(size, expression)                                                                     \
     for (size_t i = 0; i < count; i++) {                                                           \
-        uint64_t bits = big ? load(bytes + i * (size), size, true) : load(bytes + i * (size), size, false); \
+        const unsigned char *at = bytes + i * (size);                                              \
+        uint64_t bits = big ? load(at, size, true) : load(at, size, false);                        \
         to[i] = (expression);                                                                      \
     }                                                                                              \
     break

@@ -232,7 +232,7 @@ static void begin(struct sdr_builder *b, uint64_t nonzeros, uint64_t rows, bool 
 static enum sdr_status scatter(struct sdr_builder *b, const struct sdr_piece *piece)
 {
     uint64_t stride = sdr_stride(b->dense_width), entry = 0;
-    SDR_TRY(sdr_region_reserve(&b->dense, (size_t)(piece->rows * stride * sizeof(float))));
+    SDR_TRY(sdr_region_reserve(&b->dense, (size_t)(piece->rows * stride * sizeof(float)) + SDR_ALIGN));
     float *row = (float *)(void *)(b->dense.bytes + b->dense.used); /* fresh pages: zeros */
     for (uint64_t r = 0; r < piece->rows; r++, row += stride)
         for (; entry < piece->end[r]; entry++) {
@@ -307,7 +307,7 @@ static enum sdr_status copy_rows(struct sdr_builder *b, const float *x, uint64_t
                                  uint32_t features)
 {
     uint64_t stride = sdr_stride(b->dense_width);
-    SDR_TRY(sdr_region_reserve(&b->dense, (size_t)(count * stride * sizeof(float))));
+    SDR_TRY(sdr_region_reserve(&b->dense, (size_t)(count * stride * sizeof(float)) + SDR_ALIGN));
     float *row = (float *)(void *)(b->dense.bytes + b->dense.used);
     for (uint64_t r = 0; r < count; r++, x += features, row += stride) {
         uint32_t nonzeros = 0, missing = 0;

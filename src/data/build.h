@@ -62,6 +62,8 @@ enum sdr_status sdr_layout_shift_up(struct sdr_builder *b); /* the file counts f
 enum sdr_status sdr_layout_to_dense(struct sdr_builder *b, uint32_t features);
 enum sdr_status sdr_layout_to_sparse(struct sdr_builder *b);
 enum sdr_status sdr_layout_fill_missing(struct sdr_builder *b);
+/* Refuses to fill missing cells if the known schema has no means. */
+enum sdr_status sdr_layout_known_means(const struct sdr_builder *b);
 /* Adds to the sums and counts of missing cells of each feature, in file order. */
 void sdr_layout_sum(const uint32_t *index32, const uint16_t *index16, const float *value,
                     uint64_t count, uint32_t shift, double *sum, uint64_t *missing);

@@ -17,7 +17,7 @@ enum sdr_status sdr_entries_copy(struct sdr_builder *b, const struct sdr_piece *
     uint32_t shift = sdr_builder_shift(b);
     uint64_t before = b->nonzeros, *end = room_for_rows(b, piece->rows, &status);
     SDR_TRY(status);
-    SDR_TRY(sdr_region_reserve(&b->index, count * width));
+    SDR_TRY(sdr_region_reserve(&b->index, count * width + SDR_ALIGN));
     SDR_TRY(sdr_region_append(&b->value, piece->value, count * sizeof(float)));
     void *to = b->index.bytes + b->index.used;
     const uint32_t *restrict from = piece->index;
@@ -59,9 +59,44 @@ static enum sdr_status map_categories(struct sdr_builder *b, const struct sdr_pi
     return SDR_OK;
 }
 
-/* Sorts a row's features and adds up what falls on the same one. Rows are nearly in order. */
+static void swap_entries(uint32_t *index, float *value, uint64_t a, uint64_t b)
+{
+    uint32_t feature = index[a];
+    float x = value[a];
+    index[a] = index[b];
+    value[a] = value[b];
+    index[b] = feature;
+    value[b] = x;
+}
+
+static void sift_down(uint32_t *index, float *value, uint64_t root, uint64_t count)
+{
+    for (uint64_t child; (child = 2 * root + 1) < count; root = child) {
+        if (child + 1 < count && index[child + 1] > index[child])
+            child++;
+        if (index[root] >= index[child])
+            return;
+        swap_entries(index, value, root, child);
+    }
+}
+
+/* In place and never quadratic: a hostile row may be as long as the file. */
+static void heap_sort(uint32_t *index, float *value, uint64_t count)
+{
+    for (uint64_t i = count / 2; i-- > 0;)
+        sift_down(index, value, i, count);
+    for (uint64_t i = count; i-- > 1;) {
+        swap_entries(index, value, 0, i);
+        sift_down(index, value, 0, i);
+    }
+}
+
+/* Sorts a row's features and adds up what falls on the same one. */
 static uint64_t sort_row(uint32_t *index, float *value, uint64_t count)
 {
+    enum { SHORT_ROW = 64 };
+    if (count > SHORT_ROW)
+        heap_sort(index, value, count);
     for (uint64_t i = 1; i < count; i++) {
         uint32_t feature = index[i];
         float x = value[i];
@@ -146,8 +181,8 @@ enum sdr_status sdr_entries_append(struct sdr_builder *b, const struct sdr_piece
     }
     uint64_t entry = 0, *end = room_for_rows(b, piece->rows, &status);
     SDR_TRY(status);
-    SDR_TRY(sdr_region_reserve(&b->index, (size_t)piece->entries * sizeof(uint32_t)));
-    SDR_TRY(sdr_region_reserve(&b->value, (size_t)piece->entries * sizeof(float)));
+    SDR_TRY(sdr_region_reserve(&b->index, (size_t)piece->entries * sizeof(uint32_t) + SDR_ALIGN));
+    SDR_TRY(sdr_region_reserve(&b->value, (size_t)piece->entries * sizeof(float) + SDR_ALIGN));
     for (uint64_t r = 0; r < piece->rows; r++) {
         uint64_t count = piece->end[r] - entry;
         uint64_t kept = resolve_row(b, piece->index + entry, piece->value + entry, count, categories);

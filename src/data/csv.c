@@ -5,6 +5,7 @@
    csv_columns.c; this file turns chunks of records into rows. */
 #define _GNU_SOURCE /* memrchr */
 #include "data/csv.h"
+#include "data/token.h"
 
 #include <math.h>
 #include <string.h>
@@ -122,16 +123,16 @@ static enum sdr_status refuse(struct parsing *at, const struct sdr_csv_cell *cel
 static enum sdr_status refuse_text(struct parsing *at, const struct sdr_csv_cell *cell,
                                    const struct sdr_csv_column *column)
 {
-    int shown = cell->length < 40 ? (int)cell->length : 40;
+    char quote[SDR_QUOTE_BYTES];
+    const char *shown = sdr_quote(quote, cell->text, cell->text + cell->length);
     uint64_t place = (uint64_t)(cell->start - at->line_start) + 1;
     if (sdr_csv_is_infinite(cell->text, cell->length))
         return refuse(at, cell, column, "is infinite");
     if (column->kind == SDR_COLUMN_WEIGHT)
-        return sdr_piece_fail(at->piece, at->line, place, "the weight is '%.*s', not a number", shown,
-                              cell->text);
+        return sdr_piece_fail(at->piece, at->line, place, "the weight is '%s', not a number", shown);
     return sdr_piece_fail(at->piece, at->line, place,
-                          "column '%.60s' should be a number, not '%.*s' (use --categories %.60s)",
-                          column->name, shown, cell->text, column->name);
+                          "column '%.60s' should be a number, not '%s' (use --categories %.60s)",
+                          column->name, shown, column->name);
 }
 
 static enum sdr_status cell_number(struct parsing *at, const struct sdr_csv_cell *cell,
@@ -245,11 +246,6 @@ static enum sdr_status take_cell(struct parsing *at, const struct sdr_csv_cell *
     }
 }
 
-static inline bool is_digit(char c)
-{
-    return (unsigned char)(c - '0') < 10;
-}
-
 /* A short plain number "-12.5" that ends at the separator or the newline; NULL: anything else. Needs a
    newline somewhere ahead, so that it need not look for the end. Rounds as sdr_scan_double does. */
 static inline const char *plain_number(const char *p, char separator, float *value)
@@ -260,12 +256,12 @@ static inline const char *plain_number(const char *p, char separator, float *val
     p += negative;
     const char *first = p;
     uint64_t mantissa = 0;
-    for (; is_digit(*p); p++)
+    for (; sdr_is_digit(*p); p++)
         mantissa = mantissa * 10 + (uint64_t)(*p - '0');
     ptrdiff_t digits = p - first, scale = 0;
     if (*p == '.') {
         const char *point = ++p;
-        for (; is_digit(*p); p++)
+        for (; sdr_is_digit(*p); p++)
             mantissa = mantissa * 10 + (uint64_t)(*p - '0');
         scale = p - point;
         digits += scale;

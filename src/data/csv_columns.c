@@ -279,6 +279,7 @@ enum sdr_status sdr_csv_columns_find(struct sdr_csv *csv, struct sdr_reading *re
 {
     const struct sdr_schema *known = reading->known;
     bool *mark;
+    reading->schema->base = 0;
     csv->columns = head->columns;
     SDR_TRY(sdr_allocate(&csv->column, head->columns, sizeof *csv->column, "the columns"));
     if (known && !known->column)

@@ -125,7 +125,8 @@ void sdr_dictionary_clear(struct sdr_dictionary *d)
     char *before;
     memcpy(&before, d->block, sizeof before);
     free_blocks(before);
-    memset(d->block, 0, sizeof before);
+    before = NULL;
+    memcpy(d->block, &before, sizeof before);
     d->block_used = sizeof before;
     memset(d->slot, 0, d->slots * sizeof *d->slot);
     d->count = 0;

@@ -17,7 +17,7 @@ struct slot {
 };
 struct generating {
     const struct sdr_generate_table *table;
-    enum output output = OUTPUT_LIBSVM;
+    enum output output;
     uint64_t first; /* row the wave begins with */
     struct slot slot[SLOTS];
 };

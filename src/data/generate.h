@@ -37,8 +37,11 @@ struct sdr_generate_table {
 /* .svm .libsvm .txt or no extension: LIBSVM; .csv; .npy with the labels in PATH.labels.npy. */
 enum sdr_status sdr_generate_table(const struct sdr_generate_table *table, const char *path);
 
-/* Refuses options that no generator can serve; most is the largest number of features. */
-enum sdr_status sdr_generate_check(const struct sdr_generate_options *options, uint64_t most);
+/* Copies the options, with features and nnz put where they are 0, and refuses what no generator can
+   serve; most is the largest number of features. */
+enum sdr_status sdr_generate_settle(const struct sdr_generate_options *given, uint64_t features,
+                                    uint64_t nnz, uint64_t most,
+                                    struct sdr_generate_options *options);
 /* Begins the truth: an open JSON object with the kind and the options. */
 void sdr_truth_begin(struct sdr_text *text, const char *kind,
                      const struct sdr_generate_options *options);

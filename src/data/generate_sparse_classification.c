@@ -91,12 +91,14 @@ static enum sdr_status write_truth(const struct truth *truth,
     return sdr_truth_write(&text, path);
 }
 
-static enum sdr_status generate(const struct sdr_generate_options *options, const char *path)
+static enum sdr_status generate(const struct sdr_generate_options *given, const char *path)
 {
+    struct sdr_generate_options settled, *options = &settled;
+    uint64_t nnz = given->features / 4 && given->features < 4 * 84 ? given->features / 4 : 84;
+    SDR_TRY(sdr_generate_settle(given, 47236, nnz, 1 << 28, options));
     struct truth truth = {.classes = options->classes > 2 ? (uint32_t)options->classes : 2,
                           .noise = options->noise};
     enum sdr_status status;
-    SDR_TRY(sdr_generate_check(options, 1 << 28));
     if (options->classes > CLASSES_MOST)
         return sdr_fail(SDR_USAGE, "--classes must be at most %d here", CLASSES_MOST);
     SDR_TRY(sdr_zipf_build(&truth.zipf, options->features, options->nnz, options->seed));

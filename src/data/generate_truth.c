@@ -4,8 +4,15 @@
 
 #include <string.h>
 
-enum sdr_status sdr_generate_check(const struct sdr_generate_options *options, uint64_t most)
+enum sdr_status sdr_generate_settle(const struct sdr_generate_options *given, uint64_t features,
+                                    uint64_t nnz, uint64_t most,
+                                    struct sdr_generate_options *options)
 {
+    *options = *given;
+    if (options->features == 0)
+        options->features = features;
+    if (options->nnz == 0)
+        options->nnz = nnz;
     if (options->rows < 1 || options->rows > SDR_TRIAL_STREAM - 1)
         return sdr_fail(SDR_USAGE, "--rows must be at least 1");
     if (options->features < 1 || options->features > most)

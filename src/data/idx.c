@@ -17,6 +17,7 @@ static enum sdr_status open_idx(void *state, struct sdr_reading *reading, const 
     struct idx *idx = state;
     struct sdr_array array;
     SDR_TRY(sdr_idx_header(reading->path, head, count, &array));
+    reading->schema->base = 0;
     return sdr_label_file_read(reading->options, reading->known, &idx->labels);
 }
 

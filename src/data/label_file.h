@@ -16,6 +16,9 @@ struct sdr_label_file {
 /* Reads options->labels; without one, an empty label file whose rows have no labels. */
 enum sdr_status sdr_label_file_read(const struct sdr_data_options *options,
                                     const struct sdr_schema *known, struct sdr_label_file *labels);
+/* The same from bytes already in memory: a member of an archive. `name` is for messages. */
+enum sdr_status sdr_label_file_take(const char *name, const struct sdr_schema *known,
+                                    const struct sdr_region *bytes, struct sdr_label_file *labels);
 void sdr_label_file_free(struct sdr_label_file *labels);
 /* SDR_BAD_DATA unless there are as many labels as rows. `name` is the data file's. Called once: a second
    data file cannot share the labels. */

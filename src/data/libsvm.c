@@ -4,244 +4,17 @@
 
    Indices rise strictly within a row; empty lines and lines of comment alone hold no row.
 
-   Two readers share the work. The quick one takes runs of plain entries ("4711:0.01234 ", at most
-   eight digits in the index and on either side of the point) and has no branch that depends on how
-   long a number is: a mask of the 32 bytes ahead tells where the tokens end, eight bytes that end
-   there hold the digits right-aligned, and three multiplications make a number of them. Whatever it
-   does not know (signs and exponents, long numbers, errors, the edges of the chunk) it leaves to the
-   careful reader, which gives the same bits and finds the place and the words of an error. */
-#include "base/cpu.h"
+   Two readers share the work: the quick one (libsvm_quick.c) takes the plain entries, which are
+   nearly all; the careful one here takes the rest, and finds the place and the words of an error.
+ */
+#include "data/libsvm.h"
 #include "base/hash.h"
 #include "data/data.h"
 #include "data/token.h"
 #include <math.h>
 #include <string.h>
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
 
 enum { INDEX_MOST = 2147483646 }; /* one more is still a count of features below SDR_CATEGORY_BIT */
-
-/* One chunk being read. The arrays are the piece's; `count` is how many entries they hold. */
-struct scan {
-    const char *begin, *end;
-    const char *line;     /* where the current line begins */
-    uint64_t line_number; /* from 1 */
-    uint32_t *index;
-    float *value;
-    uint64_t count;
-    int64_t last; /* the index before in this row; −1 or, if indices start at 1, 0 */
-};
-typedef const char *entries_function(struct scan *scan, const char *at);
-
-struct state {
-    int base; /* first index: 0, 1, or −1 for not known yet */
-    unsigned bits;
-    bool labels_optional;
-    entries_function *entries; /* the quick reader for this CPU */
-};
-
-/* ---- the quick reader ---- */
-
-static inline uint64_t load8(const char *at)
-{
-    uint64_t word;
-    memcpy(&word, at, sizeof word);
-#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-    word = __builtin_bswap64(word);
-#endif
-    return word;
-}
-
-/* The 32 bytes ahead: bit i tells that byte i is no digit, a point, a minus. */
-struct ahead {
-    uint64_t other, point, minus;
-};
-
-/* A plain entry, as offsets from its first byte: index [0, colon), value [first, end). `tail` is what
-   the point and the digits behind it take, 0 if there is no point. */
-struct plain {
-    unsigned colon, first, end, tail, negative;
-};
-
-/* False if the entry at p is not a plain one. What the next entry waits for is only `end`: all the
-   rest runs beside it. */
-static inline __attribute__((always_inline)) bool locate(const char *p, struct ahead ahead,
-                                                         struct plain *plain)
-{
-    uint64_t other = ahead.other | 3ull << 32; /* so that every search ends */
-    uint64_t behind = other & (other - 1);     /* without the colon */
-    uint64_t stop = behind & ~(ahead.point | ahead.minus);
-    plain->end = (unsigned)__builtin_ctzll(stop);
-    plain->colon = (unsigned)__builtin_ctzll(other);
-    uint64_t inner = behind & ((stop & -stop) - 1);
-    uint64_t signs = inner & ahead.minus, points = inner & ahead.point;
-    unsigned point = (unsigned)__builtin_ctzll(points | stop);
-    plain->negative = signs != 0;
-    plain->first = plain->colon + 1 + plain->negative;
-    plain->tail = plain->end - point;
-    /* At most 15 bytes of value: fewer than 2^53 in any case. A point needs a digit before it. */
-    return !((p[plain->colon] != ':') | (plain->colon - 1 > 7) |
-             (plain->end - plain->first - 1 > 14) | (point <= plain->first) |
-             (((signs & ~(2ull << plain->colon)) | (points & (points - 1))) != 0));
-}
-
-/* Where an entry may end without more ado; an exponent, a comment or nonsense is for the careful. */
-static inline bool ends_entry(char c)
-{
-    return c == ' ' || c == '\n' || c == '\r' || c == '\t';
-}
-
-/* Stores the entry and returns the byte behind it, or NULL if its index does not rise. */
-static inline __attribute__((always_inline)) const char *
-store(struct scan *scan, const char *p, const struct plain *plain, uint64_t index,
-      uint64_t mantissa)
-{
-    /* By tail, then the same with a minus. Digits and powers are exact, so the quotient is rounded
-       once. */
-    static const double divisor[32] = {
-        1e0,  1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,
-        1e10, 1e11, 1e12, 1e13, 1e14, -1e0, -1e0, -1e1, -1e2, -1e3, -1e4,
-        -1e5, -1e6, -1e7, -1e8, -1e9, -1e10, -1e11, -1e12, -1e13, -1e14};
-    if ((int64_t)index <= scan->last)
-        return NULL;
-    scan->last = (int64_t)index;
-    scan->index[scan->count] = (uint32_t)index;
-    scan->value[scan->count++] =
-        (float)((double)(int64_t)mantissa / divisor[plain->tail + 16 * plain->negative]);
-    return p + plain->end;
-}
-
-/* The number in the last `length` (0 … 8) of the eight bytes before `end`. */
-static inline uint64_t digits_before(const char *end, unsigned length)
-{
-    uint64_t word = load8(end - 8) & 0x0F0F0F0F0F0F0F0F;
-    word = length ? word >> (64 - 8 * length) << (64 - 8 * length) : 0;
-    word = word * (10 * 256 + 1) >> 8;                            /* pairs */
-    word = (word & 0x00FF00FF00FF00FF) * (100 * 65536 + 1) >> 16; /* fours */
-    return (word & 0x0000FFFF0000FFFF) * (10000 * 4294967296ull + 1) >> 32;
-}
-
-/* Both levels look 32 bytes ahead (locate two more) and at most 16 back. */
-enum { AHEAD = 48, BEHIND = 16 };
-
-static const char *entries_portable(struct scan *scan, const char *at)
-{
-    static const uint64_t ten[9] = {1,      10,      100,      1000,     10000,
-                                    100000, 1000000, 10000000, 100000000};
-    const uint64_t ones = 0x0101010101010101, low = 0x7F * ones, gather = 0x0102040810204080;
-    if (at - scan->begin < BEHIND)
-        return at;
-    while (scan->end - at >= AHEAD) {
-        struct ahead ahead = {0, 0, 0};
-        struct plain plain;
-        for (unsigned i = 0; i < 4; i++) {
-            uint64_t word = load8(at + 8 * i), digit = word ^ '0' * ones;
-            uint64_t point = word ^ '.' * ones, minus = word ^ '-' * ones;
-            digit = (((digit & low) + (0x80 - 10) * ones) | digit) & ~low; /* high bit: above 9 */
-            point = ~(((point & low) + low) | point) & ~low;               /* high bit: zero */
-            minus = ~(((minus & low) + low) | minus) & ~low;
-            ahead.other |= (digit >> 7) * gather >> 56 << 8 * i;
-            ahead.point |= (point >> 7) * gather >> 56 << 8 * i;
-            ahead.minus |= (minus >> 7) * gather >> 56 << 8 * i;
-        }
-        if (!locate(at, ahead, &plain) || !ends_entry(at[plain.end]))
-            break;
-        unsigned whole = plain.end - plain.tail - plain.first;
-        unsigned fraction = plain.tail - (plain.tail > 0);
-        if (whole > 8 || fraction > 8)
-            break;
-        uint64_t mantissa = digits_before(at + plain.first + whole, whole) * ten[fraction] +
-                            digits_before(at + plain.end, fraction);
-        const char *behind =
-            store(scan, at, &plain, digits_before(at + plain.colon, plain.colon), mantissa);
-        if (!behind)
-            break;
-        at = behind;
-        if (*at != ' ')
-            break;
-        at++;
-    }
-    return at;
-}
-
-#if defined(__x86_64__)
-/* The index in the lower lane and the value in the upper one become numbers together. */
-__attribute__((target("avx2,bmi,bmi2"))) static const char *entries_avx2(struct scan *scan,
-                                                                         const char *at)
-{
-    /* Row `tail` moves the digits before the point one byte up, over it. */
-#define BYTE(b, tail) ((b) - ((b) < 17 - (tail)))
-#define ROW(tail)                                                                                  \
-    {                                                                                              \
-        BYTE(0, tail), BYTE(1, tail), BYTE(2, tail), BYTE(3, tail), BYTE(4, tail), BYTE(5, tail),  \
-            BYTE(6, tail), BYTE(7, tail), BYTE(8, tail), BYTE(9, tail), BYTE(10, tail),            \
-            BYTE(11, tail), BYTE(12, tail), BYTE(13, tail), BYTE(14, tail), BYTE(15, tail)         \
-    }
-    static const int8_t close_up[16][16] = {
-        ROW(17), ROW(1), ROW(2),  ROW(3),  ROW(4),  ROW(5),  ROW(6),  ROW(7),
-        ROW(8),  ROW(9), ROW(10), ROW(11), ROW(12), ROW(13), ROW(14), ROW(15)};
-#undef ROW
-#undef BYTE
-    /* The 16 bytes from `length` on keep the digits in the last `length` bytes. */
-    static const uint8_t keep[32] = {0,    0,    0,    0,    0,    0,    0,    0,
-                                     0,    0,    0,    0,    0,    0,    0,    0,
-                                     0x0F, 0x0F, 0x0F, 0x0F, 0x0F, 0x0F, 0x0F, 0x0F,
-                                     0x0F, 0x0F, 0x0F, 0x0F, 0x0F, 0x0F, 0x0F, 0x0F};
-#define LOAD16(from) _mm_loadu_si128((const __m128i *)(const void *)(from))
-#define LANES(lower, upper) _mm256_inserti128_si256(_mm256_castsi128_si256(lower), upper, 1)
-    const __m256i shift = _mm256_set1_epi8((char)('0' + 128)), nine = _mm256_set1_epi8(9 - 128);
-    const __m256i point = _mm256_set1_epi8('.'), minus = _mm256_set1_epi8('-');
-    const __m256i pairs = _mm256_set1_epi16(1 << 8 | 10), fours = _mm256_set1_epi32(1 << 16 | 100);
-    const __m256i eights = _mm256_set1_epi32(1 << 16 | 10000);
-    struct scan local = *scan;
-    if (at - local.begin < BEHIND)
-        return at;
-    while (local.end - at >= AHEAD) {
-        __m256i bytes = _mm256_loadu_si256((const __m256i *)(const void *)at);
-        __m256i above = _mm256_cmpgt_epi8(_mm256_sub_epi8(bytes, shift), nine);
-        struct ahead ahead = {
-            (uint32_t)_mm256_movemask_epi8(above),
-            (uint32_t)_mm256_movemask_epi8(_mm256_cmpeq_epi8(bytes, point)),
-            (uint32_t)_mm256_movemask_epi8(_mm256_cmpeq_epi8(bytes, minus)),
-        };
-        struct plain plain;
-        if (!locate(at, ahead, &plain))
-            break;
-        const char *end = at + plain.end;
-        if (__builtin_expect(*end != ' ', 0) && !ends_entry(*end))
-            break;
-        __m256i digits = LANES(LOAD16(at + plain.colon - 16), LOAD16(end - 16));
-        __m256i mask = LANES(LOAD16(keep + plain.colon), LOAD16(keep + (plain.end - plain.first)));
-        __m256i order = LANES(LOAD16(close_up[0]), LOAD16(close_up[plain.tail]));
-        digits = _mm256_shuffle_epi8(_mm256_and_si256(digits, mask), order);
-        digits = _mm256_madd_epi16(_mm256_maddubs_epi16(digits, pairs), fours);
-        digits = _mm256_madd_epi16(_mm256_packus_epi32(digits, digits), eights);
-        uint64_t index = (uint64_t)_mm256_extract_epi64(digits, 0) >> 32;
-        uint64_t value = (uint64_t)_mm256_extract_epi64(digits, 2);
-        if (!store(&local, at, &plain, index, (uint32_t)value * 100000000ull + (value >> 32)))
-            break;
-        at = end;
-        if (*at != ' ')
-            break;
-        at++;
-    }
-    *scan = local;
-    return at;
-#undef LANES
-#undef LOAD16
-}
-#endif
-
-static entries_function *entries_for(enum sdr_cpu level)
-{
-#if defined(__x86_64__)
-    if (level >= SDR_CPU_AVX2)
-        return entries_avx2;
-#endif
-    (void)level;
-    return entries_portable;
-}
 
 /* ---- the careful reader ---- */
 
@@ -257,8 +30,9 @@ static const char *token_end(const char *at, const char *end)
 }
 
 /* Bytes that no text has are told as such: the file is probably not text at all. */
-static enum sdr_status fail_token(const struct scan *scan, struct sdr_piece *piece, const char *at,
-                                  const char *end, const char *before, const char *after)
+static enum sdr_status fail_token(const struct sdr_libsvm_scan *scan, struct sdr_piece *piece,
+                                  const char *at, const char *end, const char *before,
+                                  const char *after)
 {
     char quote[SDR_QUOTE_BYTES];
     for (const char *p = at; p < end; p++)
@@ -268,7 +42,8 @@ static enum sdr_status fail_token(const struct scan *scan, struct sdr_piece *pie
 }
 
 /* Takes "index:value" or skips "qid:N"; returns the byte behind it, or NULL with the error told. */
-static const char *careful_entry(struct scan *scan, struct sdr_piece *piece, const char *at)
+static const char *careful_entry(struct sdr_libsvm_scan *scan, struct sdr_piece *piece,
+                                 const char *at)
 {
     const char *end = token_end(at, scan->end), *p = at, *why;
     uint64_t index = 0;
@@ -311,7 +86,7 @@ static const char *careful_entry(struct scan *scan, struct sdr_piece *piece, con
 }
 
 /* Takes the label of the row; *next is the byte behind it. */
-static enum sdr_status take_label(const struct state *state, struct scan *scan,
+static enum sdr_status take_label(const struct sdr_libsvm *state, struct sdr_libsvm_scan *scan,
                                   struct sdr_piece *piece, const char *at, const char **next)
 {
     const char *end = token_end(at, scan->end), *why;
@@ -333,7 +108,7 @@ static enum sdr_status take_label(const struct state *state, struct scan *scan,
     return sdr_piece_label_number(piece, *label, at, (size_t)(end - at));
 }
 
-static enum sdr_status hash_row(const struct state *state, struct scan *scan,
+static enum sdr_status hash_row(const struct sdr_libsvm *state, struct sdr_libsvm_scan *scan,
                                 struct sdr_piece *piece, struct sdr_fold *fold, uint64_t start)
 {
     uint64_t count = scan->count - start;
@@ -351,7 +126,7 @@ static enum sdr_status hash_row(const struct state *state, struct scan *scan,
 }
 
 /* One line with a row: at is its first byte that is not blank. */
-static enum sdr_status take_row(const struct state *state, struct scan *scan,
+static enum sdr_status take_row(const struct sdr_libsvm *state, struct sdr_libsvm_scan *scan,
                                 struct sdr_piece *piece, struct sdr_fold *fold, const char *at,
                                 const char **next)
 {
@@ -393,8 +168,11 @@ static enum sdr_status parse(const void *state, const char *bytes, size_t count,
         at += 3; /* byte order mark */
     if (piece->entry_room - piece->entries < count / 2 + 64)
         SDR_TRY(sdr_piece_reserve(piece, piece->entries + count / 2 + 64, piece->row_room));
-    struct scan scan = {.begin = bytes, .end = end, .index = piece->index, .value = piece->value,
-                        .count = piece->entries};
+    struct sdr_libsvm_scan scan = {.begin = bytes,
+                                   .end = end,
+                                   .index = piece->index,
+                                   .value = piece->value,
+                                   .count = piece->entries};
     while (at < end) {
         scan.line = at;
         scan.line_number = ++piece->lines;
@@ -413,20 +191,20 @@ cleanup:
 static enum sdr_status open_format(void *opaque, struct sdr_reading *reading, const char *head,
                                    size_t count)
 {
-    struct state *state = opaque;
+    struct sdr_libsvm *state = opaque;
     struct sdr_schema *schema = reading->schema;
     (void)head;
     (void)count;
     state->bits = reading->known ? reading->known->bits : reading->options->bits;
     state->base = state->bits ? -1 : reading->known ? reading->known->base : reading->options->base;
     state->labels_optional = reading->options->labels_optional;
-    state->entries = entries_for(sdr_cpu_best());
+    state->entries = sdr_libsvm_quick(sdr_cpu_best());
     sdr_release(schema->format);
     schema->format = NULL;
     schema->bits = state->bits;
     schema->base = state->bits ? 0 : state->base; /* hashed features are counted from 0 */
     if (state->bits)
-        schema->features = 1u << state->bits;
+        schema->features = schema->numbers = 1u << state->bits;
     return sdr_copy_string(&schema->format, "libsvm");
 }
 
@@ -444,8 +222,7 @@ static bool looks_like_row(const char *at, const char *end, bool whole, bool *la
         const char *stop = token_end(at, end), *p = at, *why;
         const char *colon = memchr(at, ':', (size_t)(stop - at));
         float number;
-        if (stop == end && !whole)
-            return tokens > 0;
+        bool cut = stop == end && !whole;
         if (!colon && tokens == 0 && sdr_token_float(at, stop, &number, &why)) {
             *labelled = true;
         } else {
@@ -454,7 +231,7 @@ static bool looks_like_row(const char *at, const char *end, bool whole, bool *la
             bool query = stop - at > 4 && memcmp(at, "qid:", 4) == 0;
             if (!colon || (p != colon && !query) || colon == at ||
                 !sdr_token_float(colon + 1, stop, &number, &why))
-                return false;
+                return cut && tokens > 0;
             *entries += !query;
         }
         at = stop;
@@ -491,7 +268,7 @@ SDR_REGISTER(format, libsvm) = {
     .name = "libsvm",
     .summary = "LIBSVM / SVMlight text: label index:value …",
     .extensions = "svm libsvm svmlight",
-    .state_size = sizeof(struct state),
+    .state_size = sizeof(struct sdr_libsvm),
     .recognise = recognise,
     .open = open_format,
     .parse = parse,

@@ -17,6 +17,7 @@ static enum sdr_status open_npy(void *state, struct sdr_reading *reading, const 
     struct npy *npy = state;
     struct sdr_array array;
     SDR_TRY(sdr_npy_header(reading->path, head, count, &array));
+    reading->schema->base = 0;
     return sdr_label_file_read(reading->options, reading->known, &npy->labels);
 }
 

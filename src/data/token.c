@@ -38,10 +38,10 @@ static bool names_no_finite_number(const char *at, const char *end)
     return false;
 }
 
-/* Numbers of up to 19 digits, such as printf's %.17g writes, several times quicker than strtod: digits
-   and power of ten are exact in the 64 bits of an x87 number, and their quotient, rounded to 64 bits,
-   rounds on to the right double unless it lies exactly between two of them; those are left to others.
-   False if the token is not such a number. */
+/* Numbers of up to 19 digits, such as printf's %.17g writes, several times quicker than strtod:
+   digits and power of ten are exact in the 64 bits of an x87 number, and their quotient, rounded to
+   64 bits, rounds on to the right double unless it lies exactly between two of them; those are left
+   to others. False if the token is not such a number. */
 static bool quick_double(const char *at, const char *end, double *number)
 {
 #if LDBL_MANT_DIG == 64
@@ -115,9 +115,7 @@ const char *sdr_quote(char quote[SDR_QUOTE_BYTES], const char *at, const char *e
     return quote;
 }
 
-/* Bottom-up merge sort; the position in the low half of the key makes it stable. Returns the array,
-   a or b, that holds the result. */
-static uint64_t *sort_keys(uint64_t *a, uint64_t *b, uint64_t count)
+uint64_t *sdr_sort_keys(uint64_t *a, uint64_t *b, uint64_t count)
 {
     enum { RUN = 8 };
     for (uint64_t from = 0; from < count; from += RUN) {
@@ -164,7 +162,8 @@ enum sdr_status sdr_fold_row(struct sdr_fold *scratch, uint32_t *index, float *v
         scratch->key[i] = (uint64_t)index[i] << 32 | i;
         scratch->value[i] = value[i];
     }
-    const uint64_t *key = sort_keys(scratch->key, scratch->key + scratch->room, n);
+    /* The position in the low half of a key keeps entries of one feature in order. */
+    const uint64_t *key = sdr_sort_keys(scratch->key, scratch->key + scratch->room, n);
     for (uint64_t i = 0; i < n; i++) {
         uint32_t feature = (uint32_t)(key[i] >> 32);
         float x = scratch->value[(uint32_t)key[i]];

@@ -6,8 +6,6 @@
 #include "base/fail.h"
 #include <stdint.h>
 
-struct sdr_piece;
-
 static inline bool sdr_is_blank(char c)
 {
     return c == ' ' || c == '\t';
@@ -43,6 +41,9 @@ bool sdr_token_float(const char *at, const char *end, float *value, const char *
 /* A token as messages show it: at most 40 bytes, what cannot be printed as '?'. */
 enum { SDR_QUOTE_BYTES = 48 };
 const char *sdr_quote(char quote[SDR_QUOTE_BYTES], const char *at, const char *end);
+
+/* Sorts keys by merging; returns a or b, whichever holds the result. Both have room for count. */
+uint64_t *sdr_sort_keys(uint64_t *a, uint64_t *b, uint64_t count);
 
 /* Sorts the entries of one row by index and sums those that share one, in the order they came.
    `scratch` is reused from row to row: zero-initialise, free with sdr_fold_free. */

@@ -26,7 +26,7 @@ refuses 2 '--quiet' train data.svm --quite
 refuses 2 '--out' train data.svm --output m
 refuses 2 '--optimizer' train data.svm --optimiser adam
 refuses 2 'qwertyuiop' train data.svm --qwertyuiop
-refuses 2 "unknown option -o" train data.svm -o m
+refuses 2 "no option -o" train data.svm -o m
 refuses 2 "'--=3'" train data.svm --=3
 refuses 2 '--epochs needs a value' train data.svm --epochs
 refuses 2 '--epochs needs a value' train data.svm --epochs --json
@@ -42,7 +42,7 @@ refuses 2 'adam' train data.svm --optimizer adm
 refuses 2 'beta1' train data.svm --optimizer adam:beta7=1
 refuses 2 'beta1' train data.svm --optimizer adam:beta1=x
 refuses 2 'libsvm' train data.svm --format libsmv
-refuses 2 'optimizer' list optimiser
+refuses 2 "sounder list" list optimiser
 refuses 2 'sparse-classification' generate sparse-clasification x.svm --rows 5
 holds "nothing was generated" test ! -e x.svm
 

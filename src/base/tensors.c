@@ -1,0 +1,248 @@
+#include "base/tensors.h"
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/memory.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct {
+    const char *name;
+    uint64_t bytes;
+} dtypes[] = {{"F32", 4}, {"F64", 8}, {"U8", 1}};
+
+uint64_t sdr_tensor_count(const struct sdr_tensor *tensor)
+{
+    return tensor->shape[0] * (tensor->shape[1] ? tensor->shape[1] : 1);
+}
+
+static uint64_t bytes_of(const struct sdr_tensor *tensor)
+{
+    return sdr_tensor_count(tensor) * dtypes[tensor->dtype].bytes;
+}
+
+/* Over the metadata and all array bytes, so that a damaged file is not mistaken for a model. */
+static enum sdr_status checksum(const json_t *metadata, const struct sdr_tensor *tensor, int count,
+                                char text[33])
+{
+    struct sdr_hasher *hasher = sdr_hasher_create();
+    const char *key;
+    json_t *value;
+    if (!hasher)
+        return sdr_fail(SDR_RUNTIME, "out of memory: a checksum");
+    json_object_foreach((json_t *)(uintptr_t)metadata, key, value) {
+        if (strcmp(key, "checksum") == 0)
+            continue;
+        sdr_hasher_add(hasher, key, strlen(key) + 1);
+        sdr_hasher_add(hasher, json_string_value(value), json_string_length(value) + 1);
+    }
+    for (int i = 0; i < count; i++) {
+        sdr_hasher_add(hasher, tensor[i].name, strlen(tensor[i].name) + 1);
+        sdr_hasher_add(hasher, tensor[i].shape, sizeof tensor[i].shape);
+        sdr_hasher_add(hasher, tensor[i].data, bytes_of(&tensor[i]));
+    }
+    sdr_hasher_text(hasher, text);
+    sdr_hasher_destroy(hasher);
+    return SDR_OK;
+}
+
+static json_t *describe(const struct sdr_tensor *tensor, uint64_t offset)
+{
+    json_t *shape = json_array();
+    json_array_append_new(shape, json_integer((json_int_t)tensor->shape[0]));
+    if (tensor->shape[1])
+        json_array_append_new(shape, json_integer((json_int_t)tensor->shape[1]));
+    return json_pack("{s:s, s:o, s:[I,I]}", "dtype", dtypes[tensor->dtype].name, "shape", shape,
+                     "data_offsets", (json_int_t)offset, (json_int_t)(offset + bytes_of(tensor)));
+}
+
+static enum sdr_status make_header(const json_t *metadata, const struct sdr_tensor *tensor, int count,
+                                   char **header)
+{
+    char sum[33];
+    uint64_t offset = 0;
+    SDR_TRY(checksum(metadata, tensor, count, sum));
+    json_t *root = json_object(), *own = json_deep_copy(metadata);
+    bool good = root && own && json_object_set_new(own, "checksum", json_string(sum)) == 0;
+    good = good && json_object_set(root, "__metadata__", own) == 0;
+    json_decref(own);
+    for (int i = 0; i < count && good; i++) {
+        good = json_object_set_new(root, tensor[i].name, describe(&tensor[i], offset)) == 0;
+        offset += bytes_of(&tensor[i]);
+    }
+    char *text = good ? json_dumps(root, JSON_COMPACT) : NULL;
+    json_decref(root);
+    if (!text)
+        return sdr_fail(SDR_RUNTIME, "out of memory: a file header");
+    size_t length = strlen(text), padded = (length + 63) / 64 * 64 + 56; /* data aligned to 64 */
+    enum sdr_status status = sdr_allocate(header, padded + 1, 1, "a file header");
+    if (status == SDR_OK) {
+        memset(*header, ' ', padded);
+        memcpy(*header, text, length);
+    }
+    free(text);
+    return status;
+}
+
+enum sdr_status sdr_tensors_write(const char *path, const json_t *metadata,
+                                  const struct sdr_tensor *tensor, int count)
+{
+    struct sdr_writer *writer = NULL;
+    char *header = NULL;
+    enum sdr_status status;
+    SDR_CHECK(make_header(metadata, tensor, count, &header));
+    SDR_CHECK(sdr_writer_open(path, &writer));
+    uint64_t length = strlen(header);
+    unsigned char prefix[8];
+    for (int i = 0; i < 8; i++)
+        prefix[i] = (unsigned char)(length >> (8 * i));
+    SDR_CHECK(sdr_writer_add(writer, prefix, sizeof prefix));
+    SDR_CHECK(sdr_writer_add(writer, header, length));
+    for (int i = 0; i < count; i++)
+        SDR_CHECK(sdr_writer_add(writer, tensor[i].data, bytes_of(&tensor[i])));
+    status = sdr_writer_commit(writer);
+    writer = NULL;
+cleanup:
+    sdr_writer_abandon(writer);
+    sdr_release(header);
+    return status;
+}
+
+/* ---- reading ---- */
+static enum sdr_status bad(const char *path, const char *why)
+{
+    return sdr_fail(SDR_BAD_FILE, "%s: not a readable model or checkpoint: %s", path, why);
+}
+
+static bool read_shape(const json_t *shape, struct sdr_tensor *tensor)
+{
+    size_t dimensions = json_array_size(shape);
+    if (dimensions < 1 || dimensions > 2)
+        return false;
+    for (size_t i = 0; i < dimensions; i++) {
+        const json_t *size = json_array_get(shape, i);
+        json_int_t value = json_integer_value(size);
+        if (!json_is_integer(size) || value < (i ? 1 : 0) || value > (json_int_t)1 << 40)
+            return false;
+        tensor->shape[i] = (uint64_t)value;
+    }
+    return true;
+}
+
+static bool read_dtype(const json_t *dtype, struct sdr_tensor *tensor)
+{
+    for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++)
+        if (json_is_string(dtype) && strcmp(json_string_value(dtype), dtypes[i].name) == 0) {
+            tensor->dtype = (enum sdr_dtype)i;
+            return true;
+        }
+    return false;
+}
+
+/* Arrays must lie in the order they are listed, without gaps: then every byte is accounted for. */
+static enum sdr_status read_tensor(const char *path, const char *name, const json_t *entry,
+                                   const char *data, uint64_t data_bytes, uint64_t *offset,
+                                   struct sdr_tensor *tensor)
+{
+    const json_t *offsets = json_object_get(entry, "data_offsets");
+    if (strlen(name) >= sizeof tensor->name || !json_is_object(entry) ||
+        !read_dtype(json_object_get(entry, "dtype"), tensor) ||
+        !read_shape(json_object_get(entry, "shape"), tensor) || json_array_size(offsets) != 2)
+        return bad(path, "an array is described wrongly");
+    snprintf(tensor->name, sizeof tensor->name, "%s", name);
+    uint64_t count, bytes;
+    if (__builtin_mul_overflow(tensor->shape[0], tensor->shape[1] ? tensor->shape[1] : 1, &count) ||
+        __builtin_mul_overflow(count, dtypes[tensor->dtype].bytes, &bytes))
+        return bad(path, "an array is too large");
+    if (json_integer_value(json_array_get(offsets, 0)) != (json_int_t)*offset ||
+        bytes > data_bytes - *offset ||
+        json_integer_value(json_array_get(offsets, 1)) != (json_int_t)(*offset + bytes))
+        return bad(path, "it is cut off or its arrays overlap");
+    tensor->data = data + *offset;
+    *offset += bytes;
+    return SDR_OK;
+}
+
+static enum sdr_status read_all(const char *path, json_t *root, const char *data,
+                                uint64_t data_bytes, struct sdr_tensors *file)
+{
+    const char *name;
+    json_t *entry, *value;
+    uint64_t offset = 0;
+    file->metadata = json_incref(json_object_get(root, "__metadata__"));
+    if (!json_is_object(file->metadata))
+        return bad(path, "it has no metadata");
+    json_object_foreach(file->metadata, name, value)
+        if (!json_is_string(value))
+            return bad(path, "its metadata is not text");
+    SDR_TRY(sdr_allocate(&file->tensor, json_object_size(root), sizeof *file->tensor, path));
+    json_object_foreach(root, name, entry) {
+        if (strcmp(name, "__metadata__") == 0)
+            continue;
+        SDR_TRY(read_tensor(path, name, entry, data, data_bytes, &offset,
+                            &file->tensor[file->count]));
+        file->count++;
+    }
+    if (offset != data_bytes)
+        return bad(path, "it has bytes that belong to nothing");
+    char sum[33];
+    const char *stored = sdr_tensors_text(file, "checksum");
+    SDR_TRY(checksum(file->metadata, file->tensor, file->count, sum));
+    if (!stored || strcmp(stored, sum) != 0)
+        return bad(path, "its checksum does not match: it is damaged or was changed");
+    return SDR_OK;
+}
+
+enum sdr_status sdr_tensors_parse(const char *path, char *bytes, size_t count,
+                                  struct sdr_tensors *file)
+{
+    *file = (struct sdr_tensors){.bytes = bytes};
+    uint64_t header = 0;
+    enum sdr_status status = SDR_OK;
+    json_t *root = NULL;
+    for (int i = 0; i < 8 && count >= 8; i++)
+        header |= (uint64_t)(unsigned char)bytes[i] << (8 * i);
+    if (count < 8 || header < 2 || header > count - 8)
+        status = bad(path, "it is cut off or of another kind");
+    if (status == SDR_OK) {
+        root = json_loadb(bytes + 8, (size_t)header, JSON_REJECT_DUPLICATES, NULL);
+        status = json_is_object(root)
+                     ? read_all(path, root, bytes + 8 + header, count - 8 - header, file)
+                     : bad(path, "its header is not JSON");
+    }
+    json_decref(root);
+    if (status != SDR_OK)
+        sdr_tensors_free(file);
+    return status;
+}
+
+enum sdr_status sdr_tensors_read(const char *path, struct sdr_tensors *file)
+{
+    char *bytes;
+    size_t count = 0;
+    *file = (struct sdr_tensors){0};
+    SDR_TRY(sdr_file_load(path, UINT64_MAX / 4, &bytes, &count));
+    return sdr_tensors_parse(path, bytes, count, file);
+}
+
+void sdr_tensors_free(struct sdr_tensors *file)
+{
+    sdr_release(file->bytes);
+    sdr_release(file->tensor);
+    json_decref(file->metadata);
+    *file = (struct sdr_tensors){0};
+}
+
+const struct sdr_tensor *sdr_tensors_find(const struct sdr_tensors *file, const char *name)
+{
+    for (int i = 0; i < file->count; i++)
+        if (strcmp(file->tensor[i].name, name) == 0)
+            return &file->tensor[i];
+    return NULL;
+}
+
+const char *sdr_tensors_text(const struct sdr_tensors *file, const char *key)
+{
+    return json_string_value(json_object_get(file->metadata, key));
+}

@@ -1,0 +1,306 @@
+/* Checkpoints: the whole state of a run between two updates, so that a resumed run gives the bits of an
+   unbroken one. Files checkpoint-<updates>.safetensors in the run directory; the two newest are kept. */
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/memory.h"
+#include "base/tensors.h"
+#include "base/clock.h"
+#include "run.h"
+
+#include <dirent.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { KEPT = 2, NAME_BYTES = 64, TENSORS_MOST = 8 + SDR_NODE_ARRAYS };
+
+/* The options that decide every bit of the path; not how long it is. */
+enum sdr_status sdr_fingerprint(struct sdr_run *run)
+{
+    static const char *const names[] = {
+        "model",  "intercept", "class-weight", "l1",    "l2",      "group-lasso", "penalty-on",
+        "standardize", "scale", "optimizer",   "lr",    "schedule", "average",    "batch",
+        "shuffle", "sync",     "seed",         "valid-fraction"};
+    struct sdr_text text = {0};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        sdr_text_add(&text, "%s=%s;", names[i], sdr_options_get(&run->options, names[i]));
+    if (run->schedule->needs_end && !run->strategy->full_batch)
+        sdr_text_add(&text, "epochs=%llu;", (unsigned long long)run->epochs);
+    sdr_text_add(&text, "data=%s", run->data->source_key ? run->data->source_key : "");
+    char *all;
+    SDR_TRY(sdr_text_take(&text, &all));
+    char hash[33];
+    sdr_hash_text(all, strlen(all), hash);
+    sdr_release(all);
+    return sdr_copy_string(&run->fingerprint, hash);
+}
+
+/* ---- numbers that must come back to the bit ---- */
+static void set_integer(json_t *object, const char *key, uint64_t value)
+{
+    char text[32];
+    snprintf(text, sizeof text, "%llu", (unsigned long long)value);
+    json_object_set_new(object, key, json_string(text));
+}
+
+static void set_double(json_t *object, const char *key, double value)
+{
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    set_integer(object, key, bits);
+}
+
+static bool get_integer(const struct sdr_tensors *file, const char *key, uint64_t *value)
+{
+    const char *text = sdr_tensors_text(file, key);
+    return text && sdr_parse_u64(text, value);
+}
+
+static bool get_double(const struct sdr_tensors *file, const char *key, double *value)
+{
+    uint64_t bits;
+    if (!get_integer(file, key, &bits))
+        return false;
+    memcpy(value, &bits, sizeof bits);
+    return true;
+}
+
+/* What is saved, in one place for both directions. */
+#define INTEGERS(X, run)                                                                           \
+    X(epoch, run->epoch)                                                                           \
+    X(at, run->at)                                                                                 \
+    X(rows_done, run->rows_done)                                                                   \
+    X(best_epoch, run->best_epoch)                                                                 \
+    X(version, run->parameters.version)                                                            \
+    X(summed, run->parameters.summed)
+#define DOUBLES(X, run)                                                                            \
+    X(loss_sum, run->loss_sum)                                                                     \
+    X(weight_sum, run->weight_sum)                                                                 \
+    X(last_epoch_loss, run->last_epoch_loss)                                                       \
+    X(best_valid, run->best_valid)                                                                 \
+    X(charge, run->parameters.charge)                                                              \
+    X(seconds, run->seconds_before)
+
+static json_t *print_numbers(struct sdr_run *run)
+{
+    json_t *metadata = json_object();
+    double before = run->seconds_before;
+    json_object_set_new(metadata, "format", json_string("sounder-checkpoint"));
+    json_object_set_new(metadata, "version_of_format", json_string("1"));
+    json_object_set_new(metadata, "fingerprint", json_string(run->fingerprint));
+    json_object_set_new(metadata, "has_best", json_string(run->has_best ? "yes" : "no"));
+    json_object_set_new(metadata, "has_good", json_string(run->has_good ? "yes" : "no"));
+    run->seconds_before = sdr_run_seconds(run);
+#define PUT(name, place) set_integer(metadata, #name, place);
+    INTEGERS(PUT, run)
+#undef PUT
+#define PUT(name, place) set_double(metadata, #name, place);
+    DOUBLES(PUT, run)
+#undef PUT
+    run->seconds_before = before;
+    return metadata;
+}
+
+/* The arrays of a run, whether to be written or to be filled: the data pointers are the run's own. */
+static int list_arrays(struct sdr_run *run, struct sdr_tensor *tensor)
+{
+    struct sdr_parameters *p = &run->parameters;
+    struct {
+        const char *name;
+        enum sdr_dtype dtype;
+        const void *data;
+        uint64_t count;
+    } all[] = {{"value", SDR_F32, p->value, p->count},
+               {"slot0", SDR_F32, p->slot[0], p->count},
+               {"slot1", SDR_F32, p->slot[1], p->count},
+               {"charged", SDR_F32, p->charged, p->count},
+               {"constant", SDR_F32, p->constant, SDR_CONSTANTS},
+               {"sum", SDR_F64, p->sum, p->count},
+               {"best", SDR_F32, run->best, p->count},
+               {"good", SDR_F32, run->good, p->count},
+               {"state", SDR_U8, run->node.state, run->strategy->state_size}};
+    int count = 0;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (all[i].data && all[i].count) {
+            tensor[count] = (struct sdr_tensor){.dtype = all[i].dtype,
+                                                .shape = {all[i].count, 0},
+                                                .data = all[i].data};
+            snprintf(tensor[count++].name, sizeof tensor->name, "%s", all[i].name);
+        }
+    return count;
+}
+
+/* ---- files ---- */
+static bool is_checkpoint(const char *name)
+{
+    size_t length = strlen(name);
+    return strncmp(name, "checkpoint-", 11) == 0 && length > 12 && length < NAME_BYTES &&
+           strcmp(name + length - 12, ".safetensors") == 0;
+}
+
+static int newest_first(const void *a, const void *b)
+{
+    return strcmp(b, a);
+}
+
+/* Names of the checkpoints in a folder, newest first (their numbers have a fixed width). Temporary
+   files that a killed run left behind are removed. */
+static int list_checkpoints(const char *folder, char (*name)[NAME_BYTES], int most)
+{
+    int count = 0;
+    DIR *directory = opendir(folder);
+    struct dirent *entry;
+    while (directory && (entry = readdir(directory))) {
+        if (is_checkpoint(entry->d_name) && count < most) {
+            snprintf(name[count++], NAME_BYTES, "%.63s", entry->d_name);
+        } else if (strncmp(entry->d_name, "checkpoint-", 11) == 0 &&
+                   strstr(entry->d_name, ".safetensors.tmp-")) {
+            char *path;
+            if (sdr_path_join(folder, entry->d_name, &path) == SDR_OK) {
+                unlink(path);
+                sdr_release(path);
+            }
+        }
+    }
+    if (directory)
+        closedir(directory);
+    qsort(name, (size_t)count, NAME_BYTES, newest_first);
+    return count;
+}
+
+static void remove_old(const char *folder)
+{
+    char name[64][NAME_BYTES], *path;
+    int count = list_checkpoints(folder, name, 64);
+    for (int i = KEPT; i < count; i++)
+        if (sdr_path_join(folder, name[i], &path) == SDR_OK) {
+            unlink(path);
+            sdr_release(path);
+        }
+}
+
+enum sdr_status sdr_checkpoint_write(struct sdr_run *run)
+{
+    struct sdr_tensor tensor[TENSORS_MOST + 1];
+    const char *folder = run->options.settings.run;
+    char name[NAME_BYTES], *path = NULL;
+    int64_t before = sdr_clock_now();
+    int count = list_arrays(run, tensor);
+    for (int i = 0; i < run->node.arrays; i++, count++) {
+        tensor[count] = (struct sdr_tensor){.dtype = SDR_F64,
+                                            .shape = {run->node.array[i].count, 0},
+                                            .data = run->node.array[i].value};
+        snprintf(tensor[count].name, sizeof tensor->name, "node.%s", run->node.array[i].name);
+    }
+    json_t *metadata = print_numbers(run);
+    snprintf(name, sizeof name, "checkpoint-%020llu.safetensors",
+             (unsigned long long)run->parameters.version);
+    enum sdr_status status = sdr_path_join(folder, name, &path);
+    if (status == SDR_OK)
+        status = sdr_tensors_write(path, metadata, tensor, count);
+    if (status == SDR_OK)
+        remove_old(folder);
+    json_decref(metadata);
+    sdr_release(path);
+    run->paused += sdr_clock_now() - before; /* not training time */
+    return status;
+}
+
+static enum sdr_status bad(const char *path, const char *why)
+{
+    return sdr_fail(SDR_BAD_FILE, "%s: %s", path, why);
+}
+
+static enum sdr_status take_node_arrays(struct sdr_run *run, const struct sdr_tensors *file)
+{
+    for (int i = 0; i < file->count; i++) {
+        const struct sdr_tensor *tensor = &file->tensor[i];
+        double *value;
+        if (strncmp(tensor->name, "node.", 5) != 0)
+            continue;
+        if (tensor->dtype != SDR_F64 || run->node.arrays == SDR_NODE_ARRAYS ||
+            strlen(tensor->name + 5) >= sizeof run->node.array[0].name)
+            return sdr_fail(SDR_BAD_FILE, "the checkpoint's arrays are not of this strategy");
+        SDR_TRY(sdr_node_array(&run->node, tensor->name + 5, tensor->shape[0], &value));
+        memcpy(value, tensor->data, tensor->shape[0] * sizeof(double));
+    }
+    return SDR_OK;
+}
+
+static enum sdr_status take(struct sdr_run *run, const char *path, const struct sdr_tensors *file)
+{
+    struct sdr_tensor tensor[TENSORS_MOST + 1];
+    const char *format = sdr_tensors_text(file, "format");
+    const char *fingerprint = sdr_tensors_text(file, "fingerprint");
+    const char *best = sdr_tensors_text(file, "has_best"), *good = sdr_tensors_text(file, "has_good");
+    int count = list_arrays(run, tensor);
+    if (!format || strcmp(format, "sounder-checkpoint") != 0 || !fingerprint || !best || !good)
+        return bad(path, "not a checkpoint");
+    if (strcmp(fingerprint, run->fingerprint) != 0)
+        return sdr_fail(SDR_USAGE, "%s: the checkpoint is of other data or options: --resume needs the "
+                                   "same ones (see the file 'config' beside it)", path);
+    for (int i = 0; i < count; i++) {
+        const struct sdr_tensor *found = sdr_tensors_find(file, tensor[i].name);
+        if (!found && strcmp(tensor[i].name, "best") == 0)
+            continue; /* early stopping is new in this run */
+        if (!found || found->dtype != tensor[i].dtype || found->shape[0] != tensor[i].shape[0] ||
+            found->shape[1])
+            return bad(path, "an array is missing or of the wrong size");
+    }
+    bool complete = true;
+#define GET(name, place) complete = get_integer(file, #name, &place) && complete;
+    INTEGERS(GET, run)
+#undef GET
+#define GET(name, place) complete = get_double(file, #name, &place) && complete;
+    DOUBLES(GET, run)
+#undef GET
+    if (!complete || run->at >= run->train_rows.count)
+        return bad(path, "a number is missing or out of range");
+    static const uint64_t width[] = {4, 8, 1};
+    for (int i = 0; i < count; i++) {
+        const struct sdr_tensor *found = sdr_tensors_find(file, tensor[i].name);
+        if (found)
+            memcpy((void *)(uintptr_t)tensor[i].data, found->data,
+                   found->shape[0] * width[found->dtype]);
+    }
+    run->has_best = strcmp(best, "yes") == 0 && run->best;
+    run->has_good = strcmp(good, "yes") == 0;
+    run->over = run->epoch >= run->epochs ||
+                (run->options.settings.updates &&
+                 run->parameters.version >= run->options.settings.updates);
+    run->why_over = "it was already finished";
+    return take_node_arrays(run, file);
+}
+
+enum sdr_status sdr_checkpoint_resume(struct sdr_run *run)
+{
+    const char *folder = run->options.settings.run;
+    char name[64][NAME_BYTES];
+    int count = list_checkpoints(folder, name, 64);
+    for (int i = 0; i < count; i++) {
+        struct sdr_tensors file;
+        char *path;
+        SDR_TRY(sdr_path_join(folder, name[i], &path));
+        enum sdr_status status = sdr_tensors_read(path, &file);
+        if (status == SDR_BAD_FILE && i + 1 < count) {
+            sdr_note(&run->options, "%s; trying the one before", sdr_error());
+            sdr_release(path);
+            continue;
+        }
+        if (status == SDR_OK) {
+            status = take(run, path, &file);
+            sdr_tensors_free(&file);
+        }
+        sdr_release(path);
+        if (status == SDR_OK) {
+            run->resumed = true;
+            sdr_note(&run->options, "resumed at update %llu, epoch %llu%s",
+                     (unsigned long long)run->parameters.version, (unsigned long long)run->epoch,
+                     run->over ? ": it was already finished" : "");
+        }
+        return status;
+    }
+    return sdr_fail(SDR_RUNTIME, "there is no checkpoint in '%s' to resume from", folder);
+}

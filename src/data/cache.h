@@ -1,0 +1,55 @@
+/* Cache files (.sdc): data as it lies in memory, to be mapped.
+
+       header     magic "SDRCACHE", version, counts, key, table of sections, hash of the header
+       sections   start, index, value or dense; label; weight; schema (JSON)
+
+   Every section begins at a multiple of 64 bytes and has its XXH3 hash in the table. Numbers are
+   little-endian, floats IEEE 754: the arrays of the machines we run on. */
+#ifndef SDR_DATA_CACHE_H
+#define SDR_DATA_CACHE_H
+
+#include "data/data.h"
+
+enum sdr_section { SDR_SECTION_START, SDR_SECTION_INDEX, SDR_SECTION_VALUE, SDR_SECTION_DENSE,
+                   SDR_SECTION_LABEL, SDR_SECTION_WEIGHT, SDR_SECTION_SCHEMA, SDR_SECTIONS };
+enum { SDR_CACHE_VERSION = 1, SDR_CACHE_KEY = 64 };
+#define SDR_CACHE_MAGIC "SDRCACHE"
+
+struct sdr_cache_section {
+    uint64_t offset, bytes;
+    char hash[32]; /* XXH3-128 in hexadecimal; zeros if the section is not there */
+};
+struct sdr_cache_header {
+    char magic[8];
+    uint32_t version, index_bytes; /* 2 or 4; 0: dense */
+    uint64_t rows, features, nonzeros, unseen;
+    uint64_t stride;               /* of dense rows; 0: sparse */
+    uint64_t has_labels;           /* 0 or 1 */
+    char key[SDR_CACHE_KEY];       /* padded with zeros */
+    struct sdr_cache_section section[SDR_SECTIONS];
+    char hash[32];                 /* of everything above */
+};
+
+/* Writes a cache file section by section. */
+struct sdr_cache_writer;
+enum sdr_status sdr_cache_begin(const char *path, struct sdr_cache_writer **writer);
+/* Bytes of one section after the other; a section begins when its name changes. */
+enum sdr_status sdr_cache_add(struct sdr_cache_writer *writer, enum sdr_section section,
+                              const void *bytes, size_t count);
+/* Completes the header from `facts` (counts and key) and the file. Destroys the writer. */
+enum sdr_status sdr_cache_end(struct sdr_cache_writer *writer, const struct sdr_cache_header *facts,
+                              const struct sdr_schema *schema);
+void sdr_cache_abandon(struct sdr_cache_writer *writer); /* NULL is fine */
+
+enum sdr_status sdr_cache_write_keyed(const struct sdr_data *data, const char *key,
+                                      const char *path);
+/* memory: bytes the mapping may keep resident while it is checked; 0: no limit. */
+enum sdr_status sdr_cache_map_within(const char *path, const char *key, uint64_t memory,
+                                     struct sdr_data **data);
+/* Sets streams and stream_rows if the data is larger than the memory allowed (0: no limit). */
+void sdr_data_limit(struct sdr_data *data, uint64_t memory);
+uint64_t sdr_data_bytes(const struct sdr_data *data);
+/* Sets source_key, a hash of what the arrays hold. */
+enum sdr_status sdr_data_sign(struct sdr_data *data);
+
+#endif

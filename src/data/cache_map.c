@@ -1,0 +1,332 @@
+/* Reading cache files. Nothing in the file is believed: hashes catch damage, and every offset, size
+   and array is checked besides, so that even a file made to do harm gives rows that kernels can
+   read without checks, or SDR_BAD_FILE. */
+#define _GNU_SOURCE /* madvise */
+#include "base/file.h"
+#include "base/hash.h"
+#include "data/cache.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+enum { STEP = 1 << 20, MOST_FEATURES = 0x7FFFFFFF };
+
+struct mapping {
+    const char *path;
+    const unsigned char *bytes;
+    size_t count;
+    struct sdr_cache_header header; /* a copy: the file may change under us */
+    bool drop;                      /* give pages back behind the check */
+};
+
+static enum sdr_status damaged(const struct mapping *m, const char *what)
+{
+    return sdr_fail(SDR_BAD_FILE, "%s: the cache file is damaged (%s)", m->path, what);
+}
+
+static enum sdr_status check_header(struct mapping *m, const char *key)
+{
+    struct sdr_cache_header *h = &m->header;
+    char text[33];
+    if (m->count < sizeof *h || memcmp(m->bytes, SDR_CACHE_MAGIC, sizeof h->magic) != 0)
+        return sdr_fail(SDR_BAD_FILE, "%s: this is no cache file, or it is cut off", m->path);
+    memcpy(h, m->bytes, sizeof *h);
+    if (h->version != SDR_CACHE_VERSION)
+        return sdr_fail(SDR_BAD_FILE, "%s: cache version %u, this program has %d", m->path,
+                        h->version, SDR_CACHE_VERSION);
+    sdr_hash_text(h, offsetof(struct sdr_cache_header, hash), text);
+    if (memcmp(text, h->hash, sizeof h->hash) != 0)
+        return damaged(m, "header");
+    if (h->key[SDR_CACHE_KEY - 1] != 0)
+        return damaged(m, "key");
+    if (key && strcmp(key, h->key) != 0)
+        return sdr_fail(SDR_BAD_FILE, "%s: the cache file is stale", m->path);
+    return SDR_OK;
+}
+
+/* The section's array if it has count × size bytes; a section that must be absent has count 0 and
+   *array NULL. */
+static enum sdr_status find(const struct mapping *m, enum sdr_section section, const char *name,
+                            bool present, uint64_t count, uint64_t size, const void **array)
+{
+    const struct sdr_cache_section *s = &m->header.section[section];
+    uint64_t bytes;
+    *array = NULL;
+    if (!present)
+        return s->offset || s->bytes ? damaged(m, name) : SDR_OK;
+    if (__builtin_mul_overflow(count, size, &bytes) || s->bytes != bytes ||
+        s->offset < sizeof m->header || s->offset % SDR_ALIGN || s->offset > m->count ||
+        s->bytes > m->count - s->offset)
+        return damaged(m, name);
+    *array = m->bytes + s->offset;
+    return SDR_OK;
+}
+
+static enum sdr_status find_arrays(const struct mapping *m, struct sdr_data *data)
+{
+    const struct sdr_cache_header *h = &m->header;
+    struct sdr_rows *rows = &data->rows;
+    bool dense = h->stride != 0;
+    const void *array[SDR_SECTIONS];
+    const struct sdr_cache_section *label = &h->section[SDR_SECTION_WEIGHT];
+    if (h->rows == 0 || h->rows > (uint64_t)1 << 48 || h->features > MOST_FEATURES ||
+        h->has_labels > 1 || h->nonzeros > (uint64_t)1 << 56)
+        return damaged(m, "counts");
+    if (dense ? h->stride != (h->features + 15) / 16 * 16 || h->index_bytes != 0
+              : h->index_bytes != (h->features > 65536 ? 4 : 2))
+        return damaged(m, "layout");
+    SDR_TRY(find(m, SDR_SECTION_START, "start", !dense, h->rows + 1, 8, &array[0]));
+    SDR_TRY(find(m, SDR_SECTION_INDEX, "index", !dense, h->nonzeros, h->index_bytes, &array[1]));
+    SDR_TRY(find(m, SDR_SECTION_VALUE, "value", !dense, h->nonzeros, 4, &array[2]));
+    SDR_TRY(find(m, SDR_SECTION_DENSE, "dense rows", dense, h->rows, h->stride * 4, &array[3]));
+    SDR_TRY(find(m, SDR_SECTION_LABEL, "labels", h->has_labels, h->rows, 4, &array[4]));
+    SDR_TRY(find(m, SDR_SECTION_WEIGHT, "weights", label->offset != 0, h->rows, 4, &array[5]));
+    rows->count = h->rows;
+    rows->features = (uint32_t)h->features;
+    rows->stride = h->stride;
+    rows->start = array[0];
+    rows->index16 = h->index_bytes == 2 ? array[1] : NULL;
+    rows->index32 = h->index_bytes == 4 ? array[1] : NULL;
+    rows->value = array[2];
+    rows->dense = array[3];
+    rows->label = array[4];
+    rows->weight = array[5];
+    data->nonzeros = h->nonzeros;
+    data->unseen = h->unseen;
+    data->has_labels = h->has_labels;
+    return SDR_OK;
+}
+
+/* ---- the arrays ---- */
+
+/* Finite, and not below zero if they are weights. The exponent of NaN and infinity is all ones. */
+static bool floats_fine(const void *bytes, size_t count, bool weights)
+{
+    const uint32_t *bits = bytes;
+    uint32_t bad = 0, limit = 0x7F800000u;
+    if (weights)
+        for (size_t i = 0; i < count; i++)
+            bad |= bits[i] >= limit && bits[i] != 0x80000000u; /* the sign makes it large */
+    else
+        for (size_t i = 0; i < count; i++)
+            bad |= (bits[i] & 0x7FFFFFFF) >= limit;
+    return !bad;
+}
+
+/* Counts the places where indices do not rise and finds the largest; `before` is the last index of
+   the step before, carried on. */
+static void look16(const uint16_t *index, size_t count, uint32_t *largest, uint64_t *falls)
+{
+    uint32_t most = *largest, fell = 0;
+    for (size_t i = 0; i < count; i++)
+        most = index[i] > most ? index[i] : most;
+    for (size_t i = 1; i < count; i++)
+        fell += index[i] <= index[i - 1];
+    *largest = most;
+    *falls += fell;
+}
+
+static void look32(const uint32_t *index, size_t count, uint32_t *largest, uint64_t *falls)
+{
+    uint32_t most = *largest, fell = 0;
+    for (size_t i = 0; i < count; i++)
+        most = index[i] > most ? index[i] : most;
+    for (size_t i = 1; i < count; i++)
+        fell += index[i] <= index[i - 1];
+    *largest = most;
+    *falls += fell;
+}
+
+struct index_check {
+    uint32_t largest;
+    uint64_t falls;
+};
+
+/* What the steps of one section look at besides its hash. */
+static bool step_fine(const struct mapping *m, enum sdr_section section, const unsigned char *at,
+                      size_t bytes, bool first, struct index_check *check)
+{
+    uint32_t width = m->header.index_bytes;
+    switch (section) {
+    case SDR_SECTION_INDEX: {
+        /* One index of overlap, so that falls between steps are counted too. */
+        size_t back = first ? 0 : width;
+        if (width == 2)
+            look16((const uint16_t *)(const void *)(at - back), (bytes + back) / 2, &check->largest,
+                   &check->falls);
+        else
+            look32((const uint32_t *)(const void *)(at - back), (bytes + back) / 4, &check->largest,
+                   &check->falls);
+        return true;
+    }
+    case SDR_SECTION_VALUE:
+    case SDR_SECTION_DENSE:
+    case SDR_SECTION_LABEL:
+    case SDR_SECTION_WEIGHT:
+        return floats_fine(at, bytes / 4, section == SDR_SECTION_WEIGHT);
+    case SDR_SECTION_START:
+    case SDR_SECTION_SCHEMA:
+    case SDR_SECTIONS:
+        break;
+    }
+    return true;
+}
+
+static void drop(const struct mapping *m, const unsigned char *at, size_t bytes)
+{
+    uintptr_t first = (uintptr_t)at & ~(uintptr_t)4095, end = (uintptr_t)(at + bytes);
+    if (m->drop)
+        (void)madvise((void *)first, end - first, MADV_DONTNEED); /* read-only: nothing is lost */
+}
+
+/* Hashes a section and looks at its values while they are in the CPU's cache. */
+static enum sdr_status check_section(const struct mapping *m, enum sdr_section section,
+                                     const char *name, struct index_check *check)
+{
+    const struct sdr_cache_section *s = &m->header.section[section];
+    char text[33];
+    bool fine = true;
+    if (s->offset == 0)
+        return SDR_OK;
+    struct sdr_hasher *hasher = sdr_hasher_create();
+    if (!hasher)
+        return sdr_fail(SDR_RUNTIME, "out of memory: a cache file");
+    for (uint64_t done = 0; done < s->bytes; done += STEP) {
+        const unsigned char *at = m->bytes + s->offset + done;
+        size_t bytes = s->bytes - done < STEP ? (size_t)(s->bytes - done) : STEP;
+        sdr_hasher_add(hasher, at, bytes);
+        fine &= step_fine(m, section, at, bytes, done == 0, check);
+        drop(m, at, bytes);
+    }
+    sdr_hasher_text(hasher, text);
+    sdr_hasher_destroy(hasher);
+    if (memcmp(text, s->hash, sizeof s->hash) != 0 || !fine)
+        return damaged(m, name);
+    return SDR_OK;
+}
+
+/* Offsets rise from 0 to the number of entries; indices rise within rows. Falls between two indices
+   are allowed only where a row begins, so if there are as many falls as there are row beginnings
+   with a fall, there is none inside a row. */
+static enum sdr_status check_rows(const struct mapping *m, const struct sdr_data *data,
+                                  const struct index_check *check)
+{
+    const struct sdr_rows *rows = &data->rows;
+    uint64_t allowed = 0, entries = data->nonzeros, before = 0;
+    const unsigned char *done = (const unsigned char *)rows->start;
+    if (rows->start[0] != 0 || rows->start[rows->count] != entries)
+        return damaged(m, "start");
+    for (uint64_t r = 1; r <= rows->count; r++) {
+        uint64_t at = rows->start[r];
+        if (at < before || at > entries)
+            return damaged(m, "start");
+        if (at > before && at < entries)
+            allowed += rows->index16 ? rows->index16[at] <= rows->index16[at - 1]
+                                     : rows->index32[at] <= rows->index32[at - 1];
+        before = at;
+        if (r % (STEP / 8) == 0) {
+            const unsigned char *here = (const unsigned char *)(rows->start + r);
+            drop(m, done, (size_t)(here - done));
+            done = here;
+            const unsigned char *index = rows->index16 ? (const void *)rows->index16
+                                                       : (const void *)rows->index32;
+            drop(m, index, (size_t)at * m->header.index_bytes);
+        }
+    }
+    if (check->falls != allowed || (entries && check->largest >= rows->features))
+        return damaged(m, "index");
+    return SDR_OK;
+}
+
+/* Padding must be zero: kernels may read whole vectors. */
+static enum sdr_status check_dense(const struct mapping *m, const struct sdr_data *data)
+{
+    const struct sdr_rows *rows = &data->rows;
+    for (uint64_t r = 0; r < rows->count; r++) {
+        const float *row = rows->dense + r * rows->stride;
+        for (uint64_t i = rows->features; i < rows->stride; i++)
+            if (row[i] != 0.0f)
+                return damaged(m, "dense rows");
+        if (r % 4096 == 4095)
+            drop(m, (const unsigned char *)(row - 4095 * rows->stride),
+                 (size_t)(4096 * rows->stride * sizeof *row));
+    }
+    return SDR_OK;
+}
+
+static enum sdr_status check_text_labels(const struct mapping *m, const struct sdr_data *data)
+{
+    float most = (float)data->schema.labels.count;
+    for (uint64_t r = 0; r < data->rows.count; r++) {
+        float label = data->rows.label[r];
+        if (!(label >= -1 && label < most && label == floorf(label)))
+            return damaged(m, "labels");
+    }
+    return SDR_OK;
+}
+
+static enum sdr_status read_schema(const struct mapping *m, struct sdr_data *data)
+{
+    const struct sdr_cache_section *s = &m->header.section[SDR_SECTION_SCHEMA];
+    const void *text;
+    json_error_t error;
+    SDR_TRY(find(m, SDR_SECTION_SCHEMA, "schema", true, s->bytes, 1, &text));
+    SDR_TRY(check_section(m, SDR_SECTION_SCHEMA, "schema", NULL));
+    json_t *json = json_loadb(text, (size_t)s->bytes, JSON_REJECT_DUPLICATES, &error);
+    if (!json)
+        return damaged(m, "schema");
+    enum sdr_status status = sdr_schema_from_json(json, &data->schema);
+    json_decref(json);
+    if (status != SDR_OK)
+        return sdr_fail_in(status, "%s: ", m->path);
+    return data->schema.features == data->rows.features ? SDR_OK : damaged(m, "schema");
+}
+
+static enum sdr_status check(const struct mapping *m, struct sdr_data *data)
+{
+    struct index_check indices = {0};
+    SDR_TRY(find_arrays(m, data));
+    SDR_TRY(read_schema(m, data));
+    SDR_TRY(check_section(m, SDR_SECTION_START, "start", NULL));
+    SDR_TRY(check_section(m, SDR_SECTION_INDEX, "index", &indices));
+    SDR_TRY(check_section(m, SDR_SECTION_VALUE, "value", NULL));
+    SDR_TRY(check_section(m, SDR_SECTION_DENSE, "dense rows", NULL));
+    SDR_TRY(check_section(m, SDR_SECTION_LABEL, "labels", NULL));
+    SDR_TRY(check_section(m, SDR_SECTION_WEIGHT, "weights", NULL));
+    SDR_TRY(data->rows.dense ? check_dense(m, data) : check_rows(m, data, &indices));
+    if (data->schema.text_labels && data->rows.label)
+        SDR_TRY(check_text_labels(m, data));
+    return SDR_OK;
+}
+
+enum sdr_status sdr_cache_map_within(const char *path, const char *key, uint64_t memory,
+                                     struct sdr_data **data)
+{
+    struct mapping m = {.path = path};
+    struct sdr_data *d;
+    enum sdr_status status;
+    const void *bytes;
+    *data = NULL;
+    SDR_TRY(sdr_allocate(&d, 1, sizeof *d, "the data"));
+    SDR_CHECK(sdr_file_map(path, &bytes, &m.count));
+    d->map = m.bytes = bytes;
+    d->map_bytes = m.count;
+    m.drop = memory && m.count > memory;
+    SDR_CHECK(check_header(&m, key));
+    SDR_CHECK(check(&m, d));
+    SDR_CHECK(sdr_copy_string(&d->name, path));
+    SDR_CHECK(sdr_data_sign(d));
+    sdr_data_limit(d, memory);
+    *data = d;
+    return SDR_OK;
+cleanup:
+    sdr_data_destroy(d);
+    return status;
+}
+
+enum sdr_status sdr_cache_map(const char *path, const char *key, struct sdr_data **data)
+{
+    return sdr_cache_map_within(path, key, 0, data);
+}

@@ -1,0 +1,169 @@
+/* Which files are meant, and which format they are in. */
+#include "base/file.h"
+#include "data/read.h"
+#include "registry.h"
+
+#include <glob.h>
+#include <string.h>
+#include <strings.h>
+
+static enum sdr_status add_path(struct sdr_paths *paths, const char *path)
+{
+    if (paths->count == paths->room) {
+        size_t room = paths->room ? 2 * paths->room : 8;
+        char **list;
+        SDR_TRY(sdr_allocate(&list, room, sizeof *list, "the list of files"));
+        if (paths->count)
+            memcpy(list, paths->path, paths->count * sizeof *list);
+        sdr_release(paths->path);
+        paths->path = list;
+        paths->room = room;
+    }
+    SDR_TRY(sdr_copy_string(&paths->path[paths->count], path));
+    paths->count++;
+    return SDR_OK;
+}
+
+static enum sdr_status expand_pattern(const char *pattern, struct sdr_paths *paths)
+{
+    glob_t found = {0};
+    int result = glob(pattern, 0, NULL, &found); /* sorted by name */
+    enum sdr_status status = SDR_OK;
+    if (result == GLOB_NOSPACE)
+        status = sdr_fail(SDR_RUNTIME, "out of memory: the list of files");
+    else if (result != 0)
+        status = sdr_fail(SDR_RUNTIME, "no file matches '%s'", pattern);
+    for (size_t i = 0; status == SDR_OK && i < found.gl_pathc; i++)
+        status = add_path(paths, found.gl_pathv[i]);
+    globfree(&found);
+    return status;
+}
+
+enum sdr_status sdr_paths_expand(const char *const *given, size_t count, struct sdr_paths *paths)
+{
+    enum sdr_status status = SDR_OK;
+    *paths = (struct sdr_paths){0};
+    if (count == 0)
+        return sdr_fail(SDR_USAGE, "no data file is given");
+    for (size_t i = 0; status == SDR_OK && i < count; i++) {
+        const char *path = given[i];
+        bool pattern = strpbrk(path, "*?[") && !sdr_file_exists(path);
+        status = pattern ? expand_pattern(path, paths) : add_path(paths, path);
+    }
+    if (status != SDR_OK)
+        sdr_paths_free(paths);
+    return status;
+}
+
+void sdr_paths_free(struct sdr_paths *paths)
+{
+    for (size_t i = 0; i < paths->count; i++)
+        sdr_release(paths->path[i]);
+    sdr_release(paths->path);
+    *paths = (struct sdr_paths){0};
+}
+
+/* ---- formats ---- */
+
+static const struct sdr_format *format_called(const char *name)
+{
+    for (size_t i = 0; sdr_format_table[i]; i++)
+        if (strcmp(sdr_format_table[i]->name, name) == 0)
+            return sdr_format_table[i];
+    return NULL;
+}
+
+static enum sdr_status no_format(const char *name)
+{
+    const char *nearest = NULL;
+    size_t least = strlen(name) / 2 + 1;
+    for (size_t i = 0; sdr_format_table[i]; i++) {
+        size_t distance = sdr_edit_distance(name, sdr_format_table[i]->name);
+        if (distance < least) {
+            least = distance;
+            nearest = sdr_format_table[i]->name;
+        }
+    }
+    if (nearest)
+        return sdr_fail(SDR_USAGE, "no format '%s' (did you mean '%s'?)", name, nearest);
+    return sdr_fail(SDR_USAGE, "no format '%s'; 'sounder list format' shows what there is", name);
+}
+
+/* The extension, leaving out those of compression: its first byte and length; 0: there is none. */
+static size_t extension_of(const char *path, const char **extension)
+{
+    const char *base = sdr_path_base(path), *end = base + strlen(base);
+    static const char *const packed[] = {".gz", ".zst"};
+    for (size_t i = 0; i < 2; i++) {
+        size_t length = strlen(packed[i]);
+        if ((size_t)(end - base) > length && strncasecmp(end - length, packed[i], length) == 0) {
+            end -= length;
+            break;
+        }
+    }
+    for (const char *p = end; p > base; p--)
+        if (p[-1] == '.') {
+            *extension = p;
+            return (size_t)(end - p);
+        }
+    return 0;
+}
+
+static bool claims(const struct sdr_format *format, const char *extension, size_t length)
+{
+    const char *p = format->extensions;
+    while (length && p && *p) {
+        size_t word = strcspn(p, " ");
+        if (word == length && strncasecmp(p, extension, length) == 0)
+            return true;
+        p += word + (p[word] == ' ');
+    }
+    return false;
+}
+
+/* Of the formats that take the extension (or of all), the surest by content; by_content: 0 is no. */
+static const struct sdr_format *surest(const char *extension, size_t length, bool all,
+                                       const char *head, size_t count, int *sure)
+{
+    const struct sdr_format *best = NULL;
+    *sure = all ? 0 : -1;
+    for (size_t i = 0; sdr_format_table[i]; i++) {
+        const struct sdr_format *format = sdr_format_table[i];
+        if (!all && !claims(format, extension, length))
+            continue;
+        int certainty = format->recognise ? format->recognise(head, count) : 0;
+        if (certainty > *sure) {
+            *sure = certainty;
+            best = format;
+        }
+    }
+    return best;
+}
+
+enum sdr_status sdr_format_choose(const struct sdr_data_options *options,
+                                  const struct sdr_schema *known, const char *path,
+                                  const char *name, const char *head, size_t count,
+                                  const struct sdr_format **format, bool *guessed)
+{
+    const char *extension = "";
+    int sure;
+    *guessed = false;
+    if (options->format && strcmp(options->format, "auto") != 0) {
+        *format = format_called(options->format);
+        return *format ? SDR_OK : no_format(options->format);
+    }
+    size_t length = extension_of(path, &extension);
+    *format = surest(extension, length, false, head, count, &sure);
+    if (*format)
+        return SDR_OK;
+    *guessed = true;
+    *format = surest(NULL, 0, true, head, count, &sure);
+    if (known && known->format && sure < 100 && format_called(known->format)) {
+        *format = format_called(known->format); /* what the model was trained on */
+        *guessed = false;
+    }
+    if (!*format)
+        return sdr_fail(SDR_BAD_DATA, "%s: the format is not recognised; name it with --format",
+                        name);
+    return SDR_OK;
+}

@@ -1,0 +1,305 @@
+/* Reading line formats in parallel. Every thread does the same, over and over:
+
+       read a chunk (one thread at a time)  →  parse it  →  wait for its turn, give it to the builder
+
+   Turns are taken in the order of the file, so that the data set, and which error is told, do not
+   depend on the number of threads. Each thread owns one chunk and one piece and recycles them. */
+#define _GNU_SOURCE /* memrchr */
+#include "base/clock.h"
+#include "base/thread.h"
+#include "data/read.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { PADDING = 64, RECORD_MOST = 1 << 30, THREADS_MOST = 256, SENTENCE = 1024 };
+
+/* What one thread works on. */
+struct slot {
+    char *bytes; /* room + PADDING */
+    size_t room, count;
+    uint64_t turn;
+    size_t file;
+    bool first; /* the chunk begins its file */
+    struct sdr_piece piece;
+};
+
+struct pipeline {
+    const struct sdr_read_job *job;
+    pthread_t caller;
+
+    pthread_mutex_t reading; /* guards what follows, up to the order */
+    struct sdr_source *source;
+    size_t file;
+    bool first, end;
+    char *carry; /* the begin of a record whose end is in the next chunk */
+    size_t carried, carry_room;
+    uint64_t next, taken_before;
+    _Atomic uint64_t taken;
+
+    pthread_mutex_t order; /* guards what follows */
+    pthread_cond_t changed;
+    uint64_t turn;
+    atomic_bool stopped;
+    enum sdr_status status;
+    char sentence[SENTENCE];
+    /* Of whoever has the turn: */
+    uint64_t lines; /* of this file, in the chunks before */
+    size_t lines_file;
+    int64_t told;
+
+    struct slot *slot;
+};
+
+static const char *name_of(const struct pipeline *p, size_t file)
+{
+    const char *path = p->job->paths->path[file];
+    return strcmp(path, "-") == 0 ? "<stdin>" : path;
+}
+
+/* ---- reading ---- */
+
+static enum sdr_status grow(char **bytes, size_t *room, size_t used, size_t wanted)
+{
+    char *larger;
+    SDR_TRY(sdr_allocate(&larger, wanted + PADDING, 1, "a chunk of the file"));
+    if (used)
+        memcpy(larger, *bytes, used);
+    sdr_release(*bytes);
+    *bytes = larger;
+    *room = wanted;
+    return SDR_OK;
+}
+
+static size_t cut(const struct sdr_read_job *job, const char *bytes, size_t count)
+{
+    if (job->format->cut)
+        return job->format->cut(job->state, bytes, count);
+    const char *newline = memrchr(bytes, '\n', count);
+    return newline ? (size_t)(newline - bytes) + 1 : 0;
+}
+
+static enum sdr_status carry_over(struct pipeline *p, const char *bytes, size_t count)
+{
+    if (count > p->carry_room)
+        SDR_TRY(grow(&p->carry, &p->carry_room, 0, 2 * count));
+    memcpy(p->carry, bytes, count);
+    p->carried = count;
+    return SDR_OK;
+}
+
+/* Fills the slot from the open source; at its end the rest, which may be nothing. */
+static enum sdr_status fill_from_source(struct pipeline *p, struct slot *slot)
+{
+    size_t got, whole = 0;
+    if (slot->room < p->carried + p->job->chunk)
+        SDR_TRY(grow(&slot->bytes, &slot->room, 0, p->carried + p->job->chunk));
+    if (p->carried)
+        memcpy(slot->bytes, p->carry, p->carried);
+    slot->count = p->carried;
+    p->carried = 0;
+    slot->file = p->file;
+    slot->first = p->first;
+    for (size_t wanted = p->job->chunk;; wanted = slot->count) {
+        if (slot->room - slot->count < wanted)
+            SDR_TRY(grow(&slot->bytes, &slot->room, slot->count, slot->count + wanted));
+        SDR_TRY(sdr_source_read(p->source, slot->bytes + slot->count, wanted, &got));
+        slot->count += got;
+        p->taken = p->taken_before + sdr_source_taken(p->source);
+        if (got < wanted) {
+            p->taken_before = p->taken;
+            sdr_source_close(p->source);
+            p->source = NULL;
+            p->file++;
+            return SDR_OK;
+        }
+        whole = cut(p->job, slot->bytes, slot->count);
+        if (whole)
+            break;
+        if (slot->count >= RECORD_MOST)
+            return sdr_fail(SDR_BAD_DATA, "%s: a record is longer than 1 GB",
+                            name_of(p, slot->file));
+    }
+    SDR_TRY(carry_over(p, slot->bytes + whole, slot->count - whole));
+    slot->count = whole;
+    p->first = false;
+    return SDR_OK;
+}
+
+/* The next chunk; *any is false at the end. An error also has a turn: earlier ones go first. */
+static enum sdr_status next_chunk(struct pipeline *p, struct slot *slot, bool *any)
+{
+    enum sdr_status status = SDR_OK;
+    *any = false;
+    pthread_mutex_lock(&p->reading);
+    while (status == SDR_OK && !*any && !p->end && !atomic_load(&p->stopped)) {
+        if (!p->source && p->file == p->job->paths->count) {
+            p->end = true;
+            break;
+        }
+        if (!p->source) {
+            status = sdr_source_open(p->job->paths->path[p->file], &p->source);
+            p->first = true;
+        }
+        if (status == SDR_OK)
+            status = fill_from_source(p, slot);
+        *any = status != SDR_OK || slot->count > 0;
+    }
+    if (status != SDR_OK)
+        p->end = true;
+    if (*any)
+        slot->turn = p->next++;
+    pthread_mutex_unlock(&p->reading);
+    return status;
+}
+
+/* ---- parsing ---- */
+
+static enum sdr_status parse(struct pipeline *p, struct slot *slot)
+{
+    struct sdr_piece *piece = &slot->piece;
+    uint64_t room = slot->count / 2 + 64;
+    sdr_piece_clear(piece);
+    SDR_TRY(sdr_piece_reserve(piece, room, room / 8));
+    memset(slot->bytes + slot->count, 0, PADDING);
+    return p->job->format->parse(p->job->state, slot->bytes, slot->count, slot->first, piece);
+}
+
+/* ---- taking turns ---- */
+
+static bool wait_for_turn(struct pipeline *p, uint64_t turn)
+{
+    pthread_mutex_lock(&p->order);
+    while (p->turn != turn && !atomic_load(&p->stopped))
+        pthread_cond_wait(&p->changed, &p->order);
+    bool mine = !atomic_load(&p->stopped);
+    pthread_mutex_unlock(&p->order);
+    return mine;
+}
+
+static void end_turn(struct pipeline *p, enum sdr_status status)
+{
+    pthread_mutex_lock(&p->order);
+    p->turn++;
+    if (status != SDR_OK) {
+        p->status = status;
+        snprintf(p->sentence, sizeof p->sentence, "%s", sdr_error());
+        atomic_store(&p->stopped, true);
+    }
+    pthread_cond_broadcast(&p->changed);
+    pthread_mutex_unlock(&p->order);
+}
+
+/* "file:line:column: what", with the lines of the chunks before counted in. */
+static enum sdr_status tell_place(const struct pipeline *p, const struct slot *slot)
+{
+    const struct sdr_piece *piece = &slot->piece;
+    struct sdr_text place = {0};
+    sdr_text_add(&place, "%s", name_of(p, slot->file));
+    if (piece->error_line)
+        sdr_text_add(&place, ":%llu", (unsigned long long)(p->lines + piece->error_line));
+    if (piece->error_line && piece->error_column)
+        sdr_text_add(&place, ":%llu", (unsigned long long)piece->error_column);
+    enum sdr_status status = sdr_fail(piece->status, "%s: %s", place.bytes ? place.bytes : "",
+                                      piece->error);
+    sdr_text_free(&place);
+    return status;
+}
+
+static enum sdr_status give(struct pipeline *p, struct slot *slot)
+{
+    struct sdr_piece *piece = &slot->piece;
+    if (p->lines_file != slot->file || slot->first) {
+        p->lines_file = slot->file;
+        p->lines = 0;
+    }
+    if (piece->status != SDR_OK)
+        return tell_place(p, slot);
+    enum sdr_status status = sdr_builder_add(p->job->reading->builder, piece);
+    p->lines += piece->lines;
+    return status == SDR_BAD_DATA ? sdr_fail_in(status, "%s: ", name_of(p, slot->file)) : status;
+}
+
+static void tell_progress(struct pipeline *p)
+{
+    enum { INTERVAL = 250000000 };
+    if (!p->job->reading->options->report || !pthread_equal(p->caller, pthread_self()))
+        return;
+    int64_t now = sdr_clock_now();
+    if (now - p->told < INTERVAL)
+        return;
+    p->told = now;
+    sdr_read_progress(p->job, p->taken);
+}
+
+static enum sdr_status work(void *context, size_t index)
+{
+    struct pipeline *p = context;
+    struct slot *slot = &p->slot[index];
+    bool any;
+    do {
+        enum sdr_status status = next_chunk(p, slot, &any);
+        if (!any)
+            break;
+        if (status == SDR_OK) {
+            status = parse(p, slot);
+            if (slot->piece.status != SDR_OK)
+                status = SDR_OK; /* told when its turn comes, with its line */
+        }
+        if (!wait_for_turn(p, slot->turn))
+            break;
+        if (status == SDR_OK)
+            status = give(p, slot);
+        end_turn(p, status);
+        tell_progress(p);
+    } while (!atomic_load(&p->stopped));
+    return SDR_OK;
+}
+
+/* More threads than chunks would only wait. */
+static int threads_for(const struct sdr_read_job *job)
+{
+    enum { COMPRESSION = 8 };
+    uint64_t wanted = job->reading->options->threads > 0 ? (uint64_t)job->reading->options->threads
+                                                         : 1;
+    if (job->total && job->total / job->chunk * COMPRESSION + 1 < wanted)
+        wanted = job->total / job->chunk * COMPRESSION + 1;
+    return wanted < THREADS_MOST ? (int)wanted : THREADS_MOST;
+}
+
+enum sdr_status sdr_pipeline_run(struct sdr_read_job *job)
+{
+    struct pipeline *p;
+    int threads = threads_for(job);
+    enum sdr_status status = sdr_allocate(&p, 1, sizeof *p, "reading");
+    if (status != SDR_OK)
+        return status;
+    p->job = job;
+    p->caller = pthread_self();
+    p->source = job->source;
+    job->source = NULL;
+    p->first = true;
+    p->told = job->started;
+    pthread_mutex_init(&p->reading, NULL);
+    pthread_mutex_init(&p->order, NULL);
+    pthread_cond_init(&p->changed, NULL);
+    SDR_CHECK(sdr_allocate(&p->slot, (size_t)threads, sizeof *p->slot, "reading"));
+    SDR_CHECK(sdr_parallel(threads, (size_t)threads, work, p));
+    if (p->status != SDR_OK)
+        status = sdr_fail(p->status, "%s", p->sentence);
+cleanup:
+    for (int i = 0; p->slot && i < threads; i++) {
+        sdr_release(p->slot[i].bytes);
+        sdr_piece_free(&p->slot[i].piece);
+    }
+    sdr_release(p->slot);
+    sdr_release(p->carry);
+    sdr_source_close(p->source);
+    pthread_cond_destroy(&p->changed);
+    pthread_mutex_destroy(&p->order);
+    pthread_mutex_destroy(&p->reading);
+    sdr_release(p);
+    return status;
+}

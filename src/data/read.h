@@ -1,0 +1,60 @@
+/* The parts of reading, shared by read.c (from paths to data), paths.c (which files, which format),
+   pipeline.c (chunks, threads, order), key.c (names of cache files) and recast.c (cache files read
+   with another schema). */
+#ifndef SDR_DATA_READ_H
+#define SDR_DATA_READ_H
+
+#include "data/data.h"
+
+enum { SDR_CHUNK_BYTES = 1 << 19 };
+
+/* sdr_data_read with a chunk size of its own, for tests: the data must not depend on it. */
+enum sdr_status sdr_data_read_chunked(const struct sdr_data_options *options,
+                                      const char *const *paths, size_t count,
+                                      const struct sdr_schema *known, size_t chunk,
+                                      struct sdr_data **data);
+
+/* ---- paths.c ---- */
+struct sdr_paths {
+    char **path; /* owned, as is each */
+    size_t count, room;
+};
+/* Paths that exist, and "-", as they are; patterns expanded in order. */
+enum sdr_status sdr_paths_expand(const char *const *given, size_t count, struct sdr_paths *paths);
+void sdr_paths_free(struct sdr_paths *paths);
+/* *guessed: by content alone. */
+enum sdr_status sdr_format_choose(const struct sdr_data_options *options,
+                                  const struct sdr_schema *known, const char *path,
+                                  const char *name, const char *head, size_t count,
+                                  const struct sdr_format **format, bool *guessed);
+
+/* ---- key.c ---- */
+/* The hash of what a cache file would hold: what the sources are and how they are read. */
+enum sdr_status sdr_read_key(const struct sdr_data_options *options, const struct sdr_schema *known,
+                             const struct sdr_format *format, const struct sdr_paths *paths,
+                             char key[33]);
+
+/* ---- pipeline.c ---- */
+/* Everything a format needs while it reads. */
+struct sdr_read_job {
+    const struct sdr_format *format;
+    void *state; /* the format's */
+    struct sdr_reading *reading;
+    const struct sdr_paths *paths;
+    struct sdr_source *source; /* of the first path, already open; taken over */
+    size_t chunk;
+    uint64_t total; /* bytes of all files, 0 if unknown */
+    int64_t started;
+};
+enum sdr_status sdr_pipeline_run(struct sdr_read_job *job);
+/* Tells how far reading is. Only in the thread that called the library. */
+void sdr_read_progress(const struct sdr_read_job *job, uint64_t done);
+void sdr_read_note(const struct sdr_data_options *options, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* ---- recast.c ---- */
+/* Makes data that was read on its own fit a known schema; *data may be replaced. */
+enum sdr_status sdr_data_recast(const struct sdr_data_options *options,
+                                const struct sdr_schema *known, struct sdr_data **data);
+
+#endif

@@ -1,0 +1,265 @@
+/* Triples: one rating a line, `user item rating [time]`, as recommenders' data come (MovieLens and
+   others). Blanks, tabs, commas or "::" stand between the fields; the file's first line may be a
+   header. Users and items are any texts. A rating is a row with the two categories "user:ID" and
+   "item:ID", each of value 1, and the rating as its label. The fourth field is left out. */
+#include "data/data.h"
+#include "data/token.h"
+#include <string.h>
+
+enum separator { BLANKS, TAB, COMMA, COLONS };
+enum { FIELDS_MOST = 4, ID_MOST = 250 };
+
+struct state {
+    enum separator separator;
+    bool labels_optional;
+};
+
+struct field {
+    const char *at, *end;
+};
+
+static const char *field_end(enum separator separator, const char *at, const char *end)
+{
+    const char *found = NULL;
+    switch (separator) {
+    case TAB:
+        found = memchr(at, '\t', (size_t)(end - at));
+        break;
+    case COMMA:
+        found = memchr(at, ',', (size_t)(end - at));
+        break;
+    case COLONS:
+        for (found = at; end - found >= 2 && memcmp(found, "::", 2) != 0; found++)
+            ;
+        found = end - found >= 2 ? found : NULL;
+        break;
+    case BLANKS:
+        for (found = at; found < end && !sdr_is_blank(*found); found++)
+            ;
+        break;
+    }
+    return found ? found : end;
+}
+
+/* Cuts the line [at, end) into fields, without the blanks around them; returns how many there are,
+   FIELDS_MOST + 1 if more than that. */
+static unsigned split(enum separator separator, const char *at, const char *end,
+                      struct field field[FIELDS_MOST + 1])
+{
+    unsigned count = 0;
+    while (end > at && sdr_is_blank(end[-1]) && separator != TAB)
+        end--;
+    for (;;) {
+        if (separator != TAB)
+            at = sdr_skip_blanks(at, end);
+        const char *stop = field_end(separator, at, end), *last = stop;
+        while (last > at && sdr_is_blank(last[-1]))
+            last--;
+        field[count++] = (struct field){at, last};
+        if (stop == end || count > FIELDS_MOST)
+            return count;
+        at = stop + (separator == COLONS ? 2 : 1);
+        if (separator == BLANKS)
+            at = sdr_skip_blanks(at, end);
+    }
+}
+
+/* The text of the line that begins at `at`, without its end. */
+static const char *line_text_end(const char *at, const char *next)
+{
+    const char *end = next - (next > at && next[-1] == '\n');
+    return end - (end > at && end[-1] == '\r');
+}
+
+/* "ID" → "user:ID" or "item:ID", noted as a category. */
+static enum sdr_status take_id(struct sdr_piece *piece, const char *kind, const char *line,
+                               struct field field)
+{
+    char text[8 + ID_MOST];
+    size_t kind_length = strlen(kind), length = (size_t)(field.end - field.at);
+    uint64_t column = (uint64_t)(field.at - line) + 1;
+    if (length == 0)
+        return sdr_piece_fail(piece, piece->lines, column, "the %s is missing", kind);
+    if (length > ID_MOST)
+        return sdr_piece_fail(piece, piece->lines, column, "the %s has more than %d bytes", kind,
+                              ID_MOST);
+    for (const char *p = field.at; p < field.end; p++)
+        if ((unsigned char)*p < ' ' || *p == 0x7F)
+            return sdr_piece_fail(piece, piece->lines, (uint64_t)(p - line) + 1,
+                                  "byte 0x%02x does not belong in a text file", (unsigned char)*p);
+    memcpy(text, kind, kind_length);
+    text[kind_length] = ':';
+    memcpy(text + kind_length + 1, field.at, length);
+    piece->value[piece->entries] = 1;
+    return sdr_piece_category(piece, text, kind_length + 1 + length,
+                              &piece->index[piece->entries++]);
+}
+
+static enum sdr_status take_rating(struct sdr_piece *piece, const char *line, struct field field)
+{
+    char quote[SDR_QUOTE_BYTES];
+    const char *why;
+    uint64_t column = (uint64_t)(field.at - line) + 1;
+    if (field.at == field.end)
+        return sdr_piece_fail(piece, piece->lines, column, "the rating is missing");
+    if (!sdr_token_float(field.at, field.end, &piece->label[piece->rows], &why))
+        return sdr_piece_fail(piece, piece->lines, column, "rating '%s' %s",
+                              sdr_quote(quote, field.at, field.end), why);
+    return sdr_piece_label_number(piece, piece->label[piece->rows], field.at,
+                                  (size_t)(field.end - field.at));
+}
+
+static enum sdr_status take_row(const struct state *state, struct sdr_piece *piece,
+                                const char *line, const char *end, const struct field *field,
+                                unsigned count)
+{
+    if (piece->rows == piece->row_room || piece->entry_room - piece->entries < 2)
+        SDR_TRY(sdr_piece_reserve(piece, 2 * piece->entries + 1024, 2 * piece->rows + 1024));
+    if (count > FIELDS_MOST)
+        return sdr_piece_fail(piece, piece->lines, (uint64_t)(field[FIELDS_MOST].at - line) + 1,
+                              "a line has a user, an item, a rating and at most a time");
+    if (count < 2 || (count == 2 && !state->labels_optional))
+        return sdr_piece_fail(piece, piece->lines, (uint64_t)(end - line) + 1, "the %s is missing",
+                              count < 2 ? "item" : "rating");
+    SDR_TRY(take_id(piece, "user", line, field[0]));
+    SDR_TRY(take_id(piece, "item", line, field[1]));
+    if (count >= 3) {
+        SDR_TRY(take_rating(piece, line, field[2]));
+    } else {
+        piece->label[piece->rows] = SDR_MISSING_ROW_LABEL;
+        piece->lacks_labels = true;
+    }
+    piece->end[piece->rows++] = piece->entries;
+    return SDR_OK;
+}
+
+static bool begins_with(struct field field, const char *word)
+{
+    size_t length = strlen(word), same = 0;
+    while (same < length && field.at + same < field.end && (field.at[same] | 0x20) == word[same])
+        same++;
+    return same == length;
+}
+
+/* A first line is a header if its rating begins like a word, or if it names the users. */
+static bool is_header(const struct field *field, unsigned count)
+{
+    if (count < 2)
+        return false;
+    if (begins_with(field[0], "user") && begins_with(field[1], count > 2 ? "" : "item"))
+        return count == 2 || field[2].at == field[2].end || !sdr_is_digit(*field[2].at);
+    if (count < 3 || field[2].at == field[2].end)
+        return false;
+    unsigned char letter = (unsigned char)(*field[2].at | 0x20);
+    return letter >= 'a' && letter <= 'z' && !begins_with(field[2], "nan") &&
+           !begins_with(field[2], "inf");
+}
+
+static enum sdr_status parse(const void *state, const char *bytes, size_t count, bool first,
+                             struct sdr_piece *piece)
+{
+    const struct state *triples = state;
+    const char *at = bytes, *end = bytes + count, *next;
+    struct field field[FIELDS_MOST + 1];
+    if (first && count >= 3 && memcmp(bytes, "\xEF\xBB\xBF", 3) == 0)
+        at += 3; /* byte order mark */
+    for (; at < end; at = next) {
+        next = sdr_next_line(at, end);
+        const char *text_end = line_text_end(at, next);
+        piece->lines++;
+        if (sdr_skip_blanks(at, text_end) == text_end)
+            continue;
+        unsigned fields = split(triples->separator, at, text_end, field);
+        if (!(first && piece->lines == 1 && is_header(field, fields)))
+            SDR_TRY(take_row(triples, piece, at, text_end, field, fields));
+    }
+    return SDR_OK;
+}
+
+/* ---- the plug-in ---- */
+
+static enum separator guess_separator(const char *at, const char *end)
+{
+    if (field_end(COLONS, at, end) < end)
+        return COLONS;
+    if (memchr(at, ',', (size_t)(end - at)))
+        return COMMA;
+    return memchr(at, '\t', (size_t)(end - at)) ? TAB : BLANKS;
+}
+
+/* The first line with text in it; false if there is none. */
+static bool first_line(const char *head, size_t count, const char **at, const char **text_end)
+{
+    const char *end = head + count, *next;
+    for (*at = head; *at < end; *at = next) {
+        next = sdr_next_line(*at, end);
+        *text_end = line_text_end(*at, next);
+        if (sdr_skip_blanks(*at, *text_end) < *text_end)
+            return true;
+    }
+    return false;
+}
+
+static enum sdr_status open_format(void *opaque, struct sdr_reading *reading, const char *head,
+                                   size_t count)
+{
+    struct state *state = opaque;
+    const char *at, *end;
+    if (reading->options->bits)
+        return sdr_fail(SDR_USAGE, "triples keep their users and items: there is nothing to hash");
+    state->labels_optional = reading->options->labels_optional;
+    if (first_line(head, count, &at, &end))
+        state->separator = guess_separator(at, end);
+    sdr_release(reading->schema->format);
+    reading->schema->format = NULL;
+    reading->schema->base = 0;
+    return sdr_copy_string(&reading->schema->format, "triples");
+}
+
+/* Three or four fields, the third a number. Only "::" and a telling header are certain: any table
+   of numbers looks like this. */
+static int recognise(const char *head, size_t count)
+{
+    const char *at, *text_end, *end = head + count, *next, *why;
+    struct field field[FIELDS_MOST + 1];
+    float rating;
+    unsigned rows = 0;
+    bool header = false;
+    if (!first_line(head, count, &at, &text_end))
+        return 0;
+    enum separator separator = guess_separator(at, text_end);
+    for (unsigned lines = 0; at < end && lines < 20; at = next, lines++) {
+        next = sdr_next_line(at, end);
+        if (next[-1] != '\n' && rows)
+            break; /* cut off by the end of the head */
+        text_end = line_text_end(at, next);
+        if (sdr_skip_blanks(at, text_end) == text_end)
+            continue;
+        unsigned fields = split(separator, at, text_end, field);
+        if (fields < 3 || fields > FIELDS_MOST)
+            return 0;
+        if (lines == 0 && is_header(field, fields))
+            header = begins_with(field[0], "user");
+        else if (!sdr_token_float(field[2].at, field[2].end, &rating, &why) ||
+                 field[0].at == field[0].end || field[1].at == field[1].end)
+            return 0;
+        else
+            rows++;
+    }
+    if (rows == 0)
+        return 0;
+    return separator == COLONS || header ? 85
+           : separator == COMMA          ? 15
+           : separator == TAB            ? 35
+                                         : 55;
+}
+
+SDR_REGISTER(format, triples) = {
+    .name = "triples",
+    .summary = "ratings: user item rating, with blanks, tabs, commas or :: between",
+    .extensions = "triples ratings",
+    .state_size = sizeof(struct state),
+    .recognise = recognise,
+    .open = open_format,
+    .parse = parse,
+};

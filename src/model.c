@@ -1,0 +1,451 @@
+/* Trained models: made from a run, saved and loaded as safetensors, used to predict. */
+#include "model.h"
+#include "base/cpu.h"
+#include "base/hash.h"
+#include "base/memory.h"
+#include "base/tensors.h"
+#include "base/thread.h"
+#include "registry.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MODEL_VERSION = 1 };
+
+/* ---- making ---- */
+static enum sdr_status hash_model(struct sdr_model *model)
+{
+    struct sdr_hasher *hasher = sdr_hasher_create();
+    if (!hasher)
+        return sdr_fail(SDR_RUNTIME, "out of memory: a hash");
+    sdr_hasher_add(hasher, model->kind_spec, strlen(model->kind_spec) + 1);
+    for (int b = 0; b < model->blocks; b++) {
+        const struct sdr_block *block = &model->block[b];
+        uint32_t shape[2] = {block->rows, block->cols};
+        sdr_hasher_add(hasher, block->name, strlen(block->name) + 1);
+        sdr_hasher_add(hasher, shape, sizeof shape);
+        sdr_hasher_add(hasher, model->value + block->offset,
+                       (size_t)block->rows * block->cols * sizeof(float));
+    }
+    for (uint32_t k = 0; k < model->classes.count; k++)
+        sdr_hasher_add(hasher, model->classes.text[k], strlen(model->classes.text[k]) + 1);
+    sdr_hasher_text(hasher, model->hash);
+    sdr_hasher_destroy(hasher);
+    return SDR_OK;
+}
+
+/* Training saw x − center; the model will see x: b ← b − Σ w_j·center_j. */
+static void fold_center(struct sdr_model *model, const float *center)
+{
+    const struct sdr_block *weight = &model->block[0];
+    float *intercept = model->value + model->block[1].offset;
+    for (uint32_t k = 0; k < weight->cols; k++) {
+        double moved = intercept[k];
+        for (uint32_t j = 0; j < weight->rows; j++)
+            moved -= (double)model->value[weight->offset + (uint64_t)j * weight->cols + k] * center[j];
+        intercept[k] = (float)moved;
+    }
+}
+
+/* "name:key=value,…" of the options in force. */
+static enum sdr_status print_spec(const struct sdr_model_kind *kind, const void *options, char **spec)
+{
+    struct sdr_text text = {0};
+    sdr_text_add(&text, "%s", kind->name);
+    for (const struct sdr_option *o = kind->options; o && o->key; o++) {
+        sdr_text_add(&text, "%c%s=", o == kind->options ? ':' : ',', o->key);
+        sdr_option_print(o, options, &text);
+    }
+    return sdr_text_take(&text, spec);
+}
+
+/* What defines the model; not where files lay or how many threads there were, so that equal training gives
+   equal bytes. */
+static enum sdr_status print_training(const struct sdr_run *run, char **text)
+{
+    static const char *const names[] = {"optimizer", "lr",        "schedule",   "l1",      "l2",
+                                        "group-lasso", "penalty-on", "standardize", "scale", "average",
+                                        "batch",     "shuffle",   "sync",       "class-weight",
+                                        "seed",      "valid-fraction"};
+    json_t *object = json_object();
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        json_object_set_new(object, names[i], json_string(sdr_options_get(&run->options, names[i])));
+    json_object_set_new(object, "epochs", json_integer((json_int_t)run->epoch));
+    char *dumped = json_dumps(object, JSON_COMPACT);
+    json_decref(object);
+    if (!dumped)
+        return sdr_fail(SDR_RUNTIME, "out of memory: metadata");
+    enum sdr_status status = sdr_copy_string(text, dumped);
+    free(dumped);
+    return status;
+}
+
+enum sdr_status sdr_model_create(const struct sdr_run *run, const float *w, struct sdr_model **result)
+{
+    const struct sdr_parameters *p = &run->parameters;
+    struct sdr_model *model;
+    enum sdr_status status;
+    *result = NULL;
+    SDR_TRY(sdr_allocate(&model, 1, sizeof *model, "a model"));
+    model->kind = run->kind;
+    memcpy(model->block, p->block, sizeof model->block);
+    model->blocks = p->blocks;
+    model->count = p->count;
+    model->intercept = run->problem.intercept;
+    model->outputs = run->problem.outputs;
+    const struct sdr_plugin *plugin;
+    SDR_CHECK(print_spec(run->kind, run->model_options, &model->kind_spec));
+    SDR_CHECK(sdr_plugin_choose("model", sdr_model_kind_table, model->kind_spec, &plugin,
+                                &model->options));
+    SDR_CHECK(sdr_allocate(&model->value, p->count, sizeof(float), "a model"));
+    memcpy(model->value, w, p->count * sizeof(float));
+    if (run->center && model->intercept)
+        fold_center(model, run->center);
+    SDR_CHECK(sdr_classes_copy(&model->classes, &run->classes));
+    SDR_CHECK(sdr_schema_copy(&model->schema, &run->data->schema));
+    model->schema.features = run->problem.features;
+    SDR_CHECK(print_training(run, &model->training));
+    SDR_CHECK(hash_model(model));
+    *result = model;
+    return SDR_OK;
+cleanup:
+    sdr_model_destroy(model);
+    return status;
+}
+
+enum sdr_status sdr_model_copy(const struct sdr_model *from, struct sdr_model **copy)
+{
+    struct sdr_model *model;
+    const struct sdr_plugin *plugin;
+    enum sdr_status status;
+    *copy = NULL;
+    SDR_TRY(sdr_allocate(&model, 1, sizeof *model, "a model"));
+    model->kind = from->kind;
+    memcpy(model->block, from->block, sizeof model->block);
+    model->blocks = from->blocks;
+    model->count = from->count;
+    model->intercept = from->intercept;
+    model->outputs = from->outputs;
+    memcpy(model->hash, from->hash, sizeof model->hash);
+    SDR_CHECK(sdr_copy_string(&model->kind_spec, from->kind_spec));
+    SDR_CHECK(sdr_plugin_choose("model", sdr_model_kind_table, model->kind_spec, &plugin,
+                                &model->options));
+    SDR_CHECK(sdr_allocate(&model->value, from->count, sizeof(float), "a model"));
+    memcpy(model->value, from->value, from->count * sizeof(float));
+    SDR_CHECK(sdr_classes_copy(&model->classes, &from->classes));
+    SDR_CHECK(sdr_schema_copy(&model->schema, &from->schema));
+    SDR_CHECK(sdr_copy_string(&model->training, from->training));
+    *copy = model;
+    return SDR_OK;
+cleanup:
+    sdr_model_destroy(model);
+    return status;
+}
+
+void sdr_model_destroy(struct sdr_model *model)
+{
+    if (!model)
+        return;
+    sdr_release(model->kind_spec);
+    sdr_release(model->options);
+    sdr_release(model->value);
+    sdr_release(model->training);
+    sdr_classes_free(&model->classes);
+    sdr_schema_free(&model->schema);
+    sdr_release(model);
+}
+
+/* ---- files ---- */
+static json_t *classes_json(const struct sdr_classes *classes)
+{
+    json_t *array = json_array();
+    for (uint32_t k = 0; k < classes->count; k++)
+        json_array_append_new(array, json_string(classes->text[k]));
+    return array;
+}
+
+static enum sdr_status set_text(json_t *object, const char *key, json_t *value)
+{
+    char *text = json_dumps(value, JSON_COMPACT);
+    json_decref(value);
+    int failed = !text || json_object_set_new(object, key, json_string(text)) != 0;
+    free(text);
+    return failed ? sdr_fail(SDR_RUNTIME, "out of memory: metadata, or a label that is not UTF-8")
+                  : SDR_OK;
+}
+
+enum sdr_status sdr_model_save(const struct sdr_model *model, const char *path)
+{
+    struct sdr_tensor tensor[SDR_BLOCKS_MOST] = {0};
+    json_t *metadata = NULL, *schema = NULL;
+    enum sdr_status status;
+    for (int b = 0; b < model->blocks; b++) {
+        snprintf(tensor[b].name, sizeof tensor[b].name, "%s", model->block[b].name);
+        tensor[b].shape[0] = model->block[b].rows;
+        tensor[b].shape[1] = model->block[b].cols;
+        tensor[b].data = model->value + model->block[b].offset;
+    }
+    metadata = json_pack("{s:s, s:s, s:s, s:s, s:s}", "format", "sounder", "version", "1", "model",
+                         model->kind_spec, "training", model->training, "hash", model->hash);
+    if (!metadata)
+        return sdr_fail(SDR_RUNTIME, "out of memory: metadata");
+    SDR_CHECK(sdr_schema_to_json(&model->schema, &schema));
+    SDR_CHECK(set_text(metadata, "schema", schema));
+    SDR_CHECK(set_text(metadata, "labels", classes_json(&model->classes)));
+    SDR_CHECK(sdr_tensors_write(path, metadata, tensor, model->blocks));
+cleanup:
+    json_decref(metadata);
+    return status;
+}
+
+static enum sdr_status bad_model(const char *path, const char *why)
+{
+    return sdr_fail(SDR_BAD_FILE, "%s: not a Sounder model: %s", path, why);
+}
+
+static enum sdr_status load_classes(const char *path, const struct sdr_tensors *file,
+                                    struct sdr_classes *classes, bool numbers)
+{
+    const char *text = sdr_tensors_text(file, "labels");
+    json_t *array = text ? json_loads(text, 0, NULL) : NULL;
+    size_t count = json_array_size(array);
+    enum sdr_status status = SDR_OK;
+    if (!json_is_array(array) || count > 1 << 24)
+        status = bad_model(path, "its labels are unreadable");
+    if (status == SDR_OK)
+        status = sdr_allocate(&classes->text, count, sizeof(char *), "classes");
+    if (status == SDR_OK && numbers)
+        status = sdr_allocate(&classes->value, count, sizeof(float), "classes");
+    for (size_t i = 0; i < count && status == SDR_OK; i++) {
+        const char *label = json_string_value(json_array_get(array, i));
+        double number = 0;
+        if (!label || (numbers && !sdr_parse_double(label, &number)))
+            status = bad_model(path, "a label is unreadable");
+        else if ((status = sdr_copy_string(&classes->text[i], label)) == SDR_OK)
+            classes->count++;
+        if (status == SDR_OK && numbers)
+            classes->value[i] = (float)number;
+    }
+    json_decref(array);
+    return status;
+}
+
+static enum sdr_status load_blocks(const char *path, const struct sdr_tensors *file,
+                                   struct sdr_model *model)
+{
+    const struct sdr_tensor *intercept = sdr_tensors_find(file, "intercept");
+    model->outputs = model->kind->task == SDR_CLASSES ? model->classes.count : 1;
+    model->intercept = intercept != NULL;
+    struct sdr_problem problem = {.features = model->schema.features,
+                                  .outputs = model->outputs,
+                                  .intercept = model->intercept};
+    model->blocks = model->kind->shape(&problem, model->block);
+    for (int b = 0; b < model->blocks; b++) {
+        model->block[b].offset = model->count;
+        model->count += (uint64_t)model->block[b].rows * model->block[b].cols;
+        model->count = (model->count + 15) / 16 * 16;
+    }
+    if (file->count != model->blocks)
+        return bad_model(path, "it has the wrong number of arrays");
+    for (int b = 0; b < model->blocks; b++) {
+        const struct sdr_block *block = &model->block[b];
+        const struct sdr_tensor *tensor = sdr_tensors_find(file, block->name);
+        if (!tensor || tensor->dtype != SDR_F32 || tensor->shape[0] != block->rows ||
+            tensor->shape[1] != block->cols)
+            return bad_model(path, "an array has the wrong shape");
+    }
+    SDR_TRY(sdr_allocate(&model->value, model->count, sizeof(float), "a model"));
+    for (int b = 0; b < model->blocks; b++) {
+        const struct sdr_block *block = &model->block[b];
+        memcpy(model->value + block->offset, sdr_tensors_find(file, block->name)->data,
+               (size_t)block->rows * block->cols * sizeof(float));
+    }
+    for (uint64_t i = 0; i < model->count; i++)
+        if (!isfinite(model->value[i]))
+            return bad_model(path, "a weight is not finite");
+    return SDR_OK;
+}
+
+static enum sdr_status load(const char *path, const struct sdr_tensors *file, struct sdr_model *model)
+{
+    const char *format = sdr_tensors_text(file, "format"), *version = sdr_tensors_text(file, "version");
+    const char *kind = sdr_tensors_text(file, "model"), *text = sdr_tensors_text(file, "schema");
+    const char *training = sdr_tensors_text(file, "training");
+    const struct sdr_plugin *plugin;
+    if (!format || strcmp(format, "sounder") != 0 || !kind || !text || !training)
+        return bad_model(path, "its metadata is of another program, or it is a checkpoint");
+    if (!version || strcmp(version, "1") != 0)
+        return bad_model(path, "it was written by a newer version");
+    if (sdr_plugin_choose("model", sdr_model_kind_table, kind, &plugin, &model->options) != SDR_OK)
+        return sdr_fail_in(SDR_BAD_FILE, "%s: ", path);
+    model->kind = (const struct sdr_model_kind *)plugin;
+    SDR_TRY(sdr_copy_string(&model->kind_spec, kind));
+    SDR_TRY(sdr_copy_string(&model->training, training));
+    json_t *schema = json_loads(text, 0, NULL);
+    enum sdr_status status = schema ? sdr_schema_from_json(schema, &model->schema)
+                                    : bad_model(path, "its schema is unreadable");
+    json_decref(schema);
+    SDR_TRY(status);
+    SDR_TRY(load_classes(path, file, &model->classes,
+                         model->kind->task != SDR_REGRESSION && !model->schema.text_labels));
+    if (model->kind->task != SDR_REGRESSION && model->classes.count < 2)
+        return bad_model(path, "it has fewer than two classes");
+    SDR_TRY(load_blocks(path, file, model));
+    return hash_model(model);
+}
+
+enum sdr_status sdr_model_load(const char *path, struct sdr_model **result)
+{
+    struct sdr_tensors file;
+    struct sdr_model *model;
+    *result = NULL;
+    SDR_TRY(sdr_tensors_read(path, &file));
+    enum sdr_status status = sdr_allocate(&model, 1, sizeof *model, "a model");
+    if (status == SDR_OK)
+        status = load(path, &file, model);
+    sdr_tensors_free(&file);
+    if (status != SDR_OK) {
+        sdr_model_destroy(model);
+        return status;
+    }
+    *result = model;
+    return SDR_OK;
+}
+
+/* ---- use ---- */
+size_t sdr_model_outputs(const struct sdr_model *model)
+{
+    return model->outputs;
+}
+
+size_t sdr_model_classes(const struct sdr_model *model)
+{
+    return model->classes.count;
+}
+
+const char *sdr_model_label(const struct sdr_model *model, size_t class_number)
+{
+    return class_number < model->classes.count ? model->classes.text[class_number] : NULL;
+}
+
+enum sdr_status sdr_model_block(const struct sdr_model *model, const char *name, float *out,
+                                size_t *count)
+{
+    for (int b = 0; b < model->blocks; b++) {
+        const struct sdr_block *block = &model->block[b];
+        if (strcmp(block->name, name) != 0)
+            continue;
+        *count = (size_t)block->rows * block->cols;
+        if (out)
+            memcpy(out, model->value + block->offset, *count * sizeof(float));
+        return SDR_OK;
+    }
+    return sdr_fail(SDR_USAGE, "the model has no block '%s'", name);
+}
+
+static enum sdr_status problem_for(const struct sdr_model *model, const struct sdr_data *data,
+                                   struct sdr_problem *problem)
+{
+    if (data->rows.features != model->schema.features)
+        return sdr_fail(SDR_BAD_DATA, "%s: %u features, but the model was trained with %u",
+                        data->name ? data->name : "data", data->rows.features,
+                        model->schema.features);
+    if (data->rows.count > UINT32_MAX)
+        return sdr_fail(SDR_RUNTIME, "more than 4 294 967 295 rows");
+    *problem = (struct sdr_problem){.rows = &data->rows,
+                                    .row_weight = data->rows.weight,
+                                    .features = model->schema.features,
+                                    .outputs = model->outputs,
+                                    .classes = model->classes.count,
+                                    .intercept = model->intercept,
+                                    .model_options = model->options,
+                                    .kernels = sdr_linear_kernels(sdr_cpu_best())};
+    return SDR_OK;
+}
+
+static void put_row(const struct sdr_model *model, enum sdr_prediction what, const float *score,
+                    float **out)
+{
+    uint32_t best = 0;
+    switch (what) {
+    case SDR_PREDICT_SCORE:
+        memcpy(*out, score, model->outputs * sizeof(float));
+        *out += model->outputs;
+        return;
+    case SDR_PREDICT_PROBA:
+        model->kind->probability(score, model->outputs, *out);
+        *out += model->classes.count;
+        return;
+    case SDR_PREDICT_VALUE:
+        for (uint32_t k = 1; k < model->outputs; k++)
+            best = score[k] > score[best] ? k : best;
+        *(*out)++ = model->kind->task == SDR_REGRESSION ? score[0]
+                    : model->kind->task == SDR_BINARY   ? (float)(score[0] > 0)
+                                                        : (float)best;
+        return;
+    }
+}
+
+enum sdr_status sdr_model_predict(const struct sdr_model *model, const struct sdr_data *data,
+                                  enum sdr_prediction what, float *out)
+{
+    enum { CHUNK = 64 };
+    struct sdr_problem problem;
+    float *score;
+    if (what == SDR_PREDICT_PROBA && !model->kind->probability)
+        return sdr_fail(SDR_USAGE, "a %s model has no probabilities (logistic and softmax have)",
+                        model->kind->name);
+    SDR_TRY(problem_for(model, data, &problem));
+    SDR_TRY(sdr_allocate(&score, (size_t)CHUNK * model->outputs, sizeof(float), "scores"));
+    for (uint64_t at = 0; at < data->rows.count; at += CHUNK) {
+        uint32_t row[CHUNK];
+        struct sdr_batch batch = {.rows = &data->rows, .row = row};
+        for (; batch.count < CHUNK && at + batch.count < data->rows.count; batch.count++)
+            row[batch.count] = (uint32_t)(at + batch.count);
+        model->kind->score(&problem, model->block, model->value, &batch, score);
+        for (uint32_t i = 0; i < batch.count; i++)
+            put_row(model, what, score + (size_t)i * model->outputs, &out);
+    }
+    sdr_release(score);
+    return SDR_OK;
+}
+
+static enum sdr_status dump(json_t *object, char **json)
+{
+    char *text = json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(17));
+    json_decref(object);
+    if (!text)
+        return sdr_fail(SDR_RUNTIME, "out of memory: JSON");
+    enum sdr_status status = sdr_copy_string(json, text);
+    free(text);
+    return status;
+}
+
+enum sdr_status sdr_model_evaluate(const struct sdr_model *model, const struct sdr_data *data,
+                                   char **json)
+{
+    struct sdr_problem problem;
+    struct sdr_evaluation e;
+    float *target = NULL;
+    struct sdr_row_list rows = {NULL, (uint32_t)data->rows.count};
+    if (!data->has_labels)
+        return sdr_fail(SDR_BAD_DATA, "%s: the data has no labels to compare with",
+                        data->name ? data->name : "data");
+    SDR_TRY(problem_for(model, data, &problem));
+    enum sdr_status status = sdr_targets(data, &model->classes, model->kind->task, &target);
+    problem.target = target;
+    if (status == SDR_OK)
+        status = sdr_evaluate(model->kind, &problem, model->block, model->value, &rows,
+                              sdr_thread_limit(), &e);
+    sdr_release(target);
+    SDR_TRY(status);
+    json_t *object = json_pack("{s:s, s:I, s:I}", "model", model->kind->name, "rows",
+                               (json_int_t)data->rows.count, "features",
+                               (json_int_t)data->rows.features);
+    sdr_evaluation_json(&e, model->kind->task, "", object);
+    if (data->unseen)
+        json_object_set_new(object, "unseen_features", json_integer((json_int_t)data->unseen));
+    return dump(object, json);
+}

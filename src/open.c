@@ -1,0 +1,60 @@
+/* Public functions on data: thin wrappers over the data layer. */
+#include "base/memory.h"
+#include "model.h"
+#include "registry.h"
+#include "run.h"
+
+#include <string.h>
+
+enum sdr_status sdr_data_open(const struct sdr_options *options, const char *const *paths,
+                              size_t count, const struct sdr_model *model, struct sdr_data **data)
+{
+    struct sdr_data_options o;
+    char *format;
+    *data = NULL;
+    SDR_TRY(sdr_settings_data(options, &o, &format));
+    o.labels_optional = model != NULL;
+    enum sdr_status status = sdr_data_read(&o, paths, count, model ? &model->schema : NULL, data);
+    sdr_release(format);
+    return status;
+}
+
+enum sdr_status sdr_data_open_valid(const struct sdr_options *options, const struct sdr_data *train,
+                                    struct sdr_data **data)
+{
+    const struct sdr_settings *s = &options->settings;
+    struct sdr_data_options o;
+    char *format;
+    *data = NULL;
+    if (!s->valid)
+        return SDR_OK;
+    SDR_TRY(sdr_settings_data(options, &o, &format));
+    o.labels = s->valid_labels;
+    const char *path = s->valid;
+    enum sdr_status status = sdr_data_read(&o, &path, 1, &train->schema, data);
+    sdr_release(format);
+    return status;
+}
+
+enum sdr_status sdr_data_convert(const struct sdr_options *options, const struct sdr_data *data,
+                                 const char *path)
+{
+    (void)options;
+    return sdr_cache_write(data, path);
+}
+
+enum sdr_status sdr_generate(const struct sdr_options *options, const char *kind, const char *path)
+{
+    const struct sdr_settings *s = &options->settings;
+    const struct sdr_plugin *plugin;
+    void *parsed;
+    SDR_TRY(sdr_plugin_choose("generator", sdr_generator_table, kind, &plugin, &parsed));
+    struct sdr_generate_options o = {.rows = s->rows,
+                                     .features = s->features,
+                                     .nnz = s->nnz,
+                                     .classes = s->classes,
+                                     .seed = s->seed,
+                                     .noise = s->noise};
+    sdr_release(parsed);
+    return ((const struct sdr_generator *)plugin)->make(&o, path);
+}

@@ -1,0 +1,501 @@
+/* From data to a problem: which model, which classes, targets, weights, the scales of features. */
+#include "base/hash.h"
+#include "base/memory.h"
+#include "kernel/linear.h"
+#include "registry.h"
+#include "run.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- labels ---- */
+struct label {
+    const char *text;
+    float value;
+};
+
+static int by_value(const void *a, const void *b)
+{
+    float x = ((const struct label *)a)->value, y = ((const struct label *)b)->value;
+    return (x > y) - (x < y);
+}
+
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(((const struct label *)a)->text, ((const struct label *)b)->text);
+}
+
+/* Arrays handed in by a caller carry no list of labels: make one. */
+static enum sdr_status list_labels(struct sdr_data *data)
+{
+    struct sdr_schema *schema = &data->schema;
+    if (schema->labels.count || schema->many_labels || !data->rows.label)
+        return SDR_OK;
+    SDR_TRY(sdr_allocate(&schema->label_value, SDR_LABELS_MOST, sizeof(float), "labels"));
+    for (uint64_t row = 0; row < data->rows.count; row++) {
+        float value = data->rows.label[row];
+        char text[SDR_NUMBER_TEXT];
+        uint32_t number;
+        if (schema->labels.count && schema->label_value[schema->labels.count - 1] == value)
+            continue;
+        size_t length = sdr_print_float(text, value);
+        SDR_TRY(sdr_dictionary_find(&schema->labels, text, length, false, &number));
+        if (number != UINT32_MAX)
+            continue;
+        if (schema->labels.count == SDR_LABELS_MOST) {
+            schema->many_labels = true;
+            return SDR_OK;
+        }
+        SDR_TRY(sdr_dictionary_find(&schema->labels, text, length, true, &number));
+        schema->label_value[number] = value;
+    }
+    return SDR_OK;
+}
+
+static enum sdr_status find_classes(const struct sdr_data *data, struct sdr_classes *classes)
+{
+    const struct sdr_schema *schema = &data->schema;
+    uint32_t count = schema->labels.count;
+    struct label *label;
+    if (schema->many_labels)
+        return sdr_fail(SDR_BAD_DATA,
+                        "%s: more than %d different labels: this is not classification "
+                        "(try --model squared)", data->name, SDR_LABELS_MOST);
+    SDR_TRY(sdr_allocate(&label, count, sizeof *label, "classes"));
+    for (uint32_t i = 0; i < count; i++)
+        label[i] = (struct label){schema->labels.text[i],
+                                  schema->text_labels ? 0 : schema->label_value[i]};
+    qsort(label, count, sizeof *label, schema->text_labels ? by_text : by_value);
+    enum sdr_status status = sdr_allocate(&classes->text, count, sizeof(char *), "classes");
+    if (status == SDR_OK && !schema->text_labels)
+        status = sdr_allocate(&classes->value, count, sizeof(float), "classes");
+    for (uint32_t i = 0; i < count && status == SDR_OK; i++) {
+        /* 1 and 1.0 are one class; the text that came first stands for it. */
+        if (classes->value && classes->count &&
+            classes->value[classes->count - 1] == label[i].value)
+            continue;
+        if (classes->value)
+            classes->value[classes->count] = label[i].value;
+        status = sdr_copy_string(&classes->text[classes->count], label[i].text);
+        classes->count += status == SDR_OK;
+    }
+    sdr_release(label);
+    return status;
+}
+
+enum sdr_status sdr_classes_copy(struct sdr_classes *to, const struct sdr_classes *from)
+{
+    *to = (struct sdr_classes){0};
+    SDR_TRY(sdr_allocate(&to->text, from->count, sizeof(char *), "classes"));
+    if (from->value) {
+        SDR_TRY(sdr_allocate(&to->value, from->count, sizeof(float), "classes"));
+        memcpy(to->value, from->value, from->count * sizeof(float));
+    }
+    for (; to->count < from->count; to->count++)
+        SDR_TRY(sdr_copy_string(&to->text[to->count], from->text[to->count]));
+    return SDR_OK;
+}
+
+void sdr_classes_free(struct sdr_classes *classes)
+{
+    for (uint32_t i = 0; i < classes->count; i++)
+        sdr_release(classes->text[i]);
+    sdr_release(classes->text);
+    sdr_release(classes->value);
+    *classes = (struct sdr_classes){0};
+}
+
+static int64_t class_of_value(const struct sdr_classes *classes, float value)
+{
+    uint32_t low = 0, high = classes->count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (classes->value[middle] < value)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < classes->count && classes->value[low] == value ? (int64_t)low : -1;
+}
+
+/* Labels as texts on one side and numbers on the other still meet: by their text. */
+static int64_t class_of_text(const struct sdr_classes *classes, const char *text)
+{
+    double number;
+    for (uint32_t i = 0; i < classes->count; i++)
+        if (strcmp(classes->text[i], text) == 0)
+            return i;
+    return classes->value && sdr_parse_double(text, &number)
+               ? class_of_value(classes, (float)number)
+               : -1;
+}
+
+static int64_t class_of_number(const struct sdr_classes *classes, float value)
+{
+    char text[SDR_NUMBER_TEXT];
+    if (classes->value)
+        return class_of_value(classes, value);
+    sdr_print_float(text, value);
+    return class_of_text(classes, text);
+}
+
+enum sdr_status sdr_targets(const struct sdr_data *data, const struct sdr_classes *classes,
+                            enum sdr_task task, float **target)
+{
+    const struct sdr_schema *schema = &data->schema;
+    uint64_t count = data->rows.count;
+    int64_t *of_text = NULL;
+    SDR_TRY(sdr_allocate(target, count, sizeof(float), "targets"));
+    if (task == SDR_REGRESSION) {
+        if (schema->text_labels)
+            return sdr_fail(SDR_BAD_DATA, "%s: the label '%s' is not a number: regression needs numbers",
+                            data->name, schema->labels.text[0]);
+        memcpy(*target, data->rows.label, count * sizeof(float));
+        return SDR_OK;
+    }
+    if (schema->text_labels) {
+        SDR_TRY(sdr_allocate(&of_text, schema->labels.count, sizeof *of_text, "classes"));
+        for (uint32_t i = 0; i < schema->labels.count; i++)
+            of_text[i] = class_of_text(classes, schema->labels.text[i]);
+    }
+    for (uint64_t row = 0; row < count; row++) {
+        float label = data->rows.label[row];
+        int64_t number = of_text ? of_text[(uint32_t)label] : class_of_number(classes, label);
+        if (number < 0)
+            (*target)[row] = NAN; /* a label training never saw */
+        else
+            (*target)[row] = task == SDR_BINARY ? (number ? 1.0f : -1.0f) : (float)number;
+    }
+    sdr_release(of_text);
+    return SDR_OK;
+}
+
+/* ---- which model ---- */
+static bool whole_labels(const struct sdr_schema *schema)
+{
+    for (uint32_t i = 0; i < schema->labels.count; i++)
+        if (schema->label_value[i] != rintf(schema->label_value[i]))
+            return false;
+    return true;
+}
+
+static const char *guess_model(const struct sdr_data *data)
+{
+    enum { CLASSES_MOST = 100 };
+    const struct sdr_schema *schema = &data->schema;
+    uint32_t count = schema->labels.count;
+    if (!schema->many_labels && count == 2)
+        return "logistic";
+    if (schema->text_labels || (!schema->many_labels && count > 2 && count <= CLASSES_MOST &&
+                                count < data->rows.count / 4 && whole_labels(schema)))
+        return "softmax";
+    return "squared";
+}
+
+static enum sdr_status choose_model(struct sdr_run *run)
+{
+    const char *spec = run->options.settings.model;
+    const struct sdr_plugin *plugin;
+    if (strcmp(spec, "auto") == 0) {
+        spec = guess_model(run->data);
+        sdr_note(&run->options, "model %s (chosen by the labels; --model to change)", spec);
+    }
+    SDR_TRY(sdr_plugin_choose("model", sdr_model_kind_table, spec, &plugin, &run->model_options));
+    run->kind = (const struct sdr_model_kind *)plugin;
+    if (run->kind->task == SDR_REGRESSION)
+        return SDR_OK;
+    SDR_TRY(find_classes(run->data, &run->classes));
+    uint32_t count = run->classes.count;
+    if (count < 2)
+        return sdr_fail(SDR_BAD_DATA, "%s: all labels are '%s': there is nothing to learn",
+                        run->data->name, count ? run->classes.text[0] : "");
+    if (run->kind->task == SDR_BINARY && count != 2)
+        return sdr_fail(SDR_BAD_DATA,
+                        "%s: %u different labels, but the model '%s' takes two (try --model softmax)",
+                        run->data->name, count, run->kind->name);
+    return SDR_OK;
+}
+
+/* ---- which rows ---- */
+/* A row's hash depends on what is in it, not on where it stands. */
+static uint64_t hash_row(const struct sdr_rows *rows, uint64_t row)
+{
+    uint64_t hash = sdr_hash64(&rows->label[row], sizeof(float), 0);
+    if (rows->dense)
+        return sdr_hash64(sdr_dense_row(rows, row), rows->features * sizeof(float), hash);
+    struct sdr_sparse_row r = sdr_sparse_row(rows, row);
+    for (uint32_t i = 0; i < r.n; i++) {
+        uint32_t pair[2] = {sdr_row_index(&r, i), 0};
+        memcpy(&pair[1], &r.x[i], sizeof(float));
+        hash = sdr_hash64(pair, sizeof pair, hash);
+    }
+    return hash;
+}
+
+static enum sdr_status split_rows(struct sdr_run *run)
+{
+    const struct sdr_rows *rows = &run->data->rows;
+    double share = run->options.settings.valid_fraction;
+    if (rows->count > UINT32_MAX)
+        return sdr_fail(SDR_RUNTIME, "%s: more than 4 294 967 295 rows", run->data->name);
+    run->train_rows.count = (uint32_t)rows->count;
+    if (share == 0)
+        return SDR_OK;
+    if (run->valid)
+        return sdr_fail(SDR_USAGE, "--valid and --valid-fraction exclude each other");
+    SDR_TRY(sdr_allocate(&run->train_rows.row, rows->count, sizeof(uint32_t), "row numbers"));
+    SDR_TRY(sdr_allocate(&run->valid_rows.row, rows->count, sizeof(uint32_t), "row numbers"));
+    uint64_t below = (uint64_t)(share * 0x1p64);
+    run->train_rows.count = 0;
+    for (uint32_t row = 0; row < rows->count; row++) {
+        struct sdr_row_list *list = hash_row(rows, row) < below ? &run->valid_rows : &run->train_rows;
+        list->row[list->count++] = row;
+    }
+    if (!run->train_rows.count || !run->valid_rows.count)
+        return sdr_fail(SDR_USAGE, "--valid-fraction %g leaves no rows for %s", share,
+                        run->train_rows.count ? "validation" : "training");
+    run->valid = run->data;
+    return SDR_OK;
+}
+
+static inline uint32_t listed(const struct sdr_row_list *list, uint32_t i)
+{
+    return list->row ? list->row[i] : i;
+}
+
+/* ---- weights of rows ---- */
+static enum sdr_status class_weights(const struct sdr_run *run, double *weight)
+{
+    const char *spec = run->options.settings.class_weight;
+    uint32_t count = run->classes.count;
+    for (uint32_t k = 0; k < count; k++)
+        weight[k] = 1;
+    if (strcmp(spec, "none") == 0)
+        return SDR_OK;
+    if (run->kind->task == SDR_REGRESSION)
+        return sdr_fail(SDR_USAGE, "--class-weight needs classes; the model '%s' has none",
+                        run->kind->name);
+    if (strcmp(spec, "balanced") == 0) {
+        for (uint32_t k = 0; k < count; k++)
+            weight[k] = 0;
+        for (uint32_t i = 0; i < run->train_rows.count; i++) {
+            float t = run->target[listed(&run->train_rows, i)];
+            weight[run->kind->task == SDR_BINARY ? t > 0 : (uint32_t)t] += 1;
+        }
+        for (uint32_t k = 0; k < count; k++)
+            weight[k] = weight[k] > 0 ? run->train_rows.count / (count * weight[k]) : 1;
+        return SDR_OK;
+    }
+    for (const char *at = spec; *at;) {
+        size_t length = strcspn(at, ",");
+        const char *equals = memchr(at, '=', length), *end = at + length;
+        double value;
+        int64_t number = -1;
+        if (equals && sdr_scan_double(equals + 1, end, &value) == end && value >= 0 &&
+            isfinite(value)) {
+            char text[128];
+            size_t width = (size_t)(equals - at) < sizeof text ? (size_t)(equals - at) : sizeof text - 1;
+            memcpy(text, at, width);
+            text[width] = 0;
+            number = class_of_text(&run->classes, text);
+        }
+        if (number < 0)
+            return sdr_fail(SDR_USAGE, "--class-weight: '%.*s' is not LABEL=WEIGHT with a label of the data",
+                            (int)length, at);
+        weight[number] = value;
+        at = *end ? end + 1 : end;
+    }
+    return SDR_OK;
+}
+
+/* Sample weights times class weights, scaled to mean 1 over the training rows; NULL if all are 1. */
+static enum sdr_status weigh_rows(struct sdr_run *run)
+{
+    const struct sdr_rows *rows = &run->data->rows;
+    double *by_class, sum = 0;
+    SDR_TRY(sdr_allocate(&by_class, run->classes.count + 1, sizeof(double), "class weights"));
+    enum sdr_status status = class_weights(run, by_class);
+    bool plain = !rows->weight && strcmp(run->options.settings.class_weight, "none") == 0;
+    if (status == SDR_OK && !plain)
+        status = sdr_allocate(&run->row_weight, rows->count, sizeof(float), "row weights");
+    if (status == SDR_OK && !plain) {
+        for (uint64_t row = 0; row < rows->count; row++) {
+            float t = run->target[row];
+            double w = rows->weight ? rows->weight[row] : 1.0;
+            if (run->classes.count)
+                w *= by_class[run->kind->task == SDR_BINARY ? t > 0 : (uint32_t)t];
+            run->row_weight[row] = (float)w;
+        }
+        for (uint32_t i = 0; i < run->train_rows.count; i++)
+            sum += run->row_weight[listed(&run->train_rows, i)];
+        if (!(sum > 0))
+            status = sdr_fail(SDR_BAD_DATA, "%s: all rows have weight zero", run->data->name);
+        for (uint64_t row = 0; row < rows->count && sum > 0; row++)
+            run->row_weight[row] = (float)(run->row_weight[row] * (run->train_rows.count / sum));
+    }
+    sdr_release(by_class);
+    return status;
+}
+
+/* ---- sizes of features ---- */
+struct moment {
+    double sum, square;
+    uint64_t count;
+};
+
+static enum sdr_status feature_moments(const struct sdr_run *run, struct moment **moments)
+{
+    const struct sdr_rows *rows = &run->data->rows;
+    SDR_TRY(sdr_allocate(moments, rows->features, sizeof **moments, "feature statistics"));
+    struct moment *m = *moments;
+    for (uint32_t i = 0; i < run->train_rows.count; i++) {
+        uint32_t row = listed(&run->train_rows, i);
+        if (rows->dense) {
+            const float *x = sdr_dense_row(rows, row);
+            for (uint32_t j = 0; j < rows->features; j++) {
+                m[j].sum += x[j];
+                m[j].square += (double)x[j] * x[j];
+                m[j].count += x[j] != 0;
+            }
+            continue;
+        }
+        struct sdr_sparse_row r = sdr_sparse_row(rows, row);
+        for (uint32_t n = 0; n < r.n; n++) {
+            uint32_t j = sdr_row_index(&r, n);
+            m[j].sum += r.x[n];
+            m[j].square += (double)r.x[n] * r.x[n];
+            m[j].count++;
+        }
+    }
+    return SDR_OK;
+}
+
+/* The size of a feature: its standard deviation where rows are dense or the penalty asks for it, the root
+   mean square of its non-zeros otherwise. A feature that never varies has size 1. */
+static double feature_size(const struct moment *m, double rows, bool deviation)
+{
+    double variance = m->square / rows - (m->sum / rows) * (m->sum / rows);
+    double size = deviation ? sqrt(fmax(variance, 0)) : m->count ? sqrt(m->square / m->count) : 0;
+    double noise = 1e-6 * sqrt(m->square / rows); /* below this a deviation is rounding */
+    return size > noise && size > 1e-30 && size < 1e30 ? size : 1.0;
+}
+
+static enum sdr_status measure_features(struct sdr_run *run)
+{
+    const struct sdr_settings *s = &run->options.settings;
+    const struct sdr_rows *rows = &run->data->rows;
+    bool scaled = s->standardize || s->scale == SDR_SCALE_FEATURE ||
+                  (s->scale == SDR_SCALE_AUTO && !sdr_options_given(&run->options, "optimizer"));
+    bool deviation = rows->dense || s->standardize;
+    double count = run->train_rows.count, typical = 0;
+    struct moment *moments;
+    if (s->standardize && s->scale == SDR_SCALE_NONE)
+        return sdr_fail(SDR_USAGE, "--standardize takes steps in scaled units: not with --scale none");
+    /* With --lr and no scales nothing below is needed. */
+    if (!scaled && s->lr > 0 && !rows->dense)
+        return SDR_OK;
+    SDR_TRY(feature_moments(run, &moments));
+    enum sdr_status status = SDR_OK;
+    if (scaled)
+        status = sdr_allocate(&run->scale, rows->features, sizeof(float), "feature scales");
+    /* Centering dense rows only moves the intercept; it makes the path to the minimum short. */
+    if (status == SDR_OK && scaled && rows->dense && s->intercept)
+        status = sdr_allocate(&run->center, rows->features, sizeof(float), "feature means");
+    bool all_one = true;
+    for (uint32_t j = 0; j < rows->features && status == SDR_OK; j++) {
+        double size = scaled ? feature_size(&moments[j], count, deviation) : 1.0;
+        double square = moments[j].square / count, mean = moments[j].sum / count;
+        if (scaled)
+            run->scale[j] = (float)(1 / size);
+        if (run->center) {
+            run->center[j] = (float)mean;
+            square -= mean * mean;
+        }
+        all_one = all_one && size == 1.0;
+        typical += fmax(square, 0) / (size * size);
+    }
+    if (all_one) {
+        sdr_release(run->scale); /* binary features: nothing to scale */
+        run->scale = NULL;
+    }
+    run->typical_row = typical > 0 ? typical : 1;
+    sdr_release(moments);
+    return status;
+}
+
+static void measure_targets(struct sdr_run *run)
+{
+    double sum = 0, square = 0, weights = 0;
+    run->target_size = 1;
+    if (run->kind->task != SDR_REGRESSION)
+        return;
+    for (uint32_t i = 0; i < run->train_rows.count; i++) {
+        uint32_t row = listed(&run->train_rows, i);
+        double w = run->row_weight ? run->row_weight[row] : 1;
+        weights += w;
+        sum += w * run->target[row];
+        square += w * (double)run->target[row] * run->target[row];
+    }
+    run->target_mean = sum / weights;
+    double variance = square / weights - run->target_mean * run->target_mean;
+    if (variance > 0)
+        run->target_size = sqrt(variance);
+}
+
+enum sdr_status sdr_problem_prepare(struct sdr_run *run)
+{
+    const struct sdr_settings *s = &run->options.settings;
+    const struct sdr_rows *rows = &run->data->rows;
+    if (!run->data->has_labels)
+        return sdr_fail(SDR_BAD_DATA, "%s: the data has no labels", run->data->name);
+    if (run->valid && !run->valid->has_labels)
+        return sdr_fail(SDR_BAD_DATA, "%s: the validation data has no labels", run->valid->name);
+    if (run->valid && run->valid->rows.features != rows->features)
+        return sdr_fail(SDR_BAD_DATA, "%s: %u features, but the training data has %u",
+                        run->valid->name, run->valid->rows.features, rows->features);
+    SDR_TRY(list_labels(run->data));
+    if (run->valid)
+        SDR_TRY(list_labels(run->valid));
+    SDR_TRY(choose_model(run));
+    SDR_TRY(split_rows(run));
+    SDR_TRY(sdr_targets(run->data, &run->classes, run->kind->task, &run->target));
+    SDR_TRY(weigh_rows(run));
+    SDR_TRY(measure_features(run));
+    measure_targets(run);
+    run->problem = (struct sdr_problem){
+        .rows = rows,
+        .target = run->target,
+        .row_weight = run->row_weight,
+        .center = run->center,
+        .features = rows->features,
+        .outputs = run->kind->task == SDR_CLASSES ? run->classes.count : 1,
+        .classes = run->classes.count,
+        .intercept = s->intercept,
+        .model_options = run->model_options,
+        .kernels = sdr_linear_kernels(sdr_cpu_best())};
+    if (!run->valid)
+        return SDR_OK;
+    run->valid_problem = run->problem;
+    if (run->valid != run->data) {
+        SDR_TRY(sdr_targets(run->valid, &run->classes, run->kind->task, &run->valid_target));
+        run->valid_problem.rows = &run->valid->rows;
+        run->valid_problem.target = run->valid_target;
+        run->valid_problem.row_weight = run->valid->rows.weight;
+        run->valid_rows.count = (uint32_t)run->valid->rows.count;
+    }
+    return SDR_OK;
+}
+
+void sdr_problem_release(struct sdr_run *run)
+{
+    sdr_classes_free(&run->classes);
+    sdr_release(run->target);
+    sdr_release(run->valid_target);
+    sdr_release(run->row_weight);
+    sdr_release(run->scale);
+    sdr_release(run->center);
+    sdr_release(run->train_rows.row);
+    sdr_release(run->valid_rows.row);
+    sdr_release(run->model_options);
+}

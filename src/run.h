@@ -1,0 +1,123 @@
+/* A run: everything that train.c and its helpers share. Front ends see it as an opaque handle. */
+#ifndef SDR_RUN_H
+#define SDR_RUN_H
+
+#include "data/data.h"
+#include "node.h"
+#include "optimizer/parameters.h"
+#include "settings.h"
+#include <stdatomic.h>
+
+/* The classes of a problem in their order: numbers ascending, texts by byte order. */
+struct sdr_classes {
+    uint32_t count;
+    char **text;  /* owned, as the labels stood in the data */
+    float *value; /* owned; NULL for text labels */
+};
+
+/* Rows to go over: all of them, or a list. */
+struct sdr_row_list {
+    uint32_t *row; /* owned; NULL: 0 … count−1 */
+    uint32_t count;
+};
+
+/* Sums over rows that were evaluated. */
+struct sdr_evaluation {
+    double loss, weight;           /* weighted sum of losses, sum of weights */
+    double correct, counted;       /* classification: weights of the right ones, and of all */
+    double target_sum, target_square, error_square; /* regression */
+    uint64_t rows, unknown;        /* unknown: labels never seen in training */
+};
+
+struct sdr_run {
+    struct sdr_options options;    /* own copy */
+    struct sdr_data *data, *valid; /* borrowed; valid may be NULL or the same as data (a share of it) */
+
+    const struct sdr_model_kind *kind;
+    const struct sdr_optimizer *optimizer;
+    const struct sdr_schedule *schedule;
+    const struct sdr_strategy *strategy;
+    void *model_options, *optimizer_options, *schedule_options, *strategy_options; /* owned */
+
+    struct sdr_classes classes;
+    struct sdr_problem problem, valid_problem;
+    struct sdr_row_list train_rows, valid_rows;
+    float *target, *valid_target, *row_weight, *scale, *center; /* owned or NULL */
+    double typical_row;            /* mean squared length of a row, in the units steps are taken in */
+    double target_mean, target_size; /* regression: mean and standard deviation of the labels */
+    double rate;                   /* the step size in force */
+    uint64_t epochs;               /* planned */
+    uint64_t average_from;         /* epochs before averaging starts; UINT64_MAX: never */
+    uint64_t average_every;        /* updates between two additions to the average */
+
+    struct sdr_parameters parameters;
+    struct sdr_node node;
+    float *scratch;                /* owned: scores and slopes of one batch */
+
+    /* Where the run stands; saved in checkpoints. */
+    uint64_t epoch;                /* finished epochs */
+    uint64_t at;                   /* rows dealt in this epoch */
+    uint64_t rows_done;
+    double loss_sum, weight_sum;   /* of this epoch, before each update */
+    double last_epoch_loss;        /* mean loss of the epoch before, NaN at first */
+    double best_valid;             /* with early stopping */
+    uint64_t best_epoch;
+    double seconds_before;         /* training seconds before a resume */
+
+    uint32_t *order;               /* owned: the rows of this epoch in the order they are dealt */
+    float *best, *good;            /* owned: weights of the best epoch; of the last finite one */
+    bool has_best, has_good, over, diverged, preempted, resumed;
+    const char *why_over;          /* static text */
+    atomic_uint requests;
+    int64_t started, paused, tick; /* clock: start of training; nanoseconds evaluating; next look */
+    int64_t next_checkpoint_time;
+    uint64_t next_checkpoint_update, checkpoint_updates;
+    double checkpoint_seconds;
+    double seconds_train, seconds_total_start;
+    char *fingerprint;             /* owned: hash of the options that define the path */
+
+    struct sdr_evaluation train_result, valid_result; /* of the final weights */
+    double objective;
+    struct sdr_model *model;       /* owned, once trained */
+};
+
+/* problem.c: labels → targets, weights, scales. */
+enum sdr_status sdr_problem_prepare(struct sdr_run *run);
+void sdr_problem_release(struct sdr_run *run);
+/* Class of every row's label by the classes given, −1 where it is none of them. */
+enum sdr_status sdr_targets(const struct sdr_data *data, const struct sdr_classes *classes,
+                            enum sdr_task task, float **target);
+enum sdr_status sdr_classes_copy(struct sdr_classes *to, const struct sdr_classes *from);
+void sdr_classes_free(struct sdr_classes *classes);
+
+/* evaluate.c: sums over rows with given weights; deterministic for any number of threads. */
+enum sdr_status sdr_evaluate(const struct sdr_model_kind *kind, const struct sdr_problem *problem,
+                             const struct sdr_block *block, const float *w,
+                             const struct sdr_row_list *rows, int threads,
+                             struct sdr_evaluation *result);
+double sdr_evaluation_loss(const struct sdr_evaluation *e);
+/* Accuracy or R². */
+double sdr_evaluation_metric(const struct sdr_evaluation *e, enum sdr_task task);
+/* Adds loss, accuracy or rmse and r2 to a JSON object, with a prefix such as "valid_" on their names. */
+void sdr_evaluation_json(const struct sdr_evaluation *e, enum sdr_task task, const char *prefix,
+                         json_t *object);
+
+/* watch.c: the run directory: metrics, status, and what callers are told. */
+enum sdr_status sdr_watch_open(struct sdr_run *run);
+enum sdr_status sdr_watch_epoch(struct sdr_run *run, double objective);
+enum sdr_status sdr_watch_tick(struct sdr_run *run);
+enum sdr_status sdr_watch_close(struct sdr_run *run, const char *state);
+double sdr_run_seconds(const struct sdr_run *run);
+
+/* checkpoint.c */
+enum sdr_status sdr_checkpoint_write(struct sdr_run *run);
+/* Loads the newest readable checkpoint; SDR_RUNTIME if there is none. */
+enum sdr_status sdr_checkpoint_resume(struct sdr_run *run);
+enum sdr_status sdr_fingerprint(struct sdr_run *run);
+
+/* train.c, for node.c: an epoch's rows were all dealt; evaluates and decides what follows. */
+enum sdr_status sdr_epoch_end(struct sdr_run *run);
+/* Lays out the order of the epoch that begins. */
+void sdr_epoch_begin(struct sdr_run *run);
+
+#endif

@@ -1,0 +1,155 @@
+/* Results as JSON: of a run, and what is inside a model. */
+#include "base/clock.h"
+#include "base/memory.h"
+#include "model.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static enum sdr_status dump(json_t *object, char **json)
+{
+    char *text = json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(17));
+    json_decref(object);
+    if (!text)
+        return sdr_fail(SDR_RUNTIME, "out of memory: JSON");
+    enum sdr_status status = sdr_copy_string(json, text);
+    free(text);
+    return status;
+}
+
+static void set_integer(json_t *object, const char *key, uint64_t value)
+{
+    json_object_set_new(object, key, json_integer((json_int_t)value));
+}
+
+static uint64_t count_nonzero(const struct sdr_model *model)
+{
+    uint64_t count = 0, size = (uint64_t)model->block[0].rows * model->block[0].cols;
+    for (uint64_t i = 0; i < size; i++)
+        count += model->value[model->block[0].offset + i] != 0;
+    return count;
+}
+
+enum sdr_status sdr_run_summary(const struct sdr_run *run, char **json)
+{
+    json_t *object = json_object();
+    set_integer(object, "rows", run->train_rows.count);
+    set_integer(object, "features", run->problem.features);
+    set_integer(object, "nonzeros", run->data->nonzeros);
+    set_integer(object, "workers", (uint64_t)run->node.workers);
+    set_integer(object, "epochs", run->epoch);
+    set_integer(object, "updates", run->parameters.version);
+    json_object_set_new(object, "seconds_read", json_real(run->data->seconds));
+    json_object_set_new(object, "seconds_train", json_real(run->seconds_train));
+    json_object_set_new(object, "seconds_total",
+                        json_real(run->data->seconds + (double)sdr_clock_now() * 1e-9 -
+                                  run->seconds_total_start));
+    if (run->model) {
+        sdr_evaluation_json(&run->train_result, run->kind->task, "train_", object);
+        if (isfinite(run->objective))
+            json_object_set_new(object, "objective", json_real(run->objective));
+        if (run->valid) {
+            set_integer(object, "valid_rows", run->valid_rows.count);
+            sdr_evaluation_json(&run->valid_result, run->kind->task, "valid_", object);
+        }
+        json_object_set_new(object, "model_hash", json_string(run->model->hash));
+        set_integer(object, "weights_nonzero", count_nonzero(run->model));
+    }
+    if (run->has_best)
+        set_integer(object, "best_epoch", run->best_epoch);
+    if (run->why_over)
+        json_object_set_new(object, "stopped", json_string(run->why_over));
+    set_integer(object, "peak_rss_bytes", sdr_peak_rss_bytes());
+    /* One worker sends nothing, waits for nobody, and reads what it wrote last. */
+    set_integer(object, "bytes_sent", 0);
+    json_object_set_new(object, "staleness_mean", json_real(0));
+    set_integer(object, "staleness_max", 0);
+    json_object_set_new(object, "wait_fraction", json_real(0));
+    json_t *options = json_object();
+    for (const struct sdr_option *row = sdr_settings_table; row->key; row++)
+        if (row->commands & SDR_TRAIN)
+            json_object_set_new(options, row->key,
+                                json_string(sdr_options_get(&run->options, row->key)));
+    json_object_set_new(options, "model", json_string(run->kind->name));
+    json_object_set_new(options, "optimizer", json_string(run->optimizer->name));
+    json_object_set_new(options, "schedule", json_string(run->schedule->name));
+    json_object_set_new(options, "lr", json_real(run->rate));
+    json_object_set_new(options, "epochs", json_integer((json_int_t)run->epochs));
+    json_object_set_new(object, "options", options);
+    return dump(object, json);
+}
+
+/* The name a person knows a feature by: its column, its category, or its index in the file. */
+static void feature_name(const struct sdr_schema *schema, uint32_t feature, struct sdr_text *text)
+{
+    for (uint32_t i = 0; i < schema->columns; i++)
+        if (schema->column[i].kind == SDR_COLUMN_NUMBER && schema->column[i].feature == feature) {
+            sdr_text_add(text, "%s", schema->column[i].name);
+            return;
+        }
+    if (schema->category.count && feature >= schema->numbers &&
+        feature - schema->numbers < schema->category.count)
+        sdr_text_add(text, "%s", schema->category.text[feature - schema->numbers]);
+    else
+        sdr_text_add(text, "%u", feature + (uint32_t)(schema->base > 0 ? schema->base : 0));
+}
+
+/* The features with the largest weights: by absolute value, or by norm over the classes. */
+static json_t *largest_weights(const struct sdr_model *model)
+{
+    enum { SHOWN = 20 };
+    uint32_t top[SHOWN], count = 0, cols = model->block[0].cols;
+    double size[SHOWN];
+    for (uint32_t j = 0; j < model->block[0].rows; j++) {
+        double square = 0;
+        for (uint32_t k = 0; k < cols; k++) {
+            double w = model->value[model->block[0].offset + (uint64_t)j * cols + k];
+            square += w * w;
+        }
+        uint32_t place = count < SHOWN ? count++ : SHOWN;
+        while (place > 0 && size[place - 1] < square) {
+            if (place < SHOWN) {
+                top[place] = top[place - 1];
+                size[place] = size[place - 1];
+            }
+            place--;
+        }
+        if (place < SHOWN) {
+            top[place] = j;
+            size[place] = square;
+        }
+    }
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < count && size[i] > 0; i++) {
+        struct sdr_text name = {0};
+        feature_name(&model->schema, top[i], &name);
+        double shown = cols == 1 ? model->value[model->block[0].offset + top[i]] : sqrt(size[i]);
+        json_array_append_new(list, json_pack("{s:s, s:f}", "feature", name.bytes ? name.bytes : "",
+                                              cols == 1 ? "weight" : "norm", shown));
+        sdr_text_free(&name);
+    }
+    return list;
+}
+
+enum sdr_status sdr_model_inspect(const struct sdr_model *model, char **json)
+{
+    json_t *object = json_pack("{s:s, s:s, s:I, s:I}", "model", model->kind_spec, "hash", model->hash,
+                               "features", (json_int_t)model->schema.features, "outputs",
+                               (json_int_t)model->outputs);
+    json_t *labels = json_array(), *blocks = json_array(), *schema;
+    for (uint32_t k = 0; k < model->classes.count; k++)
+        json_array_append_new(labels, json_string(model->classes.text[k]));
+    for (int b = 0; b < model->blocks; b++)
+        json_array_append_new(blocks, json_pack("{s:s, s:I, s:I}", "name", model->block[b].name,
+                                                "rows", (json_int_t)model->block[b].rows, "cols",
+                                                (json_int_t)model->block[b].cols));
+    json_object_set_new(object, "labels", labels);
+    json_object_set_new(object, "blocks", blocks);
+    set_integer(object, "weights_nonzero", count_nonzero(model));
+    json_object_set_new(object, "training", json_loads(model->training, 0, NULL));
+    json_object_set_new(object, "largest_weights", largest_weights(model));
+    if (sdr_schema_to_json(&model->schema, &schema) == SDR_OK)
+        json_object_set_new(object, "schema", schema);
+    return dump(object, json);
+}

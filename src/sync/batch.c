@@ -1,0 +1,171 @@
+/* Gradient descent on all rows at once.
+
+   plain:       w ← prox(w − η∇f(w))
+   accelerated: FISTA (Beck and Teboulle, 2009), y ← w' + ((t−1)/t')(w' − w) with t' = (1 + √(1 + 4t²))/2,
+                restarted when the step turns against the momentum (O'Donoghue and Candès, 2015).
+   The step is 1/L; L bounds the curvature of the mean loss and is found by power iteration on the Hessian's
+   bound curvature·XᵀX/N, in the units of the features. With --optimizer the optimizer takes the steps. */
+#include "node.h"
+
+#include <math.h>
+#include <string.h>
+
+struct options {
+    int method;
+};
+enum { FISTA, PLAIN, OPTIMIZER };
+static const struct sdr_option table[] = {
+    {"method", SDR_CHOICE, "fista", "fista|plain|optimizer", 0, 0,
+     "accelerated proximal steps, plain proximal steps, or steps of --optimizer",
+     offsetof(struct options, method), 0},
+    {0}};
+
+struct state {
+    double bound;    /* L */
+    double momentum; /* t */
+    double loss;     /* at the last point a gradient was taken at */
+};
+
+struct arrays {
+    double *w, *y, *gradient, *last;
+    uint64_t count;
+};
+
+static enum sdr_status open_arrays(struct sdr_node *node, struct arrays *a)
+{
+    a->count = sdr_values(node);
+    SDR_TRY(sdr_node_array(node, "w", a->count, &a->w));
+    SDR_TRY(sdr_node_array(node, "y", a->count, &a->y));
+    SDR_TRY(sdr_node_array(node, "gradient", a->count, &a->gradient));
+    return sdr_node_array(node, "last", a->count, &a->last);
+}
+
+static double dot(const double *a, const double *b, uint64_t n)
+{
+    double sum = 0;
+    for (uint64_t i = 0; i < n; i++)
+        sum += a[i] * b[i];
+    return sum;
+}
+
+/* Largest eigenvalue of the bound on the Hessian, in the features' units, by power iteration. */
+static double find_bound(struct sdr_node *node, struct arrays *a)
+{
+    enum { ITERATIONS = 100 };
+    double bound = 0;
+    for (uint64_t i = 0; i < a->count; i++)
+        a->y[i] = 1.0 + 0.1 * sin((double)i); /* not orthogonal to anything in particular */
+    for (int iteration = 0; iteration < ITERATIONS; iteration++) {
+        double norm = sqrt(dot(a->y, a->y, a->count)), before = bound;
+        for (uint64_t i = 0; i < a->count; i++)
+            a->w[i] = sdr_unit(node, i) * (a->y[i] / norm);
+        sdr_curve(node, a->w, a->y);
+        for (uint64_t i = 0; i < a->count; i++)
+            a->y[i] *= sdr_unit(node, i);
+        bound = sqrt(dot(a->y, a->y, a->count));
+        if (!(bound > 0))
+            return 1;
+        if (fabs(bound - before) < 1e-4 * bound)
+            break;
+    }
+    return 1.02 * bound; /* power iteration comes from below */
+}
+
+/* One proximal step from y into w; last keeps the w before. */
+static void proximal_step(struct sdr_node *node, struct arrays *a, double bound)
+{
+    for (uint64_t i = 0; i < a->count; i++) {
+        double unit = sdr_unit(node, i);
+        a->last[i] = a->w[i];
+        a->w[i] = a->y[i] - unit * unit / bound * a->gradient[i];
+    }
+    sdr_proximal(node, a->w, 1 / bound);
+}
+
+/* Moves y beyond w, or restarts where the step turned back. */
+static void accelerate(struct sdr_node *node, struct arrays *a, struct state *s)
+{
+    double against = 0;
+    for (uint64_t i = 0; i < a->count; i++) {
+        double unit = sdr_unit(node, i);
+        against += (a->y[i] - a->w[i]) * (a->w[i] - a->last[i]) / (unit * unit);
+    }
+    double next = against > 0 ? 1.0 : (1 + sqrt(1 + 4 * s->momentum * s->momentum)) / 2;
+    double beyond = against > 0 ? 0.0 : (s->momentum - 1) / next;
+    for (uint64_t i = 0; i < a->count; i++)
+        a->y[i] = a->w[i] + beyond * (a->w[i] - a->last[i]);
+    s->momentum = next;
+}
+
+static enum sdr_status own_steps(struct sdr_node *node, bool accelerated)
+{
+    struct state *s = node->state;
+    struct sdr_batch batch = {0};
+    struct arrays a;
+    SDR_TRY(open_arrays(node, &a));
+    if (s->bound == 0) {
+        const float *start = sdr_weights(node);
+        *s = (struct state){.bound = find_bound(node, &a), .momentum = 1, .loss = INFINITY};
+        for (uint64_t i = 0; i < a.count; i++)
+            a.w[i] = a.y[i] = start[i];
+    }
+    for (;;) {
+        bool more;
+        double loss;
+        SDR_TRY(sdr_deal_all(node, &batch, &more));
+        if (!more)
+            return SDR_OK;
+        sdr_full_gradient(node, a.y, &loss, a.gradient);
+        /* The bound was too small somewhere: shorter steps from the last good point. */
+        if (loss > 2 * s->loss + 1e-12 && s->momentum > 1) {
+            s->bound *= 2;
+            s->momentum = 1;
+            memcpy(a.y, a.w, a.count * sizeof *a.y);
+            sdr_full_gradient(node, a.y, &loss, a.gradient);
+        }
+        s->loss = loss;
+        proximal_step(node, &a, s->bound);
+        if (accelerated)
+            accelerate(node, &a, s);
+        else
+            memcpy(a.y, a.w, a.count * sizeof *a.y);
+        sdr_put(node, a.w, loss);
+    }
+}
+
+static enum sdr_status optimizer_steps(struct sdr_node *node)
+{
+    struct sdr_batch batch = {0};
+    struct sdr_view view;
+    struct sdr_update gradient;
+    for (;;) {
+        bool more;
+        SDR_TRY(sdr_deal_all(node, &batch, &more));
+        if (!more)
+            return SDR_OK;
+        sdr_pull(node, &batch, &view);
+        sdr_gradient(node, &view, &batch, &gradient);
+        sdr_commit(node, &gradient);
+    }
+}
+
+static enum sdr_status worker(struct sdr_node *node)
+{
+    const struct options *o = node->options;
+    if (o->method == OPTIMIZER)
+        return optimizer_steps(node);
+    if (sdr_curvature(node) == 0)
+        return sdr_fail(SDR_USAGE, "--sync batch needs a smooth loss: hinge is not "
+                                   "(try --model squared-hinge, or batch:optimizer)");
+    return own_steps(node, o->method == FISTA);
+}
+
+SDR_REGISTER(strategy, batch) = {
+    .name = "batch",
+    .summary = "gradient descent on all rows at once, accelerated and proximal",
+    .options = table,
+    .options_size = sizeof(struct options),
+    .state_size = sizeof(struct state),
+    .full_batch = true,
+    .worker = worker,
+};

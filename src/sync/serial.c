@@ -1,0 +1,24 @@
+/* One worker, one sample or mini-batch at a time: w ← step(w, ∇loss of the batch at w). */
+#include "node.h"
+
+static enum sdr_status worker(struct sdr_node *node)
+{
+    struct sdr_batch batch = {0};
+    struct sdr_view view;
+    struct sdr_update gradient;
+    for (;;) {
+        bool more;
+        SDR_TRY(sdr_deal(node, &batch, &more));
+        if (!more)
+            return SDR_OK;
+        sdr_pull(node, &batch, &view);
+        sdr_gradient(node, &view, &batch, &gradient);
+        sdr_commit(node, &gradient);
+    }
+}
+
+SDR_REGISTER(strategy, serial) = {
+    .name = "serial",
+    .summary = "one worker, one sample or mini-batch at a time",
+    .worker = worker,
+};
