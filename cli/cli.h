@@ -62,7 +62,7 @@ struct cli_arguments {
 
 struct cli_command {
     const char *name, *positional, *summary;
-    const char *description; /* for --help; lines of at most 80 columns */
+    const char *description; /* for --help; lines of at most 95 columns */
     const char *example;
     const char *out_help; /* what --out names, if the command takes it */
     size_t least, most;   /* number of positional arguments */

@@ -2,6 +2,8 @@
 #include "cli.h"
 
 #include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 const struct cli_command *const cli_commands[] = {
     &cli_train, &cli_predict, &cli_eval, &cli_inspect, &cli_convert, &cli_generate, &cli_list, NULL,
@@ -49,6 +51,49 @@ void cli_help(void)
         "6 peer lost, 75 stopped by a signal with a checkpoint written.\n");
 }
 
+enum { WIDEST = 100, NARROWEST = 60, HELP_COLUMN = 29 };
+
+static size_t page_width(void)
+{
+    struct winsize size;
+    if (!isatty(STDOUT_FILENO) || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0)
+        return WIDEST;
+    return size.ws_col > WIDEST ? WIDEST : size.ws_col < NARROWEST ? NARROWEST : size.ws_col;
+}
+
+/* Bytes of the line that fit into `room` columns: up to a space behind `from`, or all of it.
+   Continuation bytes of UTF-8 take no column. */
+static size_t fitting(const char *line, size_t length, size_t room, size_t from)
+{
+    size_t columns = 0, space = 0;
+    for (size_t i = 0; i < length; i++) {
+        if (line[i] == ' ' && i > from)
+            space = i;
+        columns += ((unsigned char)line[i] & 0xc0) != 0x80;
+        if (columns > room)
+            return space ? space : length;
+    }
+    return length;
+}
+
+/* The library's help has one line an option; long ones go on below their own text. */
+static void print_options(const char *text)
+{
+    size_t width = page_width();
+    while (*text) {
+        size_t length = strcspn(text, "\n");
+        size_t done = fitting(text, length, width, HELP_COLUMN);
+        printf("%.*s\n", (int)done, text);
+        while (done < length) {
+            done++; /* the space */
+            size_t part = fitting(text + done, length - done, width - HELP_COLUMN, 0);
+            printf("%*s%.*s\n", HELP_COLUMN, "", (int)part, text + done);
+            done += part;
+        }
+        text += length + (text[length] == '\n');
+    }
+}
+
 /* The library knows the commands that take run options; for the others it has no help. */
 static bool has_library_options(const struct cli_command *command)
 {
@@ -63,10 +108,11 @@ enum sdr_status cli_command_help(const struct cli_command *command)
     printf("usage: sounder %s %s [OPTIONS]\n\n%s", command->name, command->positional,
            command->description);
     if (text && text[0]) {
-        printf("\n%s%s", text, text[strlen(text) - 1] == '\n' ? "" : "\n");
+        printf("\noptions:\n");
+        print_options(text);
     }
     sdr_string_free(text);
-    printf("\nof the program:\n");
+    printf("\nof the program itself:\n");
     for (const struct cli_own_option *own = cli_own_options; own->name; own++) {
         if (!(command->takes & own->bit))
             continue;

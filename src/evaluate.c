@@ -74,6 +74,8 @@ static enum sdr_status evaluate_leaf(void *context, size_t index)
             count_row(job, row[i], score + (size_t)i * outputs, &job->leaf[index]);
     }
     sdr_release(score);
+    if (!job->rows->row)
+        sdr_rows_passed(job->problem->rows, first, end);
     return SDR_OK;
 }
 

@@ -407,6 +407,7 @@ enum sdr_status sdr_model_predict(const struct sdr_model *model, const struct sd
         model->kind->score(&problem, model->block, model->value, &batch, score);
         for (uint32_t i = 0; i < batch.count; i++)
             put_row(model, what, score + (size_t)i * model->outputs, &out);
+        sdr_rows_passed(&data->rows, at, at + batch.count);
     }
     sdr_release(score);
     return SDR_OK;

@@ -65,6 +65,20 @@ static bool due(const struct sdr_run *run, uint64_t dealt)
     return run->at / LOOK_EVERY != (run->at - dealt) / LOOK_EVERY;
 }
 
+/* Data that streams: ask for the next block, let the last one go. */
+static void move_window(const struct sdr_run *run)
+{
+    uint64_t size = run->data->stream_rows;
+    if (!run->data->streams || !size || run->at % size >= run->options.settings.batch)
+        return;
+    uint64_t first = run->order[run->at] / size * size;
+    sdr_data_will_need(run->data, first, first + size);
+    if (run->at >= size) {
+        first = run->order[run->at - 1] / size * size;
+        sdr_data_done_with(run->data, first, first + size);
+    }
+}
+
 static enum sdr_status between_batches(struct sdr_run *run, uint64_t dealt)
 {
     const struct sdr_settings *s = &run->options.settings;
@@ -87,8 +101,10 @@ static enum sdr_status deal(struct sdr_run *run, uint32_t most, struct sdr_batch
                                 .count = left < most ? (uint32_t)left : most,
                                 .number = run->parameters.version};
     *more = !run->over;
-    if (*more)
+    if (*more) {
+        move_window(run);
         prefetch(run);
+    }
     return SDR_OK;
 }
 
@@ -138,7 +154,7 @@ void sdr_commit(struct sdr_node *node, const struct sdr_update *update)
 {
     struct sdr_run *run = node->run;
     double epoch = (double)run->epoch + (double)run->at / run->train_rows.count;
-    double factor = run->schedule->factor(run->schedule_options, epoch, (double)run->epochs);
+    double factor = run->schedule->factor(run->schedule_options, epoch, run->length);
     sdr_parameters_apply(&run->parameters, update, run->rate * factor);
     count(run, update->examples.count, update->loss, update->weight);
     if (run->epoch >= run->average_from && run->parameters.version % run->average_every == 0)

@@ -6,6 +6,20 @@
 
 #include <string.h>
 
+void sdr_rows_passed(const struct sdr_rows *rows, uint64_t first, uint64_t end)
+{
+    if (rows->streams)
+        sdr_data_done_with(rows->streams, first, end);
+}
+
+static enum sdr_status read_data(const struct sdr_data_options *options, const char *const *paths,
+                                 size_t count, const struct sdr_schema *known, struct sdr_data **data)
+{
+    SDR_TRY(sdr_data_read(options, paths, count, known, data));
+    (*data)->rows.streams = (*data)->streams ? *data : NULL;
+    return SDR_OK;
+}
+
 enum sdr_status sdr_data_open(const struct sdr_options *options, const char *const *paths,
                               size_t count, const struct sdr_model *model, struct sdr_data **data)
 {
@@ -14,7 +28,7 @@ enum sdr_status sdr_data_open(const struct sdr_options *options, const char *con
     *data = NULL;
     SDR_TRY(sdr_settings_data(options, &o, &format));
     o.labels_optional = model != NULL;
-    enum sdr_status status = sdr_data_read(&o, paths, count, model ? &model->schema : NULL, data);
+    enum sdr_status status = read_data(&o, paths, count, model ? &model->schema : NULL, data);
     sdr_release(format);
     return status;
 }
@@ -31,7 +45,7 @@ enum sdr_status sdr_data_open_valid(const struct sdr_options *options, const str
     SDR_TRY(sdr_settings_data(options, &o, &format));
     o.labels = s->valid_labels;
     const char *path = s->valid;
-    enum sdr_status status = sdr_data_read(&o, &path, 1, &train->schema, data);
+    enum sdr_status status = read_data(&o, &path, 1, &train->schema, data);
     sdr_release(format);
     return status;
 }

@@ -33,7 +33,10 @@ struct sdr_rows {
     uint64_t stride;
     const float *label;      /* raw labels; NULL: none */
     const float *weight;     /* NULL: all one */
+    const struct sdr_data *streams; /* set if the rows lie on disk: say what was passed; else NULL */
 };
+/* A pass is done with rows [first, end) for now: rows that stream give their memory back. */
+void sdr_rows_passed(const struct sdr_rows *rows, uint64_t first, uint64_t end);
 
 /* One sparse row. */
 struct sdr_sparse_row {

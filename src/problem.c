@@ -218,21 +218,6 @@ static enum sdr_status choose_model(struct sdr_run *run)
 }
 
 /* ---- which rows ---- */
-/* A row's hash depends on what is in it, not on where it stands. */
-static uint64_t hash_row(const struct sdr_rows *rows, uint64_t row)
-{
-    uint64_t hash = sdr_hash64(&rows->label[row], sizeof(float), 0);
-    if (rows->dense)
-        return sdr_hash64(sdr_dense_row(rows, row), rows->features * sizeof(float), hash);
-    struct sdr_sparse_row r = sdr_sparse_row(rows, row);
-    for (uint32_t i = 0; i < r.n; i++) {
-        uint32_t pair[2] = {sdr_row_index(&r, i), 0};
-        memcpy(&pair[1], &r.x[i], sizeof(float));
-        hash = sdr_hash64(pair, sizeof pair, hash);
-    }
-    return hash;
-}
-
 static enum sdr_status split_rows(struct sdr_run *run)
 {
     const struct sdr_rows *rows = &run->data->rows;
@@ -246,10 +231,11 @@ static enum sdr_status split_rows(struct sdr_run *run)
         return sdr_fail(SDR_USAGE, "--valid and --valid-fraction exclude each other");
     SDR_TRY(sdr_allocate(&run->train_rows.row, rows->count, sizeof(uint32_t), "row numbers"));
     SDR_TRY(sdr_allocate(&run->valid_rows.row, rows->count, sizeof(uint32_t), "row numbers"));
+    /* By a hash of the row's number: every file has one split, whatever the seed and the order of training. */
     uint64_t below = (uint64_t)(share * 0x1p64);
     run->train_rows.count = 0;
     for (uint32_t row = 0; row < rows->count; row++) {
-        struct sdr_row_list *list = hash_row(rows, row) < below ? &run->valid_rows : &run->train_rows;
+        struct sdr_row_list *list = sdr_hash64(&row, sizeof row, 0) < below ? &run->valid_rows : &run->train_rows;
         list->row[list->count++] = row;
     }
     if (!run->train_rows.count || !run->valid_rows.count)
@@ -346,11 +332,14 @@ struct moment {
 
 static enum sdr_status feature_moments(const struct sdr_run *run, struct moment **moments)
 {
+    enum { PASS = 8192 };
     const struct sdr_rows *rows = &run->data->rows;
     SDR_TRY(sdr_allocate(moments, rows->features, sizeof **moments, "feature statistics"));
     struct moment *m = *moments;
     for (uint32_t i = 0; i < run->train_rows.count; i++) {
         uint32_t row = listed(&run->train_rows, i);
+        if (row % PASS == 0 && row)
+            sdr_rows_passed(rows, row - PASS, row);
         if (rows->dense) {
             const float *x = sdr_dense_row(rows, row);
             for (uint32_t j = 0; j < rows->features; j++) {

@@ -47,6 +47,7 @@ struct sdr_run {
     double target_mean, target_size; /* regression: mean and standard deviation of the labels */
     double rate;                   /* the step size in force */
     uint64_t epochs;               /* planned */
+    double length;                 /* of the step's schedule, in epochs */
     uint64_t average_from;         /* epochs before averaging starts; UINT64_MAX: never */
     uint64_t average_every;        /* updates between two additions to the average */
 

@@ -89,7 +89,7 @@ const struct sdr_option sdr_settings_table[] = {
     {"valid-labels", SDR_TEXT, NULL, "FILE", 0, 0, "its labels, where --labels is used",
      AT(valid_labels), SDR_TRAIN},
     {"valid-fraction", SDR_NUMBER, "0", "F", 0, 0.99,
-     "set this share of the rows aside for validation, by a hash of each row", AT(valid_fraction),
+     "set this share of the rows aside for validation, by a hash of their numbers", AT(valid_fraction),
      SDR_TRAIN},
     {"early-stop", SDR_INTEGER, "0", "N", 0, 1e9,
      "stop after N epochs without a better validation loss, keep the best model; 0: off",

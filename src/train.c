@@ -88,14 +88,25 @@ static enum sdr_status check_options(const struct sdr_run *run)
     return SDR_OK;
 }
 
-/* Few rows need several passes; many rows need few. */
-static uint64_t default_epochs(const struct sdr_run *run)
+/* How many passes, and how long the schedule of the step is: up to --epochs or --updates, whichever ends
+   first. Left to itself: few rows need several passes, many rows need few. */
+static void choose_length(struct sdr_run *run)
 {
+    const struct sdr_settings *s = &run->options.settings;
     double rows = run->train_rows.count;
-    if (run->strategy->full_batch)
-        return 100;
-    double epochs = ceil(400000 / rows);
-    return epochs < 3 ? 3 : epochs > 20 ? 20 : (uint64_t)epochs;
+    double batch = run->strategy->full_batch ? rows : fmin((double)s->batch, rows);
+    double by_updates = (double)s->updates * batch / rows;
+    if (s->epochs)
+        run->epochs = s->epochs;
+    else if (s->updates)
+        run->epochs = (uint64_t)ceil(by_updates) + 1; /* batches at an epoch's end may be small */
+    else if (run->strategy->full_batch)
+        run->epochs = 100;
+    else
+        run->epochs = (uint64_t)fmin(fmax(ceil(300000 / rows), 2), 20);
+    run->length = (double)run->epochs;
+    if (s->updates && by_updates < run->length)
+        run->length = by_updates;
 }
 
 static enum sdr_status choose_averaging(struct sdr_run *run)
@@ -125,8 +136,11 @@ static void choose_rate(struct sdr_run *run)
         return;
     double length = sqrt(run->typical_row);
     run->rate = o->rate / pow(length, o->rate_power);
-    if (o->rate_power == 1) /* such steps do not grow with the labels: give them their unit */
+    if (o->rate_power == 1) { /* such steps do not grow with the labels or slopes: give them their unit */
         run->rate *= run->target_size;
+        if (run->kind->task == SDR_CLASSES) /* a class wins by the difference of two scores */
+            run->rate *= 2;
+    }
 }
 
 static struct sdr_penalty penalty_of(const struct sdr_run *run)
@@ -182,7 +196,7 @@ enum sdr_status sdr_run_create(const struct sdr_options *options, struct sdr_dat
     SDR_CHECK(sdr_problem_prepare(run));
     SDR_CHECK(choose_plugins(run));
     SDR_CHECK(check_options(run));
-    run->epochs = run->options.settings.epochs ? run->options.settings.epochs : default_epochs(run);
+    choose_length(run);
     SDR_CHECK(choose_averaging(run));
     choose_rate(run);
     SDR_CHECK(make_parameters(run));

@@ -214,8 +214,8 @@ static enum sdr_status check_rows(const struct mapping *m, const struct sdr_data
                                   const struct index_check *check)
 {
     const struct sdr_rows *rows = &data->rows;
-    uint64_t allowed = 0, entries = data->nonzeros, before = 0;
-    const unsigned char *done = (const unsigned char *)rows->start;
+    const void *index = rows->index16 ? (const void *)rows->index16 : (const void *)rows->index32;
+    uint64_t allowed = 0, entries = data->nonzeros, before = 0, dropped = 0, dropped_at = 0;
     if (rows->start[0] != 0 || rows->start[rows->count] != entries)
         return damaged(m, "start");
     for (uint64_t r = 1; r <= rows->count; r++) {
@@ -226,13 +226,12 @@ static enum sdr_status check_rows(const struct mapping *m, const struct sdr_data
             allowed += rows->index16 ? rows->index16[at] <= rows->index16[at - 1]
                                      : rows->index32[at] <= rows->index32[at - 1];
         before = at;
-        if (r % (STEP / 8) == 0) {
-            const unsigned char *here = (const unsigned char *)(rows->start + r);
-            drop(m, done, (size_t)(here - done));
-            done = here;
-            const unsigned char *index = rows->index16 ? (const void *)rows->index16
-                                                       : (const void *)rows->index32;
-            drop(m, index, (size_t)at * m->header.index_bytes);
+        if (r - dropped >= STEP / 8 || at - dropped_at >= STEP) {
+            drop(m, (const unsigned char *)(rows->start + dropped), (size_t)(r - dropped) * 8);
+            drop(m, (const unsigned char *)index + dropped_at * m->header.index_bytes,
+                 (size_t)(at - dropped_at) * m->header.index_bytes);
+            dropped = r;
+            dropped_at = at;
         }
     }
     if (check->falls != allowed || (entries && check->largest >= rows->features))

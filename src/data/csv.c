@@ -78,26 +78,28 @@ static void close_csv(void *state)
     sdr_release(csv->header_line);
 }
 
-/* Behind the last newline that is not inside quotes. */
+/* Behind the last newline that is not inside quotes; 0 if there are only empty lines before it, so
+   that a chunk of empty lines never parts a file from its header. */
 static size_t cut(const void *state, const char *bytes, size_t count)
 {
     const struct sdr_csv *csv = state;
-    const char *end = bytes + count, *at = bytes, *whole = bytes;
-    if (count == 0)
+    const char *end = bytes + count, *whole = NULL;
+    uint64_t empty = 0;
+    const char *at = sdr_csv_skip_empty(sdr_csv_skip_mark(bytes, end), end, &empty);
+    if (at == end)
         return 0;
-    if (!memchr(bytes, '"', count)) {
-        const char *newline = memrchr(bytes, '\n', count);
+    if (!memchr(at, '"', (size_t)(end - at))) {
+        const char *newline = memrchr(at, '\n', (size_t)(end - at));
         return newline ? (size_t)(newline - bytes) + 1 : 0;
     }
-    at = sdr_csv_skip_mark(bytes, end);
     while (at < end) {
         struct sdr_csv_cell cell;
         sdr_csv_cell_read(at, end, csv->separator, &cell);
         at = cell.next;
-        if (!cell.open && !cell.more && at > bytes && at[-1] == '\n')
+        if (!cell.open && !cell.more && at[-1] == '\n')
             whole = at;
     }
-    return (size_t)(whole - bytes);
+    return whole ? (size_t)(whole - bytes) : 0;
 }
 
 /* One chunk being parsed. */
@@ -395,7 +397,7 @@ static enum sdr_status parse(const void *state, const char *bytes, size_t count,
     if (first) {
         p = sdr_csv_skip_empty(sdr_csv_skip_mark(bytes, end), end, &at.line);
         if (csv->header)
-            SDR_TRY(skip_header(&at, end, &p));
+            status = skip_header(&at, end, &p);
     }
     piece->text_labels = csv->text_labels;
     piece->has_weights = csv->has_weights;

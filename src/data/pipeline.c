@@ -85,7 +85,8 @@ static enum sdr_status carry_over(struct pipeline *p, const char *bytes, size_t 
 {
     if (count > p->carry_room)
         SDR_TRY(grow(&p->carry, &p->carry_room, 0, 2 * count));
-    memcpy(p->carry, bytes, count);
+    if (count)
+        memcpy(p->carry, bytes, count);
     p->carried = count;
     return SDR_OK;
 }

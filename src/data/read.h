@@ -6,7 +6,8 @@
 
 #include "data/data.h"
 
-enum { SDR_CHUNK_BYTES = 1 << 19 };
+/* Chunk and piece together stay in the second-level cache. */
+enum { SDR_CHUNK_BYTES = 1 << 18 };
 
 /* sdr_data_read with a chunk size of its own, for tests: the data must not depend on it. */
 enum sdr_status sdr_data_read_chunked(const struct sdr_data_options *options,

@@ -152,6 +152,8 @@ enum sdr_status sdr_fold_row(struct sdr_fold *scratch, uint32_t *index, float *v
                              uint64_t *count)
 {
     uint64_t n = *count, kept = 0;
+    if (n == 0)
+        return SDR_OK;
     if (n > scratch->room) {
         sdr_fold_free(scratch);
         SDR_TRY(sdr_allocate(&scratch->key, 4 * n, sizeof *scratch->key, "a hashed row"));

@@ -40,7 +40,7 @@ SDR_REGISTER_PER_CPU(optimizer, adagrad) = {
     .options = table,
     .options_size = sizeof(struct options),
     .slots = SDR_STEP_SLOTS,
-    .rate = 0.5,
+    .rate = 0.75,
     .rate_power = 1,
     .begin = begin,
     SDR_STEP_LOOPS,

@@ -141,16 +141,53 @@ refuses 5 'cut\.sdc' train cut.sdc
 refuses 1 'line\?two' train $'line\ntwo'
 holds "no escape sequence passes" test -z "$(run train $'\033[1mx'; grep $'\033' err.txt)"
 
-# Signals: SIGTERM stops with a checkpoint, SIGUSR1 goes on.
-"$sounder" train data.svm --epochs 1000000 --run run --out stopped.model >out.txt 2>err.txt </dev/null &
-pid=$!
-for _ in $(seq 100); do [ -s run/metrics.jsonl ] && break; sleep 0.1; done
+# 4: a step far too large. The model of the last good epoch is kept, and the sentence says where.
+succeeds generate dense-regression big.csv --rows 500 --features 5
+for lr in 0.4 0.5 1e6; do
+    rm -f diverged.model
+    run train big.csv --model squared --optimizer sgd --scale none --lr $lr --schedule constant \
+        --epochs 100 --out diverged.model
+    refused 4 'diverged' "train --lr $lr"
+    if [ -e diverged.model ]; then
+        holds "the sentence names the model" prints err.txt "last good model .*diverged\.model"
+        succeeds inspect diverged.model
+    else
+        holds "the sentence says that there is none" prints err.txt 'no model was written'
+    fi
+done
+
+# Signals: SIGUSR1 writes a checkpoint and goes on; SIGTERM writes one and stops.
+start() {
+    "$sounder" train "$@" --epochs 1000000000 --quiet >out.txt 2>err.txt </dev/null &
+    pid=$!
+    sleep 1
+}
+stop() {
+    kill -TERM "$pid"
+    # A program that does not listen must not hang the test.
+    (sleep 20; kill -KILL "$pid" 2>/dev/null) &
+    local guard=$!
+    wait "$pid"
+    status=$?
+    kill "$guard" 2>/dev/null
+    wait "$guard" 2>/dev/null
+}
+succeeds generate sparse-classification many.svm --rows 5000
+start many.svm --run run --out stopped.model
 kill -USR1 $pid
 sleep 0.5
 holds "SIGUSR1 does not end the program" kill -0 $pid
-kill -TERM $pid
-wait $pid
-status=$?
-refused 75 '.' 'train under SIGTERM'
-holds "a stopped run leaves no model" test ! -e stopped.model
+stop
+refused 75 '--resume' 'train --run under SIGTERM'
+holds "a run to be resumed has no model yet" test ! -e stopped.model
+succeeds train many.svm --run run --resume --updates 1 --epochs 1000000000 --out resumed.model
+holds "a resumed run ends with a model" test -s resumed.model
+start many.svm --out stopped.model
+stop
+refused 1 "stopped\.model" 'train --out under SIGTERM'
+holds "without a run directory the model so far is kept" test -s stopped.model
+succeeds eval stopped.model many.svm
+start data.svm
+stop
+refused 1 'stopped' 'train on little data under SIGTERM'
 finish

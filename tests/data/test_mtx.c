@@ -157,7 +157,7 @@ static void refuses_with_the_place(void **unused)
         {ARRAY "2 2\n1\n2\n3\n", "truncated"},
         {ARRAY "2 1\n1\n2\n3\n", ":5:1: more lines than"},
         {ARRAY "1 1\ninf\n", ":3:1: value 'inf' is not a finite number"},
-        {ARRAY "100000 100000\n1\n", "truncated"},
+        {ARRAY "1000 100000\n1\n", "truncated"},
     };
     for (size_t i = 0; i < sizeof errors / sizeof *errors; i++) {
         struct sdr_data data;
@@ -205,7 +205,7 @@ static void entries_come_in_any_order(void **unused)
             cells[i] = sdr_stream_below(&stream, 4) ? 0 : (float)sdr_stream_below(&stream, 9) - 9;
             count += cells[i] != 0;
         }
-        sdr_text_add(&text, REAL "%d %d %d\n", ROWS, COLUMNS, count);
+        sdr_text_add(&text, "%s%d %d %d\n", REAL, ROWS, COLUMNS, count);
         for (int i = 0; i < CELLS; i++)
             if (cells[order[i]] != 0)
                 sdr_text_add(&text, "%d %d %g\n", (int)order[i] / COLUMNS + 1,

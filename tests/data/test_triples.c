@@ -101,8 +101,9 @@ static void random_triples_come_back(void **unused)
         struct sdr_text text = {0};
         for (uint64_t r = 0; r < ROWS; r++) {
             struct sdr_stream stream = sdr_stream_open(5, SDR_FOR_TEST, r);
-            sdr_text_add(&text, "u%d%si%d%s", (int)sdr_stream_below(&stream, 50), separators[s],
-                         (int)sdr_stream_below(&stream, 70), separators[s]);
+            int user = (int)sdr_stream_below(&stream, 50),
+                item = (int)sdr_stream_below(&stream, 70);
+            sdr_text_add(&text, "u%d%si%d%s", user, separators[s], item, separators[s]);
             sdr_text_add(&text, "%.1f\n", (double)sdr_stream_below(&stream, 10) / 2);
         }
         struct reading_test test = reading_of(&sdr_format_triples);

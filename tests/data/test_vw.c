@@ -117,7 +117,7 @@ static void random_rows_come_back(void **unused)
         struct sdr_text text = {0};
         sdr_text_add(&text, "1");
         for (int n = 0; n < 4; n++) {
-            char space[8];
+            char space[16];
             snprintf(space, sizeof space, "n%d", n);
             double scale = (double)(1 + sdr_stream_below(&stream, 3));
             sdr_text_add(&text, " |%s:%g", space, scale);

@@ -1,0 +1,377 @@
+/* Reading: the data does not depend on threads, chunks, packing or where it came from. */
+#include "data/read.h"
+#include "files.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <zlib.h>
+
+static char notes[4096];
+static unsigned reports;
+
+static void listen(void *context, const struct sdr_report *report)
+{
+    (void)context;
+    reports++;
+    if (report->kind == SDR_REPORT_NOTE) {
+        size_t used = strlen(notes);
+        snprintf(notes + used, sizeof notes - used, "%s\n", report->note);
+    }
+}
+
+static struct sdr_data_options options_with(int threads)
+{
+    notes[0] = 0;
+    return (struct sdr_data_options){.base = -1, .threads = threads, .format_rest = "",
+                                     .report = listen};
+}
+
+static enum sdr_status read_one(const struct sdr_data_options *options, const char *path,
+                                size_t chunk, struct sdr_data **data)
+{
+    return sdr_data_read_chunked(options, &path, 1, NULL, chunk, data);
+}
+
+/* LIBSVM text with rows of very different lengths, comments and empty lines. */
+static char *make_text(int rows, size_t *count)
+{
+    char *text = malloc((size_t)rows * 400 + 1000), *at = text;
+    for (int r = 0; r < rows; r++) {
+        at += sprintf(at, "%d", r * 7919 % 5 - 1);
+        int entries = r % 50 == 49 ? 40 : r % 4;
+        for (int i = 0; i < entries; i++)
+            at += sprintf(at, " %d:%.4g", 1 + i * 3 + (r * 31 + i) % 3, (r * 17 + i * 5) % 23 / 7.0);
+        at += sprintf(at, r % 13 ? "\n" : " # comment\n\n");
+    }
+    *count = (size_t)(at - text);
+    return text;
+}
+
+static void threads_and_chunks_do_not_change_the_data(void **state)
+{
+    static const int threads[] = {1, 2, 3, 7};
+    static const size_t chunks[] = {1, 2, 7, 61, 1000, 4099, 1 << 20};
+    size_t count;
+    char *text = make_text(600, &count);
+    const char *path = write_file("a.svm", text, count);
+    struct sdr_data *first, *data;
+    (void)state;
+    struct sdr_data_options options = options_with(1);
+    assert_int_equal(read_one(&options, path, SDR_CHUNK_BYTES, &first), SDR_OK);
+    assert_int_equal(first->rows.count, 600);
+    for (int last = 0; last < 2; last++) { /* with and without a newline at the end */
+        path = write_file("a.svm", text, count - (size_t)last);
+        for (size_t t = 0; t < 4; t++)
+            for (size_t c = 0; c < 7; c++) {
+                options = options_with(threads[t]);
+                assert_int_equal(read_one(&options, path, chunks[c], &data), SDR_OK);
+                assert_same_data(first, data);
+                sdr_data_destroy(data);
+            }
+    }
+    sdr_data_destroy(first);
+    free(text);
+}
+
+static void the_same_rows_come_from_text_gzip_stdin_cache_and_stream(void **state)
+{
+    size_t count;
+    char *text = make_text(500, &count), caches[300], scratch[300];
+    struct sdr_data *first, *data;
+    struct sdr_data_options options = options_with(2);
+    (void)state;
+    const char *path = write_file("same.svm", text, count), *packed = path_of("same.svm.gz");
+    assert_int_equal(read_one(&options, path, 1000, &first), SDR_OK);
+    gzFile gz = gzopen(packed, "wb");
+    assert_int_equal(gzwrite(gz, text, (unsigned)count), count);
+    gzclose(gz);
+    assert_int_equal(read_one(&options, packed, 1000, &data), SDR_OK);
+    assert_same_data(first, data);
+    sdr_data_destroy(data);
+
+    int kept = dup(STDIN_FILENO), file = open(packed, O_RDONLY);
+    dup2(file, STDIN_FILENO);
+    close(file);
+    enum sdr_status status = read_one(&options, "-", 1000, &data);
+    dup2(kept, STDIN_FILENO);
+    close(kept);
+    assert_int_equal(status, SDR_OK);
+    assert_non_null(strstr(notes, "<stdin>: reading as libsvm"));
+    assert_same_data(first, data);
+    sdr_data_destroy(data);
+
+    snprintf(caches, sizeof caches, "%s", path_of("caches"));
+    options.cache = caches;
+    for (int pass = 0; pass < 2; pass++) {
+        notes[0] = 0;
+        assert_int_equal(read_one(&options, path, 1000, &data), SDR_OK);
+        assert_int_equal(strstr(notes, "using cache") != NULL, pass);
+        assert_int_equal(data->map != NULL, pass);
+        assert_same_data(first, data);
+        assert_string_equal(data->name, path);
+        sdr_data_destroy(data);
+        assert_int_equal(files_in(caches), 1);
+    }
+    options.cache = NULL;
+    snprintf(scratch, sizeof scratch, "%s", path_of("scratch"));
+    assert_int_equal(sdr_folder_make(scratch), SDR_OK);
+    options.scratch = scratch;
+    options.memory = 3000;
+    assert_int_equal(read_one(&options, path, 100, &data), SDR_OK);
+    assert_true(data->streams);
+    assert_same_data(first, data);
+    assert_int_equal(files_in(scratch), 0);
+    sdr_data_destroy(data);
+    sdr_data_destroy(first);
+    free(text);
+}
+
+static void a_damaged_or_stale_cache_is_made_anew(void **state)
+{
+    size_t count;
+    char *text = make_text(100, &count), caches[300], command[1000];
+    struct sdr_data *first, *data;
+    struct sdr_data_options options = options_with(1);
+    (void)state;
+    const char *path = write_file("c.svm", text, count);
+    snprintf(caches, sizeof caches, "%s", path_of("more-caches"));
+    options.cache = caches;
+    assert_int_equal(read_one(&options, path, 1000, &first), SDR_OK);
+    snprintf(command, sizeof command, "printf x | dd of=$(ls %s/*.sdc) bs=1 seek=1500 conv=notrunc 2>/dev/null",
+             caches);
+    assert_int_equal(system(command), 0);
+    notes[0] = 0;
+    assert_int_equal(read_one(&options, path, 1000, &data), SDR_OK);
+    assert_non_null(strstr(notes, "damaged"));
+    assert_non_null(strstr(notes, "made anew"));
+    assert_same_data(first, data);
+    sdr_data_destroy(data);
+    notes[0] = 0;
+    assert_int_equal(read_one(&options, path, 1000, &data), SDR_OK);
+    assert_non_null(strstr(notes, "using cache"));
+    sdr_data_destroy(data);
+    /* Another way to read it is another file, as is another content. */
+    options.base = 0;
+    notes[0] = 0;
+    assert_int_equal(read_one(&options, path, 1000, &data), SDR_OK);
+    assert_null(strstr(notes, "using cache"));
+    assert_int_equal(data->rows.features, first->rows.features + 1);
+    sdr_data_destroy(data);
+    options.base = -1;
+    text[count - 2] ^= 1;
+    write_file("c.svm", text, count);
+    notes[0] = 0;
+    enum sdr_status status = read_one(&options, path_of("c.svm"), 1000, &data);
+    assert_true(status == SDR_OK || status == SDR_BAD_DATA);
+    assert_null(strstr(notes, "using cache"));
+    sdr_data_destroy(data);
+    sdr_data_destroy(first);
+    free(text);
+}
+
+static void a_cache_file_is_data_too(void **state)
+{
+    struct sdr_data *train, *test, *data;
+    struct sdr_data_options options = options_with(1);
+    char path[300];
+    (void)state;
+    assert_int_equal(read_one(&options, write_text("w4.svm", "1 1:2 4:3\n0 2:5\n"), 1000, &train), SDR_OK);
+    assert_int_equal(read_one(&options, write_text("w6.svm", "1 2:1 6:3\n"), 1000, &test), SDR_OK);
+    snprintf(path, sizeof path, "%s", path_of("w6.sdc"));
+    assert_int_equal(sdr_cache_write(test, path), SDR_OK);
+    assert_int_equal(read_one(&options, path, 1000, &data), SDR_OK);
+    assert_same_data(test, data);
+    sdr_data_destroy(data);
+    /* With the schema of the training data: its width, as if it came from text. */
+    const char *const text = path_of("w6.svm"), *const cached = path;
+    struct sdr_data *from_text, *from_cache;
+    assert_int_equal(sdr_data_read(&options, &text, 1, &train->schema, &from_text), SDR_OK);
+    assert_int_equal(sdr_data_read(&options, &cached, 1, &train->schema, &from_cache), SDR_OK);
+    assert_int_equal(from_text->rows.features, 4);
+    assert_int_equal(from_text->unseen, 1);
+    assert_same_data(from_text, from_cache);
+    const char *both[] = {path, path};
+    assert_int_equal(sdr_data_read(&options, both, 2, NULL, &data), SDR_USAGE);
+    sdr_data_destroy(from_text);
+    sdr_data_destroy(from_cache);
+    sdr_data_destroy(test);
+    sdr_data_destroy(train);
+}
+
+static void several_files_are_one_data_set(void **state)
+{
+    struct sdr_data *whole, *parts;
+    char pattern[300], first[300], second[300];
+    (void)state;
+    snprintf(first, sizeof first, "%s", write_text("part-1", "1 1:1\n0 2:2"));
+    snprintf(second, sizeof second, "%s", write_text("part-2", "1 3:3\n0 9:4\n"));
+    write_text("part-3", "");
+    snprintf(pattern, sizeof pattern, "%s", path_of("part-*"));
+    struct sdr_data_options options = options_with(3);
+    assert_int_equal(read_one(&options, write_text("whole", "1 1:1\n0 2:2\n1 3:3\n0 9:4\n"), 4, &whole),
+                     SDR_OK);
+    assert_int_equal(read_one(&options, pattern, 4, &parts), SDR_OK);
+    assert_same_data(whole, parts);
+    assert_string_equal(parts->name, first);
+    sdr_data_destroy(parts);
+    const char *both[] = {first, second};
+    assert_int_equal(sdr_data_read(&options, both, 2, NULL, &parts), SDR_OK);
+    assert_same_data(whole, parts);
+    sdr_data_destroy(parts);
+    sdr_data_destroy(whole);
+    /* A file whose name looks like a pattern is that file; a pattern without a file is named. */
+    assert_int_equal(read_one(&options, write_text("odd[1]*.svm", "1 1:1\n"), 100, &parts), SDR_OK);
+    sdr_data_destroy(parts);
+    assert_int_equal(read_one(&options, path_of("none-*.svm"), 100, &parts), SDR_RUNTIME);
+    assert_non_null(strstr(sdr_error(), "none-*.svm"));
+}
+
+static void errors_name_file_line_and_column(void **state)
+{
+    size_t count;
+    char *text = make_text(300, &count), expected[400];
+    struct sdr_data *data;
+    int lines = 0;
+    (void)state;
+    for (size_t i = 0; i < count; i++)
+        lines += text[i] == '\n';
+    strcpy(text + count, "1 3:oops\n1 4:also\n");
+    char path[300];
+    snprintf(path, sizeof path, "%s", write_file("bad.svm", text, strlen(text)));
+    snprintf(expected, sizeof expected, "%s:%d:", path, lines + 1);
+    for (int threads = 1; threads < 5; threads++)
+        for (size_t chunk = 5; chunk < 100000; chunk *= 11) {
+            struct sdr_data_options options = options_with(threads);
+            assert_int_equal(read_one(&options, path, chunk, &data), SDR_BAD_DATA);
+            assert_null(data);
+            if (strncmp(sdr_error(), expected, strlen(expected)) != 0)
+                assert_string_equal(sdr_error(), expected);
+        }
+    /* Lines count from the begin of the second file. */
+    char good[300];
+    snprintf(good, sizeof good, "%s", write_text("good.svm", "1 1:1\n1 2:1\n"));
+    snprintf(path, sizeof path, "%s", write_text("bad2.svm", "1 1:1\n1 2:x\n"));
+    const char *both[] = {good, path};
+    struct sdr_data_options options = options_with(2);
+    assert_int_equal(sdr_data_read_chunked(&options, both, 2, NULL, 3, &data), SDR_BAD_DATA);
+    snprintf(expected, sizeof expected, "%s:2:", path);
+    assert_memory_equal(sdr_error(), expected, strlen(expected));
+    free(text);
+}
+
+static void files_without_rows_are_refused(void **state)
+{
+    static const char *const texts[] = {"", "\n\n", "# nothing\n"};
+    struct sdr_data *data;
+    (void)state;
+    for (size_t i = 0; i < 3; i++) {
+        struct sdr_data_options options = options_with(1);
+        assert_int_equal(read_one(&options, write_text("none.svm", texts[i]), 100, &data), SDR_BAD_DATA);
+        assert_non_null(strstr(sdr_error(), "none.svm:1:1: no rows"));
+    }
+    struct sdr_data_options options = options_with(1);
+    assert_int_equal(read_one(&options, path_of("absent.svm"), 100, &data), SDR_RUNTIME);
+    options.format = "libsvn";
+    assert_int_equal(read_one(&options, write_text("x.svm", "1 1:1\n"), 100, &data), SDR_USAGE);
+    assert_non_null(strstr(sdr_error(), "libsvm"));
+}
+
+static void the_callers_arrays_are_checked_and_borrowed(void **state)
+{
+    const uint64_t start[] = {0, 2, 3};
+    uint32_t column[] = {0, 2, 1};
+    float value[] = {1, 2, 3}, label[] = {1, 0}, x[] = {1, 0, 0, 2, 9, 9};
+    struct sdr_data *data;
+    char *json;
+    (void)state;
+    assert_int_equal(sdr_data_csr(start, column, value, 2, 3, label, NULL, &data), SDR_OK);
+    assert_ptr_equal(data->rows.index32, column);
+    assert_int_equal(sdr_data_rows(data), 2);
+    assert_int_equal(sdr_data_features(data), 3);
+    assert_int_equal(sdr_data_nonzeros(data), 3);
+    assert_int_equal(data->schema.labels.count, 2);
+    assert_int_equal(sdr_data_inspect(data, &json), SDR_OK);
+    assert_non_null(strstr(json, "\"layout\": \"sparse\""));
+    sdr_string_free(json);
+    sdr_data_destroy(data);
+    column[1] = 0;
+    assert_int_equal(sdr_data_csr(start, column, value, 2, 3, label, NULL, &data), SDR_BAD_DATA);
+    column[1] = 3;
+    assert_int_equal(sdr_data_csr(start, column, value, 2, 3, label, NULL, &data), SDR_BAD_DATA);
+    column[1] = 2;
+    value[2] = 1.0f / 0.0f;
+    assert_int_equal(sdr_data_csr(start, column, value, 2, 3, label, NULL, &data), SDR_BAD_DATA);
+    assert_null(data);
+    assert_int_equal(sdr_data_dense(x, 2, 2, 3, label, label, &data), SDR_OK);
+    assert_int_equal(sdr_data_nonzeros(data), 3);
+    assert_int_equal(sdr_data_inspect(data, &json), SDR_OK);
+    assert_non_null(strstr(json, "\"layout\": \"dense\""));
+    sdr_string_free(json);
+    sdr_data_destroy(data);
+    label[1] = -1;
+    assert_int_equal(sdr_data_dense(x, 2, 2, 3, NULL, label, &data), SDR_BAD_DATA);
+    x[0] = 0.0f / 0.0f;
+    assert_int_equal(sdr_data_dense(x, 2, 2, 3, NULL, NULL, &data), SDR_BAD_DATA);
+}
+
+static void every_failing_allocation_read_and_write_is_survived(void **state)
+{
+    size_t count;
+    char *text = make_text(60, &count), caches[300], scratch[300], command[400];
+    struct sdr_data *data;
+    char path[300];
+    (void)state;
+    snprintf(path, sizeof path, "%s", write_file("fault.svm", text, count));
+    snprintf(caches, sizeof caches, "%s", path_of("fault-caches"));
+    snprintf(scratch, sizeof scratch, "%s", path_of("fault-scratch"));
+    snprintf(command, sizeof command, "rm -rf '%s'", caches);
+    assert_int_equal(sdr_folder_make(scratch), SDR_OK);
+    for (int way = 0; way < 4; way++) {
+        struct sdr_data_options options = options_with(way == 3 ? 3 : 1);
+        options.memory = way == 1 ? 500 : 0;
+        options.scratch = scratch;
+        options.cache = way == 2 ? caches : NULL;
+        for (enum sdr_fault kind = SDR_FAULT_ALLOCATE; kind <= SDR_FAULT_WRITE; kind++)
+            for (uint64_t n = 1;; n++) {
+                if (options.cache)
+                    assert_int_equal(system(command), 0);
+                notes[0] = 0;
+                sdr_fault_arm(kind, n);
+                enum sdr_status status = read_one(&options, path, 97, &data);
+                bool struck = sdr_fault_count(kind) >= n;
+                sdr_fault_arm(kind, 0);
+                if (!struck) {
+                    assert_int_equal(status, SDR_OK);
+                } else if (status == SDR_OK) { /* only the cache file may be missing, and it is told */
+                    assert_true(options.cache != NULL);
+                    assert_true(strstr(notes, "no cache file") || files_in(caches) == 1);
+                } else {
+                    assert_int_equal(status, SDR_RUNTIME);
+                }
+                if (options.cache && status == SDR_OK && strstr(notes, "no cache file") &&
+                    files_in(caches))
+                    assert_int_equal(files_in(caches), 1); /* whole, or not there */
+                assert_int_equal(files_in(scratch), 0);
+                sdr_data_destroy(data);
+                if (!struck)
+                    break;
+            }
+    }
+    free(text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(threads_and_chunks_do_not_change_the_data),
+        cmocka_unit_test(the_same_rows_come_from_text_gzip_stdin_cache_and_stream),
+        cmocka_unit_test(a_damaged_or_stale_cache_is_made_anew),
+        cmocka_unit_test(a_cache_file_is_data_too),
+        cmocka_unit_test(several_files_are_one_data_set),
+        cmocka_unit_test(errors_name_file_line_and_column),
+        cmocka_unit_test(files_without_rows_are_refused),
+        cmocka_unit_test(the_callers_arrays_are_checked_and_borrowed),
+        cmocka_unit_test(every_failing_allocation_read_and_write_is_survived),
+    };
+    return cmocka_run_group_tests_name("read", tests, make_folder, remove_folder);
+}
