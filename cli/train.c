@@ -39,7 +39,7 @@ static enum sdr_status print_results(const char *text, const char *written, cons
     printf("%-9s%lld rows, %lld features, %lld nonzeros, read in %.2f s\n", "data",
            count_of(summary, "rows"), count_of(summary, "features"), count_of(summary, "nonzeros"),
            number_of(summary, "seconds_read"));
-    printf("%-9s%.6g epochs, %lld updates in %.2f s", "trained", epochs,
+    printf("%-9s%.10g epoch%s, %lld updates in %.2f s", "trained", epochs, epochs == 1 ? "" : "s",
            count_of(summary, "updates"), seconds);
     if (seconds > 0)
         printf(", %s rows/s", cli_count_text(rate, number_of(summary, "rows") * epochs / seconds));

@@ -82,9 +82,10 @@ static void move_window(const struct sdr_run *run)
 static enum sdr_status between_batches(struct sdr_run *run, uint64_t dealt)
 {
     const struct sdr_settings *s = &run->options.settings;
-    if (run->at == run->train_rows.count)
+    bool ended = run->at == run->train_rows.count;
+    if (ended)
         SDR_TRY(sdr_epoch_end(run));
-    else if (due(run, dealt) || run->parameters.version == 1)
+    if (!run->over && (ended || due(run, dealt)))
         SDR_TRY(look_around(run));
     if (!run->over && s->updates && run->parameters.version >= s->updates) {
         run->over = true;
@@ -119,11 +120,8 @@ enum sdr_status sdr_deal(struct sdr_node *node, struct sdr_batch *batch, bool *m
 enum sdr_status sdr_deal_all(struct sdr_node *node, struct sdr_batch *batch, bool *more)
 {
     struct sdr_run *run = node->run;
-    if (batch->count) {
+    if (batch->count)
         SDR_TRY(between_batches(run, batch->count));
-        if (!run->over)
-            SDR_TRY(look_around(run));
-    }
     return deal(run, UINT32_MAX, batch, more);
 }
 

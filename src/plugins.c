@@ -101,8 +101,13 @@ enum sdr_status sdr_list(const char *kind, bool verbose, char **text)
         }
         return sdr_text_take(&out, text);
     }
-    if (kind)
-        return sdr_fail(SDR_USAGE, "there is no kind of plug-in '%s'; 'sounder list' shows them", kind);
+    if (kind) {
+        const char *best = kinds[0].name;
+        for (size_t i = 1; i < count; i++)
+            if (sdr_edit_distance(kind, kinds[i].name) < sdr_edit_distance(kind, best))
+                best = kinds[i].name;
+        return sdr_fail(SDR_USAGE, "there is no kind of plug-in '%s'; did you mean '%s'?", kind, best);
+    }
     return sdr_text_take(&out, text);
 }
 

@@ -202,7 +202,7 @@ bool sdr_options_given(const struct sdr_options *options, const char *name)
 
 const char *sdr_options_get(const struct sdr_options *options, const char *name)
 {
-    static _Thread_local char value[512];
+    static _Thread_local char value[4096];
     struct sdr_text text = {0};
     int row = row_of(name);
     if (row < 0)
@@ -247,9 +247,13 @@ enum sdr_status sdr_options_load(struct sdr_options *options, const char *path)
         *equals = 0;
         name = trimmed(name);
         int row = row_of(name);
+        char *value = trimmed(equals + 1);
         if (row >= 0 && (before >> row & 1))
             continue; /* what was said before wins */
-        status = sdr_options_set(options, name, trimmed(equals + 1));
+        if (row >= 0 && sdr_settings_table[row].preset &&
+            strcmp(value, sdr_settings_table[row].preset) == 0)
+            continue; /* a printed default was not asked for by anybody */
+        status = sdr_options_set(options, name, value);
         if (status != SDR_OK)
             sdr_fail_in(status, "%s:%d: ", path, line);
     }
@@ -293,9 +297,12 @@ enum sdr_status sdr_options_help(const char *command, char **text)
         char left[64];
         if (!(row->commands & bit))
             continue;
-        snprintf(left, sizeof left, "--%s %s", row->key, row->choices ? row->choices : "");
-        sdr_text_add(&out, "  %-26s %s%s", left, strlen(left) > 26 ? "\n                             " : "",
-                     row->help);
+        snprintf(left, sizeof left, "--%s%s%s", row->key, row->choices ? " " : "",
+                 row->choices ? row->choices : "");
+        if (strlen(left) > 26) /* the help starts on a line of its own */
+            sdr_text_add(&out, "  %s\n  %-26s %s", left, "", row->help);
+        else
+            sdr_text_add(&out, "  %-26s %s", left, row->help);
         if (row->preset && *row->preset && row->type != SDR_FLAG)
             sdr_text_add(&out, " [%s]", row->preset);
         sdr_text_add(&out, "\n");

@@ -395,10 +395,10 @@ static enum sdr_status outcome(struct sdr_run *run)
 {
     if (run->diverged && run->has_good)
         return sdr_fail(SDR_DIVERGED,
-                        "training diverged in epoch %llu: the model of epoch %llu is kept "
+                        "training diverged in epoch %llu; the last good model is of epoch %llu "
                         "(a smaller --lr may help; it was %g)",
-                        (unsigned long long)run->epoch + !run->at, (unsigned long long)run->epoch - !run->at,
-                        run->rate);
+                        (unsigned long long)run->epoch + (run->at > 0),
+                        (unsigned long long)run->epoch - (run->at == 0), run->rate);
     if (run->diverged)
         return sdr_fail(SDR_DIVERGED,
                         "training diverged in its first epoch (a smaller --lr may help; it was %g)",

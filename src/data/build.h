@@ -1,6 +1,6 @@
-/* The inside of the builder, shared by build.c (adding), build_entries.c (rows with categories,
-   zeros or unknown features), layout.c (index width, dense rows, means) and spill.c (data larger
-   than the memory allowed). */
+/* The inside of the builder, shared by build.c (adding), build_labels.c, build_entries.c (how
+   entries are stored), layout.c (index width, dense rows, means) and spill.c (data larger than the
+   memory allowed). */
 #ifndef SDR_DATA_BUILD_H
 #define SDR_DATA_BUILD_H
 
@@ -10,8 +10,14 @@ enum { NARROW_FEATURES = 65536, DENSE_LANES = 16 }; /* uint16 indices up to; flo
 
 /* Where data goes once it is larger than the memory allowed: sparse, with uint32 indices as they
    stand in the file, since base and width are known only at the end. */
-enum spill_column { SPILL_START, SPILL_INDEX, SPILL_VALUE, SPILL_LABEL, SPILL_WEIGHT,
-                    SPILL_COLUMNS };
+enum spill_column {
+    SPILL_START,
+    SPILL_INDEX,
+    SPILL_VALUE,
+    SPILL_LABEL,
+    SPILL_WEIGHT,
+    SPILL_COLUMNS
+};
 
 struct sdr_builder {
     const struct sdr_data_options *options;
@@ -27,11 +33,11 @@ struct sdr_builder {
     uint32_t dense_width;
     uint64_t rows, nonzeros, unseen;
 
-    uint32_t base;     /* what the first feature is called in the file */
-    bool base_open;    /* may still turn out to be 0 */
-    uint32_t width;    /* features seen so far, by plain indices */
-    uint32_t limit;    /* plain features beyond are dropped: a known schema's width */
-    uint32_t numbers;  /* where categories begin */
+    uint32_t base;    /* what the first feature is called in the file */
+    bool base_open;   /* may still turn out to be 0 */
+    uint32_t width;   /* features seen so far, by plain indices */
+    uint32_t limit;   /* plain features beyond are dropped: a known schema's width */
+    uint32_t numbers; /* where categories begin */
     bool has_weights, has_missing, lacks_labels, has_labels;
 
     struct sdr_label_finder label_finder;
@@ -50,7 +56,12 @@ static inline uint32_t sdr_builder_shift(const struct sdr_builder *b)
 }
 uint64_t sdr_builder_staged(const struct sdr_builder *b);
 
-/* build_entries.c: resolves categories and leaves out zeros and unknown features, entry by entry. */
+/* build_labels.c */
+enum sdr_status sdr_labels_add(struct sdr_builder *b, const struct sdr_piece *piece);
+/* weight: NULL for rows that have none. */
+enum sdr_status sdr_weights_add(struct sdr_builder *b, const float *weight, uint64_t rows);
+
+/* build_entries.c: resolves categories, leaves out zeros and unknown features, entry by entry. */
 enum sdr_status sdr_entries_append(struct sdr_builder *b, const struct sdr_piece *piece);
 /* The fast way: every entry is a plain known feature and no value is zero. */
 enum sdr_status sdr_entries_copy(struct sdr_builder *b, const struct sdr_piece *piece);

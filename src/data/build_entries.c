@@ -1,5 +1,5 @@
-/* How the builder stores the entries of a piece: all at once where nothing has to be looked up or left
-   out, else one by one. */
+/* How the builder stores the entries of a piece: all at once where nothing has to be looked up or
+   left out, else one by one. */
 #include "data/build.h"
 
 #include <string.h>
@@ -45,8 +45,8 @@ static enum sdr_status map_categories(struct sdr_builder *b, const struct sdr_pi
     struct sdr_dictionary ours = b->known ? b->known->category : b->schema->category;
     SDR_TRY(sdr_builder_map(b, theirs->count));
     for (uint32_t i = 0; i < theirs->count; i++) {
-        enum sdr_status status = sdr_dictionary_find(&ours, theirs->text[i], theirs->length[i],
-                                                     !b->known, &b->map[i]);
+        enum sdr_status status =
+            sdr_dictionary_find(&ours, theirs->text[i], theirs->length[i], !b->known, &b->map[i]);
         if (!b->known)
             b->schema->category = ours; /* also when it failed: the memory is the schema's */
         SDR_TRY(status);
@@ -185,9 +185,11 @@ enum sdr_status sdr_entries_append(struct sdr_builder *b, const struct sdr_piece
     SDR_TRY(sdr_region_reserve(&b->value, (size_t)piece->entries * sizeof(float) + SDR_ALIGN));
     for (uint64_t r = 0; r < piece->rows; r++) {
         uint64_t count = piece->end[r] - entry;
-        uint64_t kept = resolve_row(b, piece->index + entry, piece->value + entry, count, categories);
-        narrow(b, piece->index + entry, kept);
-        memcpy(b->value.bytes + b->value.used, piece->value + entry, kept * sizeof(float));
+        uint32_t *index = piece->index + entry;
+        float *value = piece->value + entry;
+        uint64_t kept = resolve_row(b, index, value, count, categories);
+        narrow(b, index, kept);
+        memcpy(b->value.bytes + b->value.used, value, kept * sizeof(float));
         b->value.used += kept * sizeof(float);
         b->nonzeros += kept;
         end[r] = b->nonzeros;

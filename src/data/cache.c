@@ -147,8 +147,10 @@ enum sdr_status sdr_cache_write_keyed(const struct sdr_data *data, const char *k
                                       const char *path)
 {
     struct sdr_cache_writer *w;
-    struct sdr_cache_header facts = {.rows = data->rows.count, .features = data->rows.features,
-                                     .nonzeros = data->nonzeros, .unseen = data->unseen,
+    struct sdr_cache_header facts = {.rows = data->rows.count,
+                                     .features = data->rows.features,
+                                     .nonzeros = data->nonzeros,
+                                     .unseen = data->unseen,
                                      .has_labels = data->rows.label != NULL};
     strncpy(facts.key, key, sizeof facts.key - 1);
     SDR_TRY(sdr_cache_begin(path, &w));

@@ -10,8 +10,16 @@
 
 #include "data/data.h"
 
-enum sdr_section { SDR_SECTION_START, SDR_SECTION_INDEX, SDR_SECTION_VALUE, SDR_SECTION_DENSE,
-                   SDR_SECTION_LABEL, SDR_SECTION_WEIGHT, SDR_SECTION_SCHEMA, SDR_SECTIONS };
+enum sdr_section {
+    SDR_SECTION_START,
+    SDR_SECTION_INDEX,
+    SDR_SECTION_VALUE,
+    SDR_SECTION_DENSE,
+    SDR_SECTION_LABEL,
+    SDR_SECTION_WEIGHT,
+    SDR_SECTION_SCHEMA,
+    SDR_SECTIONS
+};
 enum { SDR_CACHE_VERSION = 1, SDR_CACHE_KEY = 64 };
 #define SDR_CACHE_MAGIC "SDRCACHE"
 
@@ -23,11 +31,11 @@ struct sdr_cache_header {
     char magic[8];
     uint32_t version, index_bytes; /* 2 or 4; 0: dense */
     uint64_t rows, features, nonzeros, unseen;
-    uint64_t stride;               /* of dense rows; 0: sparse */
-    uint64_t has_labels;           /* 0 or 1 */
-    char key[SDR_CACHE_KEY];       /* padded with zeros */
+    uint64_t stride;         /* of dense rows; 0: sparse */
+    uint64_t has_labels;     /* 0 or 1 */
+    char key[SDR_CACHE_KEY]; /* padded with zeros */
     struct sdr_cache_section section[SDR_SECTIONS];
-    char hash[32];                 /* of everything above */
+    char hash[32]; /* of everything above */
 };
 
 /* Writes a cache file section by section. */

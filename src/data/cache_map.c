@@ -47,7 +47,7 @@ static enum sdr_status check_header(struct mapping *m, const char *key)
 }
 
 /* The section's array if it has count × size bytes; a section that must be absent has count 0 and
-   *array NULL. */
+ *array NULL. */
 static enum sdr_status find(const struct mapping *m, enum sdr_section section, const char *name,
                             bool present, uint64_t count, uint64_t size, const void **array)
 {
@@ -312,7 +312,7 @@ enum sdr_status sdr_cache_map_within(const char *path, const char *key, uint64_t
     SDR_CHECK(sdr_file_map(path, &bytes, &m.count));
     d->map = m.bytes = bytes;
     d->map_bytes = m.count;
-    m.drop = memory && m.count > memory;
+    m.drop = m.count > (memory ? memory : (uint64_t)4 << 30);
     SDR_CHECK(check_header(&m, key));
     SDR_CHECK(check(&m, d));
     SDR_CHECK(sdr_copy_string(&d->name, path));

@@ -68,8 +68,8 @@ void sdr_data_limit(struct sdr_data *data, uint64_t memory)
 
 /* ---- streaming ---- */
 
-/* Advice for [first, end) of an array: whole pages inside it if they are to be dropped, all pages it
-   touches if they are to be read. */
+/* Advice for [first, end) of an array: whole pages inside it if they are to be dropped, all pages
+   it touches if they are to be read. */
 static void advise(const void *array, uint64_t first, uint64_t end, size_t size, int advice)
 {
     if (!array || first >= end)

@@ -118,8 +118,8 @@ struct sdr_label_finder {
     uint16_t *slot; /* owned: hash table of number+1 by value, NULL while there are few */
     uint32_t last;
 };
-/* Adds the value with its text (NULL: as it prints) if it is new; *number is UINT32_MAX once there are more than
-   SDR_LABELS_MOST, and the list is then of no use. */
+/* Adds the value with its text (NULL: as it prints) if it is new; *number is UINT32_MAX once there
+   are more than SDR_LABELS_MOST, and the list is then of no use. */
 enum sdr_status sdr_label_find(struct sdr_label_finder *finder, struct sdr_dictionary *labels,
                                float **label_value, float value, const char *text, size_t length,
                                uint32_t *number);

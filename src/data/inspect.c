@@ -52,8 +52,9 @@ static int add_distinct(json_t *root, const struct sdr_data *data)
                                          shown(schema->labels.text[i], schema->labels.length[i]),
                                          "rows", (json_int_t)counts[i]));
     bad = bad || set(root, "labels", list);
-    if (counts[schema->labels.count])
-        bad = bad || set(root, "other_labels", json_integer((json_int_t)counts[schema->labels.count]));
+    json_int_t others = (json_int_t)counts[schema->labels.count];
+    if (others)
+        bad = bad || set(root, "other_labels", json_integer(others));
     return bad;
 }
 
@@ -122,12 +123,13 @@ static int fill(json_t *root, const struct sdr_data *data)
     if (schema->bits)
         bad = bad || set(root, "bits", json_integer(schema->bits));
     if (schema->dims[0])
-        bad = bad || set(root, "dims", json_pack("[I, I, I]", (json_int_t)schema->dims[0],
-                                                 (json_int_t)schema->dims[1],
-                                                 (json_int_t)schema->dims[2]));
+        bad = bad || set(root, "dims",
+                         json_pack("[I, I, I]", (json_int_t)schema->dims[0],
+                                   (json_int_t)schema->dims[1], (json_int_t)schema->dims[2]));
     if (rows->label && rows->count)
-        bad = bad || (schema->labels.count && schema->labels.count <= LIST_MOST
-                          ? add_distinct(root, data) : add_range(root, data));
+        bad = bad ||
+              (schema->labels.count && schema->labels.count <= LIST_MOST ? add_distinct(root, data)
+                                                                         : add_range(root, data));
     if (schema->columns)
         bad = bad || add_columns(root, schema);
     if (data->source_key)

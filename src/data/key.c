@@ -73,8 +73,9 @@ static enum sdr_status add_all(struct sdr_hasher *hasher, const struct sdr_data_
                                const struct sdr_schema *known, const struct sdr_format *format,
                                const struct sdr_paths *paths, char *buffer)
 {
-    uint64_t numbers[6] = {SDR_CACHE_VERSION, options->bits, (uint64_t)options->base,
-                           (uint64_t)options->missing, options->labels_optional, paths->count};
+    uint64_t numbers[6] = {SDR_CACHE_VERSION,        options->bits,
+                           (uint64_t)options->base,  (uint64_t)options->missing,
+                           options->labels_optional, paths->count};
     sdr_hasher_add(hasher, numbers, sizeof numbers);
     add_text(hasher, format->name);
     add_text(hasher, options->format_rest ? options->format_rest : "");

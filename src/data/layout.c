@@ -1,6 +1,6 @@
-/* What may have to be done to staged rows as a whole: indices widened or moved by one, sparse rows made
-   dense or the other way, missing cells filled with means. Each works in place or gives the old
-   pages back as it goes, so that no second copy of the data ever exists. */
+/* What may have to be done to staged rows as a whole: indices widened or moved by one, sparse rows
+   made dense or the other way, missing cells filled with means. Each works in place or gives the
+   old pages back as it goes, so that no second copy of the data ever exists. */
 #define _GNU_SOURCE /* madvise */
 #include "data/build.h"
 

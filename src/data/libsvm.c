@@ -5,8 +5,7 @@
    Indices rise strictly within a row; empty lines and lines of comment alone hold no row.
 
    Two readers share the work: the quick one (libsvm_quick.c) takes the plain entries, which are
-   nearly all; the careful one here takes the rest, and finds the place and the words of an error.
- */
+   nearly all; the careful one here takes the rest, and finds place and words of an error. */
 #include "data/libsvm.h"
 #include "base/hash.h"
 #include "data/data.h"

@@ -52,8 +52,7 @@ static inline __attribute__((always_inline)) bool locate(const char *p, struct a
              (((signs & ~(2ull << plain->colon)) | (points & (points - 1))) != 0));
 }
 
-/* Where an entry may end without more ado; an exponent, a comment or nonsense is for the careful.
- */
+/* Where an entry may end without more ado; exponents, comments and nonsense are for the careful. */
 static inline bool ends_entry(char c)
 {
     return c == ' ' || c == '\n' || c == '\r' || c == '\t';
@@ -203,7 +202,7 @@ __attribute__((target("avx2,bmi,bmi2"))) static const char *entries_avx2(
 sdr_libsvm_entries *sdr_libsvm_quick(enum sdr_cpu level)
 {
 #if defined(__x86_64__)
-    if (level >= SDR_CPU_AVX2)
+    if (level >= SDR_CPU_AVX2 && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2"))
         return entries_avx2;
 #endif
     (void)level;

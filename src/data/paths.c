@@ -121,7 +121,8 @@ static bool claims(const struct sdr_format *format, const char *extension, size_
     return false;
 }
 
-/* Of the formats that take the extension (or of all), the surest by content; by_content: 0 is no. */
+/* The surest by content of the formats that take the extension, or, if `all`, of all that do not
+   say no. */
 static const struct sdr_format *surest(const char *extension, size_t length, bool all,
                                        const char *head, size_t count, int *sure)
 {

@@ -1,6 +1,7 @@
 /* Reading line formats in parallel. Every thread does the same, over and over:
 
-       read a chunk (one thread at a time)  →  parse it  →  wait for its turn, give it to the builder
+       read a chunk (one thread at a time)  →  parse it  →  wait for its turn, give it to the
+   builder
 
    Turns are taken in the order of the file, so that the data set, and which error is told, do not
    depend on the number of threads. Each thread owns one chunk and one piece and recycles them. */
@@ -203,8 +204,8 @@ static enum sdr_status tell_place(const struct pipeline *p, const struct slot *s
         sdr_text_add(&place, ":%llu", (unsigned long long)(p->lines + piece->error_line));
     if (piece->error_line && piece->error_column)
         sdr_text_add(&place, ":%llu", (unsigned long long)piece->error_column);
-    enum sdr_status status = sdr_fail(piece->status, "%s: %s", place.bytes ? place.bytes : "",
-                                      piece->error);
+    enum sdr_status status =
+        sdr_fail(piece->status, "%s: %s", place.bytes ? place.bytes : "", piece->error);
     sdr_text_free(&place);
     return status;
 }
@@ -263,8 +264,8 @@ static enum sdr_status work(void *context, size_t index)
 static int threads_for(const struct sdr_read_job *job)
 {
     enum { COMPRESSION = 8 };
-    uint64_t wanted = job->reading->options->threads > 0 ? (uint64_t)job->reading->options->threads
-                                                         : 1;
+    uint64_t wanted =
+        job->reading->options->threads > 0 ? (uint64_t)job->reading->options->threads : 1;
     if (job->total && job->total / job->chunk * COMPRESSION + 1 < wanted)
         wanted = job->total / job->chunk * COMPRESSION + 1;
     return wanted < THREADS_MOST ? (int)wanted : THREADS_MOST;

@@ -40,8 +40,8 @@ void sdr_read_progress(const struct sdr_read_job *job, uint64_t done)
 {
     const struct sdr_data_options *options = job->reading->options;
     double seconds = sdr_clock_since(job->started);
-    struct sdr_report report = {.kind = SDR_REPORT_READ, .done = done, .total = job->total,
-                                .seconds = seconds, .eta = -1};
+    struct sdr_report report = {
+        .kind = SDR_REPORT_READ, .done = done, .total = job->total, .seconds = seconds, .eta = -1};
     if (!options->report)
         return;
     report.rate = seconds > 0 ? (double)done / seconds : 0;
@@ -125,8 +125,7 @@ static enum sdr_status use_cache(struct reader *r, struct sdr_data **data)
 /* Without the file the next run is slower, no more: the data is there. */
 static void write_cache(const struct reader *r, const struct sdr_data *data)
 {
-    if (r->cache_path && !data->map &&
-        sdr_cache_write_keyed(data, r->key, r->cache_path) != SDR_OK)
+    if (r->cache_path && !data->map && sdr_cache_write_keyed(data, r->key, r->cache_path) != SDR_OK)
         sdr_read_note(r->options, "no cache file: %s", sdr_error());
 }
 
@@ -166,8 +165,12 @@ static enum sdr_status run(struct reader *r, struct sdr_reading *reading, void *
                            struct sdr_data *data)
 {
     struct sdr_schema *schema = &data->schema;
-    struct sdr_read_job job = {.format = r->format, .state = state, .reading = reading,
-                               .paths = &r->paths, .chunk = r->chunk, .total = total_bytes(r),
+    struct sdr_read_job job = {.format = r->format,
+                               .state = state,
+                               .reading = reading,
+                               .paths = &r->paths,
+                               .chunk = r->chunk,
+                               .total = total_bytes(r),
                                .started = r->started};
     enum sdr_status status;
     if (r->format->open)
@@ -203,8 +206,10 @@ static enum sdr_status parse_files(struct reader *r, struct sdr_data *data)
         SDR_CHECK(sdr_option_defaults(format->options, options));
     if (format->options || *rest)
         SDR_CHECK(sdr_spec_options(format->options, format->name, rest, options));
-    struct sdr_reading reading = {.options = r->options, .known = r->known,
-                                  .schema = &data->schema, .format_options = options,
+    struct sdr_reading reading = {.options = r->options,
+                                  .known = r->known,
+                                  .schema = &data->schema,
+                                  .format_options = options,
                                   .path = sdr_source_name(r->source)};
     opened = true;
     status = run(r, &reading, state, data);
@@ -254,8 +259,8 @@ enum sdr_status sdr_data_read_chunked(const struct sdr_data_options *options,
                                       const struct sdr_schema *known, size_t chunk,
                                       struct sdr_data **data)
 {
-    struct reader r = {.options = options, .known = known, .chunk = chunk,
-                       .started = sdr_clock_now()};
+    struct reader r = {
+        .options = options, .known = known, .chunk = chunk, .started = sdr_clock_now()};
     *data = NULL;
     enum sdr_status status = read_paths(&r, paths, count, data);
     sdr_source_close(r.source);

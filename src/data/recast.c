@@ -21,8 +21,7 @@ static bool same_texts(const struct sdr_dictionary *a, const struct sdr_dictiona
 static bool fits(const struct sdr_schema *own, const struct sdr_schema *known)
 {
     return own->features == known->features && own->numbers == known->numbers &&
-           same_texts(&own->category, &known->category) &&
-           own->text_labels == known->text_labels &&
+           same_texts(&own->category, &known->category) && own->text_labels == known->text_labels &&
            (!own->text_labels || same_texts(&own->labels, &known->labels));
 }
 
@@ -55,7 +54,8 @@ static enum sdr_status add_row(const struct sdr_data *data, uint64_t r, struct s
     SDR_TRY(sdr_piece_reserve(piece, piece->entries + count, ROWS));
     for (uint64_t i = 0; i < count; i++) {
         uint32_t index = rows->dense     ? (uint32_t)i
-                         : rows->index16 ? rows->index16[first + i] : rows->index32[first + i];
+                         : rows->index16 ? rows->index16[first + i]
+                                         : rows->index32[first + i];
         float value = rows->dense ? rows->dense[r * rows->stride + i] : rows->value[first + i];
         if (index >= own->numbers && value != 0.0f)
             SDR_TRY(sdr_piece_category(piece, own->category.text[index - own->numbers],

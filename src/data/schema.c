@@ -57,8 +57,8 @@ enum sdr_status sdr_schema_copy(struct sdr_schema *to, const struct sdr_schema *
     SDR_CHECK(copy_dictionary(&to->category, &from->category));
     SDR_CHECK(copy_floats(&to->mean, from->mean, from->features, from->features));
     SDR_CHECK(copy_dictionary(&to->labels, &from->labels));
-    SDR_CHECK(copy_floats(&to->label_value, from->label_value, from->labels.count,
-                          SDR_LABELS_MOST));
+    SDR_CHECK(
+        copy_floats(&to->label_value, from->label_value, from->labels.count, SDR_LABELS_MOST));
     to->features = from->features;
     to->numbers = from->numbers;
     to->bits = from->bits;

@@ -1,6 +1,6 @@
-/* The schema as JSON, in cache and model files. Texts that JSON cannot hold (bytes that are not UTF-8,
-   or a NUL) are written as {"hex": "…"}. Reading believes nothing: the file may be damaged or made
-   by an enemy, and kernels index arrays by what it says. */
+/* The schema as JSON, in cache and model files. Texts that JSON cannot hold (bytes that are not
+   UTF-8, or a NUL) are written as {"hex": "…"}. Reading believes nothing: the file may be damaged
+   or made by an enemy, and kernels index arrays by what it says. */
 #include "data/data.h"
 
 #include <math.h>
@@ -59,10 +59,10 @@ static json_t *columns_json(const struct sdr_schema *schema)
     for (uint32_t i = 0; list && i < schema->columns; i++) {
         const struct sdr_column *column = &schema->column[i];
         json_t *name = text_json(column->name, strlen(column->name));
-        json_t *item = name ? json_pack("{s:o, s:s, s:I}", "name", name, "kind",
-                                        kind_name[column->kind], "feature",
-                                        (json_int_t)column->feature)
-                            : NULL;
+        json_t *item =
+            name ? json_pack("{s:o, s:s, s:I}", "name", name, "kind", kind_name[column->kind],
+                             "feature", (json_int_t)column->feature)
+                 : NULL;
         if (json_array_append_new(list, item)) {
             json_decref(list);
             return NULL;
@@ -75,8 +75,8 @@ enum sdr_status sdr_schema_to_json(const struct sdr_schema *schema, json_t **jso
 {
     json_t *root = json_object();
     int bad = !root;
-    bad = bad || json_object_set_new(root, "format", json_string(schema->format ? schema->format
-                                                                                : "arrays"));
+    bad = bad || json_object_set_new(root, "format",
+                                     json_string(schema->format ? schema->format : "arrays"));
     bad = bad || json_object_set_new(root, "features", json_integer(schema->features));
     bad = bad || json_object_set_new(root, "numbers", json_integer(schema->numbers));
     bad = bad || json_object_set_new(root, "bits", json_integer(schema->bits));

@@ -1,5 +1,5 @@
-/* Data larger than the memory allowed: each column goes to a temporary file that has no name, and at
-   the end a cache file is put together from them, block by block, and mapped. */
+/* Data larger than the memory allowed: each column goes to a temporary file that has no name, and
+   at the end a cache file is put together from them, block by block, and mapped. */
 #define _GNU_SOURCE /* O_TMPFILE, madvise */
 #include "base/fault.h"
 #include "base/file.h"
@@ -169,8 +169,9 @@ static void pass(const struct spilled *s, enum spill_column column, size_t *from
 }
 
 /* Calls add for every block of entries, giving pages back behind it. */
-static enum sdr_status over_entries(struct spilled *s, enum sdr_status (*add)(struct spilled *s,
-                                    const uint32_t *index, const float *value, size_t count))
+static enum sdr_status over_entries(struct spilled *s,
+                                    enum sdr_status (*add)(struct spilled *s, const uint32_t *index,
+                                                           const float *value, size_t count))
 {
     const uint32_t *index = s->bytes[SPILL_INDEX];
     const float *value = s->bytes[SPILL_VALUE];
@@ -306,8 +307,10 @@ static enum sdr_status assemble(struct spilled *s, bool dense, const char *path,
 {
     const struct sdr_builder *b = s->b;
     uint64_t stride = sdr_stride(b->schema->features);
-    struct sdr_cache_header facts = {.rows = b->rows, .features = b->schema->features,
-                                     .nonzeros = b->nonzeros, .unseen = b->unseen,
+    struct sdr_cache_header facts = {.rows = b->rows,
+                                     .features = b->schema->features,
+                                     .nonzeros = b->nonzeros,
+                                     .unseen = b->unseen,
                                      .has_labels = !b->lacks_labels};
     enum sdr_status status;
     facts.stride = dense ? stride : 0;

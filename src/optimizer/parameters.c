@@ -82,7 +82,7 @@ static struct sdr_target target_of(struct sdr_parameters *p, int b)
 
 void sdr_parameters_settle(struct sdr_parameters *p, const struct sdr_batch *batch)
 {
-    if (!p->charged || p->version == 0)
+    if (!p->charged || p->charge == 0) /* nothing is due */
         return;
     struct sdr_target t = target_of(p, 0);
     const struct sdr_rows *rows = batch->rows;
@@ -102,7 +102,7 @@ void sdr_parameters_settle(struct sdr_parameters *p, const struct sdr_batch *bat
 
 void sdr_parameters_settle_all(struct sdr_parameters *p)
 {
-    if (!p->charged || p->version == 0)
+    if (!p->charged || p->charge == 0)
         return;
     struct sdr_target t = target_of(p, 0);
     p->optimizer->settle(&t, p->block[0].rows, p->block[0].cols);

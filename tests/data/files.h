@@ -59,7 +59,8 @@ static inline const char *path_of(const char *name)
 static inline const char *write_file(const char *name, const void *bytes, size_t count)
 {
     const char *path = path_of(name);
-    /* Tests write thousands: no fsync as in sdr_file_write, and none by ext4 when a file is replaced. */
+    /* Tests write thousands: no fsync as in sdr_file_write, and none by ext4 when a file is
+     * replaced. */
     unlink(path);
     FILE *file = fopen(path, "wb");
     assert_non_null(file);

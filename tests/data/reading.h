@@ -1,6 +1,5 @@
 /* For tests of formats: opens a format on a text and parses the text as one chunk, as the pipeline
-   does. The text is copied to a block of exactly its size, so that sanitizers see a byte too far.
- */
+   does. The text is copied to a block of exactly its size: sanitizers see a byte too far. */
 #ifndef SDR_TESTS_DATA_READING_H
 #define SDR_TESTS_DATA_READING_H
 

@@ -1,4 +1,5 @@
-/* The builder: rows do not depend on how they were cut into pieces, nor on how much memory there is. */
+/* The builder: rows depend neither on how they were cut into pieces nor on how much memory there
+   is. */
 #include "files.h"
 
 #include <math.h>
@@ -129,7 +130,8 @@ static void indices_count_from_one_unless_a_zero_shows_up(void **state)
             uint32_t first = base == 1 || (base == -1 && !zero);
             assert_int_equal(data->schema.base, first);
             assert_int_equal(data->rows.features, 5 - first);
-            struct entry expected[] = {{1 - first, 5, 0}, {4 - first, 6, 0}, {0, 7, 0}, {2 - first, 8, 0}};
+            struct entry expected[] = {
+                {1 - first, 5, 0}, {4 - first, 6, 0}, {0, 7, 0}, {2 - first, 8, 0}};
             if (!zero)
                 expected[2] = expected[3];
             assert_entries(data, expected, 3 + (size_t)zero);
@@ -205,8 +207,16 @@ static void categories_follow_the_numbers_in_order_of_appearance(void **state)
     add_entry(&t, 0, 1, "c=red");
     end_row(&t, 1);
     struct sdr_data *train = finish(&t);
-    assert_entries(train, (struct entry[]){{0, 1.5f, 0}, {1, 2.5f, 0}, {2, 1, 0}, {3, 1, 0}, {3, 1, 0},
-                                           {4, 1, 0}, {2, 1, 0}, {4, 1, 0}}, 8);
+    assert_entries(train,
+                   (struct entry[]){{0, 1.5f, 0},
+                                    {1, 2.5f, 0},
+                                    {2, 1, 0},
+                                    {3, 1, 0},
+                                    {3, 1, 0},
+                                    {4, 1, 0},
+                                    {2, 1, 0},
+                                    {4, 1, 0}},
+                   8);
     assert_int_equal(train->rows.features, 5);
     assert_int_equal(train->schema.numbers, 2);
     assert_string_equal(train->schema.category.text[2], "c=blue");
@@ -286,8 +296,9 @@ static void missing_cells_become_the_mean_of_those_present(void **state)
             assert_true(data->rows.dense[data->rows.stride] == 2.5f);
             assert_int_equal(data->rows.stride, 16);
         } else {
-            assert_entries(data, (struct entry[]){{0, 1, 0}, {1, 4, 0}, {0, 2.5f, 0}, {1, 8, 0},
-                                                  {0, 4, 0}}, 5);
+            assert_entries(
+                data, (struct entry[]){{0, 1, 0}, {1, 4, 0}, {0, 2.5f, 0}, {1, 8, 0}, {0, 4, 0}},
+                5);
         }
         struct table u = {.base = 0, .known = &data->schema};
         begin(&u);
@@ -373,8 +384,8 @@ static struct sdr_data *build_cells(const struct sdr_data_options *options, unsi
                                     unsigned later, size_t step, bool dense_rows, bool holes)
 {
     enum { ROWS = 700, FEATURES = 37 };
-    struct table t = {.base = 0, .wish = SDR_LAYOUT_BY_DENSITY, .options = options,
-                      .numbers = FEATURES};
+    struct table t = {
+        .base = 0, .wish = SDR_LAYOUT_BY_DENSITY, .options = options, .numbers = FEATURES};
     float x[FEATURES], label;
     begin(&t);
     for (uint64_t r = 0; r < ROWS; r++) {
@@ -405,7 +416,8 @@ static void the_layout_is_decided_by_all_rows(void **state)
     (void)state;
     for (int d = 0; d < 4; d++)
         for (int holes = 0; holes < 2; holes++) {
-            struct sdr_data *whole = build_cells(&plain, density[d][0], density[d][1], 1000, false, holes);
+            struct sdr_data *whole =
+                build_cells(&plain, density[d][0], density[d][1], 1000, false, holes);
             assert_int_equal(whole->rows.dense != NULL, density[d][1] == 80);
             if (whole->rows.dense) {
                 assert_int_equal(whole->rows.stride, 48);
@@ -413,11 +425,13 @@ static void the_layout_is_decided_by_all_rows(void **state)
                 assert_true(whole->rows.dense[47] == 0);
             }
             for (size_t step = 1; step < 300; step = step * 3 + 1) {
-                struct sdr_data *cut = build_cells(&plain, density[d][0], density[d][1], step, false, holes);
+                struct sdr_data *cut =
+                    build_cells(&plain, density[d][0], density[d][1], step, false, holes);
                 assert_same_data(whole, cut);
                 sdr_data_destroy(cut);
             }
-            struct sdr_data *dense = build_cells(&plain, density[d][0], density[d][1], 1, true, holes);
+            struct sdr_data *dense =
+                build_cells(&plain, density[d][0], density[d][1], 1, true, holes);
             assert_same_data(whole, dense);
             sdr_data_destroy(dense);
             sdr_data_destroy(whole);
@@ -434,8 +448,10 @@ static void data_larger_than_memory_is_the_same_and_leaves_no_file(void **state)
                 struct sdr_data_options options = plain;
                 options.memory = memory;
                 options.scratch = folder;
-                struct sdr_data *a = build_cells(&plain, density[d][0], density[d][1], 10, false, holes);
-                struct sdr_data *b = build_cells(&options, density[d][0], density[d][1], 10, d % 2, holes);
+                struct sdr_data *a =
+                    build_cells(&plain, density[d][0], density[d][1], 10, false, holes);
+                struct sdr_data *b =
+                    build_cells(&options, density[d][0], density[d][1], 10, d % 2, holes);
                 assert_non_null(b);
                 assert_same_data(a, b);
                 if (memory < 10000) {

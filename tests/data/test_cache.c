@@ -1,6 +1,6 @@
 /* Cache files: what was written is what is mapped; whatever else is in the file, nothing breaks. */
-#include "data/cache.h"
 #include "base/hash.h"
+#include "data/cache.h"
 #include "files.h"
 
 #include <math.h>
@@ -17,13 +17,15 @@ static struct sdr_data *make_data(bool dense)
     data->schema.numbers = 3;
     assert_int_equal(sdr_copy_string(&data->name, "test"), SDR_OK);
     assert_int_equal(sdr_copy_string(&data->schema.format, "csv"), SDR_OK);
-    assert_int_equal(sdr_allocate(&data->schema.column, 2, sizeof(struct sdr_column), "test"), SDR_OK);
+    assert_int_equal(sdr_allocate(&data->schema.column, 2, sizeof(struct sdr_column), "test"),
+                     SDR_OK);
     data->schema.columns = 2;
     data->schema.column[1].kind = SDR_COLUMN_CATEGORY;
     assert_int_equal(sdr_copy_string(&data->schema.column[0].name, "a \"b\""), SDR_OK);
     assert_int_equal(sdr_copy_string(&data->schema.column[1].name, "c"), SDR_OK);
     assert_int_equal(sdr_builder_create(&options, NULL, &data->schema,
-                                        dense ? SDR_LAYOUT_BY_DENSITY : SDR_LAYOUT_SPARSE, &builder),
+                                        dense ? SDR_LAYOUT_BY_DENSITY : SDR_LAYOUT_SPARSE,
+                                        &builder),
                      SDR_OK);
     assert_int_equal(sdr_piece_reserve(&piece, 100, 10), SDR_OK);
     piece.has_weights = piece.has_missing = true;
@@ -35,11 +37,13 @@ static struct sdr_data *make_data(bool dense)
             }
         if (!dense) {
             assert_int_equal(sdr_piece_category(&piece, r % 2 ? "c=x" : "c=\xFF\0y", r % 2 ? 3 : 5,
-                                                &piece.index[piece.entries]), SDR_OK);
+                                                &piece.index[piece.entries]),
+                             SDR_OK);
             piece.value[piece.entries++] = 1;
         }
-        assert_int_equal(sdr_piece_label_text(&piece, label[r % 3], strlen(label[r % 3]),
-                                              &piece.label[r]), SDR_OK);
+        assert_int_equal(
+            sdr_piece_label_text(&piece, label[r % 3], strlen(label[r % 3]), &piece.label[r]),
+            SDR_OK);
         piece.weight[r] = (float)r / 2;
         piece.end[r] = piece.entries;
     }
@@ -155,7 +159,8 @@ static void assert_safe(const struct sdr_data *data)
                 uint32_t index = rows->index16 ? rows->index16[i] : rows->index32[i];
                 assert_true(index < rows->features);
                 if (i > rows->start[r])
-                    assert_true(index > (rows->index16 ? rows->index16[i - 1] : rows->index32[i - 1]));
+                    assert_true(index >
+                                (rows->index16 ? rows->index16[i - 1] : rows->index32[i - 1]));
                 assert_true(isfinite(rows->value[i]));
             }
         }
@@ -262,7 +267,8 @@ static void a_schema_survives_json_and_copying(void **state)
     /* Every member is needed with its own type. */
     const char *key;
     json_t *value, *broken;
-    json_object_foreach(json, key, value) {
+    json_object_foreach(json, key, value)
+    {
         struct sdr_schema none;
         broken = json_copy(json);
         json_object_set_new(broken, key, json_pack("{s:n}", "x"));

@@ -22,8 +22,8 @@ static void listen(void *context, const struct sdr_report *report)
 static struct sdr_data_options options_with(int threads)
 {
     notes[0] = 0;
-    return (struct sdr_data_options){.base = -1, .threads = threads, .format_rest = "",
-                                     .report = listen};
+    return (struct sdr_data_options){
+        .base = -1, .threads = threads, .format_rest = "", .report = listen};
 }
 
 static enum sdr_status read_one(const struct sdr_data_options *options, const char *path,
@@ -40,7 +40,8 @@ static char *make_text(int rows, size_t *count)
         at += sprintf(at, "%d", r * 7919 % 5 - 1);
         int entries = r % 50 == 49 ? 40 : r % 4;
         for (int i = 0; i < entries; i++)
-            at += sprintf(at, " %d:%.4g", 1 + i * 3 + (r * 31 + i) % 3, (r * 17 + i * 5) % 23 / 7.0);
+            at +=
+                sprintf(at, " %d:%.4g", 1 + i * 3 + (r * 31 + i) % 3, (r * 17 + i * 5) % 23 / 7.0);
         at += sprintf(at, r % 13 ? "\n" : " # comment\n\n");
     }
     *count = (size_t)(at - text);
@@ -137,8 +138,8 @@ static void a_damaged_or_stale_cache_is_made_anew(void **state)
     snprintf(caches, sizeof caches, "%s", path_of("more-caches"));
     options.cache = caches;
     assert_int_equal(read_one(&options, path, 1000, &first), SDR_OK);
-    snprintf(command, sizeof command, "printf x | dd of=$(ls %s/*.sdc) bs=1 seek=1500 conv=notrunc 2>/dev/null",
-             caches);
+    snprintf(command, sizeof command,
+             "printf x | dd of=$(ls %s/*.sdc) bs=1 seek=1500 conv=notrunc 2>/dev/null", caches);
     assert_int_equal(system(command), 0);
     notes[0] = 0;
     assert_int_equal(read_one(&options, path, 1000, &data), SDR_OK);
@@ -175,7 +176,8 @@ static void a_cache_file_is_data_too(void **state)
     struct sdr_data_options options = options_with(1);
     char path[300];
     (void)state;
-    assert_int_equal(read_one(&options, write_text("w4.svm", "1 1:2 4:3\n0 2:5\n"), 1000, &train), SDR_OK);
+    assert_int_equal(read_one(&options, write_text("w4.svm", "1 1:2 4:3\n0 2:5\n"), 1000, &train),
+                     SDR_OK);
     assert_int_equal(read_one(&options, write_text("w6.svm", "1 2:1 6:3\n"), 1000, &test), SDR_OK);
     snprintf(path, sizeof path, "%s", path_of("w6.sdc"));
     assert_int_equal(sdr_cache_write(test, path), SDR_OK);
@@ -208,8 +210,8 @@ static void several_files_are_one_data_set(void **state)
     write_text("part-3", "");
     snprintf(pattern, sizeof pattern, "%s", path_of("part-*"));
     struct sdr_data_options options = options_with(3);
-    assert_int_equal(read_one(&options, write_text("whole", "1 1:1\n0 2:2\n1 3:3\n0 9:4\n"), 4, &whole),
-                     SDR_OK);
+    assert_int_equal(
+        read_one(&options, write_text("whole", "1 1:1\n0 2:2\n1 3:3\n0 9:4\n"), 4, &whole), SDR_OK);
     assert_int_equal(read_one(&options, pattern, 4, &parts), SDR_OK);
     assert_same_data(whole, parts);
     assert_string_equal(parts->name, first);
@@ -266,7 +268,8 @@ static void files_without_rows_are_refused(void **state)
     (void)state;
     for (size_t i = 0; i < 3; i++) {
         struct sdr_data_options options = options_with(1);
-        assert_int_equal(read_one(&options, write_text("none.svm", texts[i]), 100, &data), SDR_BAD_DATA);
+        assert_int_equal(read_one(&options, write_text("none.svm", texts[i]), 100, &data),
+                         SDR_BAD_DATA);
         assert_non_null(strstr(sdr_error(), "none.svm:1:1: no rows"));
     }
     struct sdr_data_options options = options_with(1);
@@ -342,7 +345,8 @@ static void every_failing_allocation_read_and_write_is_survived(void **state)
                 sdr_fault_arm(kind, 0);
                 if (!struck) {
                     assert_int_equal(status, SDR_OK);
-                } else if (status == SDR_OK) { /* only the cache file may be missing, and it is told */
+                } else if (status ==
+                           SDR_OK) { /* only the cache file may be missing, and it is told */
                     assert_true(options.cache != NULL);
                     assert_true(strstr(notes, "no cache file") || files_in(caches) == 1);
                 } else {

@@ -122,7 +122,8 @@ static void a_truncated_archive_is_refused_wherever_it_is_cut(void **state)
                             : pack_gzip(text, sizeof text, packed, sizeof packed);
         for (size_t n = zstd ? 4 : 2; n < count; n++) {
             struct sdr_region all = {0};
-            assert_int_equal(read_all(write_file("cut", packed, n), 4096, false, &all), SDR_BAD_DATA);
+            assert_int_equal(read_all(write_file("cut", packed, n), 4096, false, &all),
+                             SDR_BAD_DATA);
             assert_non_null(strstr(sdr_error(), word[zstd]));
             assert_non_null(strstr(sdr_error(), "/cut: "));
             sdr_region_free(&all);
@@ -196,8 +197,10 @@ static void every_failing_read_and_allocation_is_survived(void **state)
     unsigned char *text = make_text(), *packed = malloc(2 * TEXT);
     char path[3][300];
     snprintf(path[0], 300, "%s", write_file("f", text, TEXT));
-    snprintf(path[1], 300, "%s", write_file("f.gz", packed, pack_gzip(text, TEXT, packed, 2 * TEXT)));
-    snprintf(path[2], 300, "%s", write_file("f.zst", packed, pack_zstd(text, TEXT, packed, 2 * TEXT)));
+    snprintf(path[1], 300, "%s",
+             write_file("f.gz", packed, pack_gzip(text, TEXT, packed, 2 * TEXT)));
+    snprintf(path[2], 300, "%s",
+             write_file("f.zst", packed, pack_zstd(text, TEXT, packed, 2 * TEXT)));
     for (int file = 0; file < 3; file++)
         for (enum sdr_fault kind = SDR_FAULT_ALLOCATE; kind <= SDR_FAULT_READ; kind++)
             for (uint64_t n = 1;; n++) {

@@ -103,8 +103,7 @@ static void labels_may_be_absent_only_if_allowed(void **unused)
     reading_close(&test);
 }
 
-/* Law: a row is the sum, by hashed feature, of what was printed; with few bits nearly all collide.
- */
+/* Law: a row is the sum, by hashed feature, of what was printed; with few bits most collide. */
 static void random_rows_come_back(void **unused)
 {
     (void)unused;

@@ -1,0 +1,98 @@
+/* Labels and weights of the pieces the builder takes: distinct labels are merged in file order, and
+   rows without a weight among rows with one weigh 1. */
+#include "data/build.h"
+
+#include <string.h>
+
+enum { BLOCK = 1 << 16 };
+
+static enum sdr_status map_text_labels(struct sdr_builder *b, const struct sdr_piece *piece)
+{
+    const struct sdr_dictionary *theirs = &piece->labels;
+    struct sdr_dictionary ours = b->known ? b->known->labels : b->schema->labels;
+    SDR_TRY(sdr_builder_map(b, theirs->count));
+    for (uint32_t i = 0; i < theirs->count; i++) {
+        enum sdr_status status =
+            sdr_dictionary_find(&ours, theirs->text[i], theirs->length[i], !b->known, &b->map[i]);
+        if (!b->known)
+            b->schema->labels = ours;
+        SDR_TRY(status);
+        if (b->map[i] == UINT32_MAX && !b->options->labels_optional)
+            return sdr_fail(SDR_BAD_DATA, "the label '%.80s' is not one the model knows",
+                            theirs->text[i]);
+    }
+    if (ours.count > 1 << 24)
+        return sdr_fail(SDR_BAD_DATA, "more than 16777216 different labels");
+    float *label = (float *)(void *)(b->label.bytes + b->label.used);
+    for (uint64_t r = 0; r < piece->rows; r++) {
+        float number = piece->label[r];
+        bool mapped = number >= 0 && number < (float)theirs->count;
+        uint32_t to = mapped ? b->map[(uint32_t)number] : UINT32_MAX;
+        label[r] = to == UINT32_MAX ? (float)SDR_MISSING_ROW_LABEL : (float)to;
+    }
+    return SDR_OK;
+}
+
+static enum sdr_status merge_number_labels(struct sdr_builder *b, const struct sdr_piece *piece)
+{
+    struct sdr_schema *schema = b->schema;
+    schema->many_labels |= piece->many_labels;
+    for (uint32_t i = 0; !schema->many_labels && i < piece->labels.count; i++) {
+        uint32_t number;
+        SDR_TRY(sdr_label_find(&b->label_finder, &schema->labels, &schema->label_value,
+                               piece->label_value[i], piece->labels.text[i],
+                               piece->labels.length[i], &number));
+        schema->many_labels = number == UINT32_MAX;
+    }
+    return SDR_OK;
+}
+
+enum sdr_status sdr_labels_add(struct sdr_builder *b, const struct sdr_piece *piece)
+{
+    bool text = b->known ? b->known->text_labels : b->schema->text_labels;
+    size_t bytes = (size_t)piece->rows * sizeof(float);
+    b->lacks_labels |= piece->lacks_labels;
+    SDR_TRY(sdr_region_reserve(&b->label, bytes));
+    if (piece->labels.count && !b->has_labels && !b->known)
+        text = b->schema->text_labels = piece->text_labels;
+    if (piece->labels.count && piece->text_labels != text)
+        return sdr_fail(SDR_BAD_DATA, "labels are texts in one place and numbers in another");
+    b->has_labels |= piece->labels.count > 0;
+    if (text) {
+        SDR_TRY(map_text_labels(b, piece));
+    } else {
+        memcpy(b->label.bytes + b->label.used, piece->label, bytes);
+        if (!b->known)
+            SDR_TRY(merge_number_labels(b, piece));
+    }
+    b->label.used += bytes;
+    return SDR_OK;
+}
+
+/* Rows without a weight among rows with one. */
+static enum sdr_status append_ones(struct sdr_builder *b, uint64_t count)
+{
+    while (count) {
+        uint64_t block = count < BLOCK ? count : BLOCK;
+        SDR_TRY(sdr_region_reserve(&b->weight, block * sizeof(float)));
+        float *weight = (float *)(void *)(b->weight.bytes + b->weight.used);
+        for (uint64_t i = 0; i < block; i++)
+            weight[i] = 1.0f;
+        b->weight.used += block * sizeof(float);
+        count -= block;
+        if (b->spilled)
+            SDR_TRY(sdr_spill_flush(b));
+    }
+    return SDR_OK;
+}
+
+enum sdr_status sdr_weights_add(struct sdr_builder *b, const float *weight, uint64_t rows)
+{
+    if (weight && !b->has_weights) {
+        b->has_weights = true;
+        SDR_TRY(append_ones(b, b->rows));
+    }
+    if (weight)
+        return sdr_region_append(&b->weight, weight, (size_t)rows * sizeof *weight);
+    return b->has_weights ? append_ones(b, rows) : SDR_OK;
+}
