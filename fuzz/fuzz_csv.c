@@ -10,8 +10,8 @@ static void read_known(const struct sdr_data_options *options, const char *train
     struct fuzz_reading first, second;
     struct sdr_piece piece = {0};
     FUZZ_CHECK(fuzz_open(&first, &sdr_format_csv, options, train, strlen(train)) == SDR_OK);
-    second = (struct fuzz_reading){.format = first.format, .options = options,
-                                   .reading = first.reading};
+    second =
+        (struct fuzz_reading){.format = first.format, .options = options, .reading = first.reading};
     FUZZ_CHECK(sdr_allocate(&second.state, 1, first.format->state_size, "fuzz") == SDR_OK);
     second.reading.known = &first.schema;
     second.reading.schema = &second.schema;

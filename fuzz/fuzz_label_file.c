@@ -1,6 +1,7 @@
-/* Files of labels: any bytes, as NPY, IDX, Matrix Market or lines, with and without a known schema. */
-#include "fuzz.h"
+/* Files of labels: any bytes, as NPY, IDX, Matrix Market or lines, with and without a known schema.
+ */
 #include "data/label_file.h"
+#include "fuzz.h"
 
 static void check(const struct sdr_schema *known, const struct sdr_region *bytes)
 {

@@ -1,21 +1,16 @@
-/* Trained models: made from a run, saved and loaded as safetensors, used to predict. */
+/* Trained models: made from a run, used to predict and evaluate. Files: model_file.c. */
 #include "model.h"
 #include "base/cpu.h"
 #include "base/hash.h"
+#include "base/json.h"
 #include "base/memory.h"
-#include "base/tensors.h"
 #include "base/thread.h"
 #include "registry.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-enum { MODEL_VERSION = 1 };
-
 /* ---- making ---- */
-static enum sdr_status hash_model(struct sdr_model *model)
+enum sdr_status sdr_model_hash(struct sdr_model *model)
 {
     struct sdr_hasher *hasher = sdr_hasher_create();
     if (!hasher)
@@ -73,13 +68,7 @@ static enum sdr_status print_training(const struct sdr_run *run, char **text)
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         json_object_set_new(object, names[i], json_string(sdr_options_get(&run->options, names[i])));
     json_object_set_new(object, "epochs", json_integer((json_int_t)run->epoch));
-    char *dumped = json_dumps(object, JSON_COMPACT);
-    json_decref(object);
-    if (!dumped)
-        return sdr_fail(SDR_RUNTIME, "out of memory: metadata");
-    enum sdr_status status = sdr_copy_string(text, dumped);
-    free(dumped);
-    return status;
+    return sdr_json_text(object, text);
 }
 
 enum sdr_status sdr_model_create(const struct sdr_run *run, const float *w, struct sdr_model **result)
@@ -107,7 +96,7 @@ enum sdr_status sdr_model_create(const struct sdr_run *run, const float *w, stru
     SDR_CHECK(sdr_schema_copy(&model->schema, &run->data->schema));
     model->schema.features = run->problem.features;
     SDR_CHECK(print_training(run, &model->training));
-    SDR_CHECK(hash_model(model));
+    SDR_CHECK(sdr_model_hash(model));
     *result = model;
     return SDR_OK;
 cleanup:
@@ -155,163 +144,6 @@ void sdr_model_destroy(struct sdr_model *model)
     sdr_classes_free(&model->classes);
     sdr_schema_free(&model->schema);
     sdr_release(model);
-}
-
-/* ---- files ---- */
-static json_t *classes_json(const struct sdr_classes *classes)
-{
-    json_t *array = json_array();
-    for (uint32_t k = 0; k < classes->count; k++)
-        json_array_append_new(array, json_string(classes->text[k]));
-    return array;
-}
-
-static enum sdr_status set_text(json_t *object, const char *key, json_t *value)
-{
-    char *text = json_dumps(value, JSON_COMPACT);
-    json_decref(value);
-    int failed = !text || json_object_set_new(object, key, json_string(text)) != 0;
-    free(text);
-    return failed ? sdr_fail(SDR_RUNTIME, "out of memory: metadata, or a label that is not UTF-8")
-                  : SDR_OK;
-}
-
-enum sdr_status sdr_model_save(const struct sdr_model *model, const char *path)
-{
-    struct sdr_tensor tensor[SDR_BLOCKS_MOST] = {0};
-    json_t *metadata = NULL, *schema = NULL;
-    enum sdr_status status;
-    for (int b = 0; b < model->blocks; b++) {
-        snprintf(tensor[b].name, sizeof tensor[b].name, "%s", model->block[b].name);
-        tensor[b].shape[0] = model->block[b].rows;
-        tensor[b].shape[1] = model->block[b].cols;
-        tensor[b].data = model->value + model->block[b].offset;
-    }
-    metadata = json_pack("{s:s, s:s, s:s, s:s, s:s}", "format", "sounder", "version", "1", "model",
-                         model->kind_spec, "training", model->training, "hash", model->hash);
-    if (!metadata)
-        return sdr_fail(SDR_RUNTIME, "out of memory: metadata");
-    SDR_CHECK(sdr_schema_to_json(&model->schema, &schema));
-    SDR_CHECK(set_text(metadata, "schema", schema));
-    SDR_CHECK(set_text(metadata, "labels", classes_json(&model->classes)));
-    SDR_CHECK(sdr_tensors_write(path, metadata, tensor, model->blocks));
-cleanup:
-    json_decref(metadata);
-    return status;
-}
-
-static enum sdr_status bad_model(const char *path, const char *why)
-{
-    return sdr_fail(SDR_BAD_FILE, "%s: not a Sounder model: %s", path, why);
-}
-
-static enum sdr_status load_classes(const char *path, const struct sdr_tensors *file,
-                                    struct sdr_classes *classes, bool numbers)
-{
-    const char *text = sdr_tensors_text(file, "labels");
-    json_t *array = text ? json_loads(text, 0, NULL) : NULL;
-    size_t count = json_array_size(array);
-    enum sdr_status status = SDR_OK;
-    if (!json_is_array(array) || count > 1 << 24)
-        status = bad_model(path, "its labels are unreadable");
-    if (status == SDR_OK)
-        status = sdr_allocate(&classes->text, count, sizeof(char *), "classes");
-    if (status == SDR_OK && numbers)
-        status = sdr_allocate(&classes->value, count, sizeof(float), "classes");
-    for (size_t i = 0; i < count && status == SDR_OK; i++) {
-        const char *label = json_string_value(json_array_get(array, i));
-        double number = 0;
-        if (!label || (numbers && !sdr_parse_double(label, &number)))
-            status = bad_model(path, "a label is unreadable");
-        else if ((status = sdr_copy_string(&classes->text[i], label)) == SDR_OK)
-            classes->count++;
-        if (status == SDR_OK && numbers)
-            classes->value[i] = (float)number;
-    }
-    json_decref(array);
-    return status;
-}
-
-static enum sdr_status load_blocks(const char *path, const struct sdr_tensors *file,
-                                   struct sdr_model *model)
-{
-    const struct sdr_tensor *intercept = sdr_tensors_find(file, "intercept");
-    model->outputs = model->kind->task == SDR_CLASSES ? model->classes.count : 1;
-    model->intercept = intercept != NULL;
-    struct sdr_problem problem = {.features = model->schema.features,
-                                  .outputs = model->outputs,
-                                  .intercept = model->intercept};
-    model->blocks = model->kind->shape(&problem, model->block);
-    for (int b = 0; b < model->blocks; b++) {
-        model->block[b].offset = model->count;
-        model->count += (uint64_t)model->block[b].rows * model->block[b].cols;
-        model->count = (model->count + 15) / 16 * 16;
-    }
-    if (file->count != model->blocks)
-        return bad_model(path, "it has the wrong number of arrays");
-    for (int b = 0; b < model->blocks; b++) {
-        const struct sdr_block *block = &model->block[b];
-        const struct sdr_tensor *tensor = sdr_tensors_find(file, block->name);
-        if (!tensor || tensor->dtype != SDR_F32 || tensor->shape[0] != block->rows ||
-            tensor->shape[1] != block->cols)
-            return bad_model(path, "an array has the wrong shape");
-    }
-    SDR_TRY(sdr_allocate(&model->value, model->count, sizeof(float), "a model"));
-    for (int b = 0; b < model->blocks; b++) {
-        const struct sdr_block *block = &model->block[b];
-        memcpy(model->value + block->offset, sdr_tensors_find(file, block->name)->data,
-               (size_t)block->rows * block->cols * sizeof(float));
-    }
-    for (uint64_t i = 0; i < model->count; i++)
-        if (!isfinite(model->value[i]))
-            return bad_model(path, "a weight is not finite");
-    return SDR_OK;
-}
-
-static enum sdr_status load(const char *path, const struct sdr_tensors *file, struct sdr_model *model)
-{
-    const char *format = sdr_tensors_text(file, "format"), *version = sdr_tensors_text(file, "version");
-    const char *kind = sdr_tensors_text(file, "model"), *text = sdr_tensors_text(file, "schema");
-    const char *training = sdr_tensors_text(file, "training");
-    const struct sdr_plugin *plugin;
-    if (!format || strcmp(format, "sounder") != 0 || !kind || !text || !training)
-        return bad_model(path, "its metadata is of another program, or it is a checkpoint");
-    if (!version || strcmp(version, "1") != 0)
-        return bad_model(path, "it was written by a newer version");
-    if (sdr_plugin_choose("model", sdr_model_kind_table, kind, &plugin, &model->options) != SDR_OK)
-        return sdr_fail_in(SDR_BAD_FILE, "%s: ", path);
-    model->kind = (const struct sdr_model_kind *)plugin;
-    SDR_TRY(sdr_copy_string(&model->kind_spec, kind));
-    SDR_TRY(sdr_copy_string(&model->training, training));
-    json_t *schema = json_loads(text, 0, NULL);
-    enum sdr_status status = schema ? sdr_schema_from_json(schema, &model->schema)
-                                    : bad_model(path, "its schema is unreadable");
-    json_decref(schema);
-    SDR_TRY(status);
-    SDR_TRY(load_classes(path, file, &model->classes,
-                         model->kind->task != SDR_REGRESSION && !model->schema.text_labels));
-    if (model->kind->task != SDR_REGRESSION && model->classes.count < 2)
-        return bad_model(path, "it has fewer than two classes");
-    SDR_TRY(load_blocks(path, file, model));
-    return hash_model(model);
-}
-
-enum sdr_status sdr_model_load(const char *path, struct sdr_model **result)
-{
-    struct sdr_tensors file;
-    struct sdr_model *model;
-    *result = NULL;
-    SDR_TRY(sdr_tensors_read(path, &file));
-    enum sdr_status status = sdr_allocate(&model, 1, sizeof *model, "a model");
-    if (status == SDR_OK)
-        status = load(path, &file, model);
-    sdr_tensors_free(&file);
-    if (status != SDR_OK) {
-        sdr_model_destroy(model);
-        return status;
-    }
-    *result = model;
-    return SDR_OK;
 }
 
 /* ---- use ---- */
@@ -413,17 +245,6 @@ enum sdr_status sdr_model_predict(const struct sdr_model *model, const struct sd
     return SDR_OK;
 }
 
-static enum sdr_status dump(json_t *object, char **json)
-{
-    char *text = json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(17));
-    json_decref(object);
-    if (!text)
-        return sdr_fail(SDR_RUNTIME, "out of memory: JSON");
-    enum sdr_status status = sdr_copy_string(json, text);
-    free(text);
-    return status;
-}
-
 enum sdr_status sdr_model_evaluate(const struct sdr_model *model, const struct sdr_data *data,
                                    char **json)
 {
@@ -448,5 +269,5 @@ enum sdr_status sdr_model_evaluate(const struct sdr_model *model, const struct s
     sdr_evaluation_json(&e, model->kind->task, "", object);
     if (data->unseen)
         json_object_set_new(object, "unseen_features", json_integer((json_int_t)data->unseen));
-    return dump(object, json);
+    return sdr_json_text(object, json);
 }

@@ -22,6 +22,8 @@ struct sdr_model {
 
 /* From the weights w of a run: centers are folded into the intercept. */
 enum sdr_status sdr_model_create(const struct sdr_run *run, const float *w, struct sdr_model **model);
+/* Sets the hash from everything else. */
+enum sdr_status sdr_model_hash(struct sdr_model *model);
 enum sdr_status sdr_model_copy(const struct sdr_model *model, struct sdr_model **copy);
 
 #endif

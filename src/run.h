@@ -82,9 +82,15 @@ struct sdr_run {
     struct sdr_model *model;       /* owned, once trained */
 };
 
-/* problem.c: labels → targets, weights, scales. */
+/* problem.c: which model, which rows, weights of rows, sizes of features. */
 enum sdr_status sdr_problem_prepare(struct sdr_run *run);
 void sdr_problem_release(struct sdr_run *run);
+
+/* labels.c */
+/* Lists the labels of arrays a caller handed in; files come with their list. */
+enum sdr_status sdr_labels_list(struct sdr_data *data);
+enum sdr_status sdr_classes_find(const struct sdr_data *data, struct sdr_classes *classes);
+int64_t sdr_class_of_text(const struct sdr_classes *classes, const char *text); /* −1: none */
 /* Class of every row's label by the classes given, −1 where it is none of them. */
 enum sdr_status sdr_targets(const struct sdr_data *data, const struct sdr_classes *classes,
                             enum sdr_task task, float **target);

@@ -1,22 +1,9 @@
 /* Results as JSON: of a run, and what is inside a model. */
 #include "base/clock.h"
-#include "base/memory.h"
+#include "base/json.h"
 #include "model.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
-static enum sdr_status dump(json_t *object, char **json)
-{
-    char *text = json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(17));
-    json_decref(object);
-    if (!text)
-        return sdr_fail(SDR_RUNTIME, "out of memory: JSON");
-    enum sdr_status status = sdr_copy_string(json, text);
-    free(text);
-    return status;
-}
 
 static void set_integer(json_t *object, const char *key, uint64_t value)
 {
@@ -77,7 +64,7 @@ enum sdr_status sdr_run_summary(const struct sdr_run *run, char **json)
     json_object_set_new(options, "lr", json_real(run->rate));
     json_object_set_new(options, "epochs", json_integer((json_int_t)run->epochs));
     json_object_set_new(object, "options", options);
-    return dump(object, json);
+    return sdr_json_text(object, json);
 }
 
 /* The name a person knows a feature by: its column, its category, or its index in the file. */
@@ -151,5 +138,5 @@ enum sdr_status sdr_model_inspect(const struct sdr_model *model, char **json)
     json_object_set_new(object, "largest_weights", largest_weights(model));
     if (sdr_schema_to_json(&model->schema, &schema) == SDR_OK)
         json_object_set_new(object, "schema", schema);
-    return dump(object, json);
+    return sdr_json_text(object, json);
 }

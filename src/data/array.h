@@ -1,13 +1,22 @@
-/* Numeric arrays as NPY and IDX files hold them: the shape and type from a header, the numbers behind
-   it as floats, and the rows they make. */
+/* Numeric arrays as NPY and IDX files hold them: the shape and type from a header, the numbers
+   behind it as floats, and the rows they make. */
 #ifndef SDR_DATA_ARRAY_H
 #define SDR_DATA_ARRAY_H
 
 #include "data/data.h"
 
 enum sdr_array_type {
-    SDR_ARRAY_BOOL, SDR_ARRAY_U8, SDR_ARRAY_I8, SDR_ARRAY_U16, SDR_ARRAY_I16, SDR_ARRAY_U32,
-    SDR_ARRAY_I32, SDR_ARRAY_U64, SDR_ARRAY_I64, SDR_ARRAY_F32, SDR_ARRAY_F64
+    SDR_ARRAY_BOOL,
+    SDR_ARRAY_U8,
+    SDR_ARRAY_I8,
+    SDR_ARRAY_U16,
+    SDR_ARRAY_I16,
+    SDR_ARRAY_U32,
+    SDR_ARRAY_I32,
+    SDR_ARRAY_U64,
+    SDR_ARRAY_I64,
+    SDR_ARRAY_F32,
+    SDR_ARRAY_F64
 };
 enum { SDR_ARRAY_DIMS = 8 };
 
@@ -16,8 +25,8 @@ struct sdr_array {
     bool big_endian, fortran; /* fortran: the first index runs fastest */
     uint32_t dims;
     uint64_t shape[SDR_ARRAY_DIMS];
-    uint64_t rows, width;     /* shape[0], and the product of the rest; both fit in memory */
-    size_t header;            /* bytes before the numbers */
+    uint64_t rows, width; /* shape[0], and the product of the rest; both fit in memory */
+    size_t header;        /* bytes before the numbers */
 };
 
 /* Reads a header at the start of bytes; `name` is the file's. SDR_BAD_DATA if it is damaged or if
@@ -29,6 +38,8 @@ enum sdr_status sdr_idx_header(const char *name, const char *bytes, size_t count
 bool sdr_npy_is(const char *bytes, size_t count);
 bool sdr_idx_is(const char *bytes, size_t count);
 
+/* SDR_USAGE for options that mean nothing to arrays. */
+enum sdr_status sdr_array_options(const struct sdr_data_options *options);
 size_t sdr_array_size(enum sdr_array_type type); /* of one number */
 bool sdr_array_is_whole(enum sdr_array_type type);
 /* Fills rows and width; SDR_BAD_DATA if the array is empty or larger than memory can be. */
@@ -37,8 +48,8 @@ enum sdr_status sdr_array_measure(const char *name, struct sdr_array *array);
 void sdr_array_floats(const struct sdr_array *array, const void *from, size_t count, float *to);
 void sdr_array_integers(const struct sdr_array *array, const void *from, size_t count, int64_t *to);
 
-/* Feeds the rows of the array whose header is next in the source to reading->builder, with the labels
-   of options->labels. The source must end with the array. */
+/* Feeds the rows of the array whose header is next in the source to reading->builder, with the
+   labels of options->labels. The source must end with the array. */
 struct sdr_label_file;
 enum sdr_status sdr_array_feed(const struct sdr_array *array, struct sdr_reading *reading,
                                struct sdr_source *source, struct sdr_label_file *labels);

@@ -1,5 +1,5 @@
-/* The rows of an array file, block by block, to the builder: C order straight from the source, Fortran
-   order (the first index runs fastest) from the whole file in memory. */
+/* The rows of an array file, block by block, to the builder: C order straight from the source,
+   Fortran order (the first index runs fastest) from the whole file in memory. */
 #include "data/array.h"
 #include "data/label_file.h"
 
@@ -13,10 +13,11 @@ struct feeding {
     struct sdr_reading *reading;
     const struct sdr_label_file *labels;
     const char *name;
-    uint64_t block;           /* rows of one */
-    struct sdr_region memory; /* of x: costs nothing until it is written, so a header cannot lie big */
-    float *x;                 /* (block, width) */
-    struct sdr_piece piece;   /* for labels that are texts */
+    uint64_t block; /* rows of one */
+    struct sdr_region
+        memory; /* of x: costs nothing until it is written, so a header cannot lie big */
+    float *x;   /* (block, width) */
+    struct sdr_piece piece; /* for labels that are texts */
 };
 
 static enum sdr_status check_numbers(struct feeding *feeding, uint64_t first, uint64_t rows)
@@ -71,9 +72,9 @@ static enum sdr_status give(struct feeding *feeding, uint64_t first, uint64_t ro
     SDR_TRY(check_numbers(feeding, first, rows));
     if (feeding->labels->is_text)
         return give_texts(feeding, first, rows);
-    return sdr_builder_add_dense(feeding->reading->builder, feeding->x, rows,
-                                 (uint32_t)feeding->array->width,
-                                 feeding->labels->value ? feeding->labels->value + first : NULL, NULL);
+    return sdr_builder_add_dense(
+        feeding->reading->builder, feeding->x, rows, (uint32_t)feeding->array->width,
+        feeding->labels->value ? feeding->labels->value + first : NULL, NULL);
 }
 
 static enum sdr_status truncated(const struct feeding *feeding, uint64_t rows)
@@ -136,9 +137,10 @@ static enum sdr_status feed_columns(struct feeding *feeding, struct sdr_source *
     enum sdr_status status;
     SDR_CHECK(sdr_source_rest(source, &bytes));
     if (bytes.used < array->rows * array->width * size) {
-        status = sdr_fail(SDR_BAD_DATA, "%s: truncated: its header promises %llu numbers, it has %llu",
-                          feeding->name, (unsigned long long)(array->rows * array->width),
-                          (unsigned long long)(bytes.used / size));
+        status =
+            sdr_fail(SDR_BAD_DATA, "%s: truncated: its header promises %llu numbers, it has %llu",
+                     feeding->name, (unsigned long long)(array->rows * array->width),
+                     (unsigned long long)(bytes.used / size));
         goto cleanup;
     }
     if (bytes.used > array->rows * array->width * size) {
@@ -151,7 +153,8 @@ static enum sdr_status feed_columns(struct feeding *feeding, struct sdr_source *
     for (uint64_t first = 0; first < array->rows; first += feeding->block) {
         uint64_t rows = array->rows - first < feeding->block ? array->rows - first : feeding->block;
         for (uint64_t j = 0; j < array->width; j++) {
-            sdr_array_floats(array, bytes.bytes + (column[j] * array->rows + first) * size, rows, run);
+            sdr_array_floats(array, bytes.bytes + (column[j] * array->rows + first) * size, rows,
+                             run);
             for (uint64_t r = 0; r < rows; r++)
                 feeding->x[r * array->width + j] = run[r];
         }
@@ -204,8 +207,8 @@ static enum sdr_status skip_header(struct sdr_source *source, size_t count)
 enum sdr_status sdr_array_feed(const struct sdr_array *array, struct sdr_reading *reading,
                                struct sdr_source *source, struct sdr_label_file *labels)
 {
-    struct feeding feeding = {.array = array, .reading = reading, .labels = labels,
-                              .name = sdr_source_name(source)};
+    struct feeding feeding = {
+        .array = array, .reading = reading, .labels = labels, .name = sdr_source_name(source)};
     enum sdr_status status;
     SDR_TRY(check_shape(&feeding));
     SDR_TRY(sdr_label_file_check(labels, feeding.name, array->rows));

@@ -316,8 +316,8 @@ enum sdr_status sdr_cache_map_within(const char *path, const char *key, uint64_t
     SDR_CHECK(check_header(&m, key));
     SDR_CHECK(check(&m, d));
     SDR_CHECK(sdr_copy_string(&d->name, path));
-    SDR_CHECK(sdr_data_sign(d));
     sdr_data_limit(d, memory);
+    SDR_CHECK(sdr_data_sign(d));
     *data = d;
     return SDR_OK;
 cleanup:

@@ -47,7 +47,10 @@ static enum sdr_status open_csv(void *state, struct sdr_reading *reading, const 
     if (count && memchr(bytes, 0, count))
         return sdr_fail(SDR_BAD_DATA, "%s: not a text file", reading->path);
     if (reading->options->labels)
-        return sdr_fail(SDR_USAGE, "--labels is not for CSV, where the label is a column (--label)");
+        return sdr_fail(SDR_USAGE,
+                        "--labels is not for CSV, where the label is a column (--label)");
+    if (reading->options->bits)
+        return sdr_fail(SDR_USAGE, "--bits hashes the features of LIBSVM and VW text, not columns");
     csv->labels_optional = reading->options->labels_optional;
     enum sdr_status status = sdr_csv_head_read(reading->format_options, reading->known,
                                                reading->path, bytes, count, &head);
@@ -106,9 +109,9 @@ static size_t cut(const void *state, const char *bytes, size_t count)
 struct parsing {
     const struct sdr_csv *csv;
     struct sdr_piece *piece;
-    const char *line_start;  /* of the line `line`, for columns in errors */
+    const char *line_start; /* of the line `line`, for columns in errors */
     uint64_t line;
-    uint64_t first;          /* entry the row begins with */
+    uint64_t first;               /* entry the row begins with */
     uint32_t numbers, categories; /* entries of the row: from its front, from its back */
     float label, weight;
     bool labelled;
@@ -131,7 +134,8 @@ static enum sdr_status refuse_text(struct parsing *at, const struct sdr_csv_cell
     if (sdr_csv_is_infinite(cell->text, cell->length))
         return refuse(at, cell, column, "is infinite");
     if (column->kind == SDR_COLUMN_WEIGHT)
-        return sdr_piece_fail(at->piece, at->line, place, "the weight is '%s', not a number", shown);
+        return sdr_piece_fail(at->piece, at->line, place, "the weight is '%s', not a number",
+                              shown);
     return sdr_piece_fail(at->piece, at->line, place,
                           "column '%.60s' should be a number, not '%s' (use --categories %.60s)",
                           column->name, shown, column->name);
@@ -248,8 +252,9 @@ static enum sdr_status take_cell(struct parsing *at, const struct sdr_csv_cell *
     }
 }
 
-/* A short plain number "-12.5" that ends at the separator or the newline; NULL: anything else. Needs a
-   newline somewhere ahead, so that it need not look for the end. Rounds as sdr_scan_double does. */
+/* A short plain number "-12.5" that ends at the separator or the newline; NULL: anything else.
+   Needs a newline somewhere ahead, so that it need not look for the end. Rounds as sdr_scan_double
+   does. */
 static inline const char *plain_number(const char *p, char separator, float *value)
 {
     static const double power[] = {1e0, 1e1, 1e2,  1e3,  1e4,  1e5,  1e6,  1e7,

@@ -26,11 +26,11 @@ struct sdr_csv_column {
 struct sdr_csv {
     char separator;
     bool header, text_labels, has_labels, has_weights, labels_optional;
-    bool ordered;               /* features increase in the order of the cells */
+    bool ordered; /* features increase in the order of the cells */
     enum sdr_missing missing;
     struct sdr_csv_column *column; /* owned; one per cell of a line */
     uint32_t columns, numbers;
-    char *header_line;          /* owned; later files must begin with the same one */
+    char *header_line; /* owned; later files must begin with the same one */
     size_t header_length;
 };
 
@@ -40,9 +40,9 @@ struct sdr_csv_head {
     char separator;
     bool header;
     uint32_t columns;
-    char **name;              /* owned; "c1", "c2" … without a header */
-    enum sdr_csv_type *type;  /* owned */
-    const char *header_line;  /* borrowed from the head */
+    char **name;             /* owned; "c1", "c2" … without a header */
+    enum sdr_csv_type *type; /* owned */
+    const char *header_line; /* borrowed from the head */
     size_t header_length;
 };
 /* `known` decides what looks like a header; may be NULL. Free the head in every case. */
@@ -50,7 +50,8 @@ enum sdr_status sdr_csv_head_read(const struct sdr_csv_options *options,
                                   const struct sdr_schema *known, const char *path,
                                   const char *bytes, size_t count, struct sdr_csv_head *head);
 void sdr_csv_head_free(struct sdr_csv_head *head);
-/* For recognise(): the likely separator and its columns, 0 if there is none; *even: all lines agree. */
+/* For recognise(): the likely separator and its columns, 0 if there is none.
+   *even: all lines agree. */
 char sdr_csv_guess_separator(const char *bytes, size_t count, uint32_t *columns, bool *even);
 /* Fills the columns of csv, and those of the schema if none is known. */
 enum sdr_status sdr_csv_columns_find(struct sdr_csv *csv, struct sdr_reading *reading,
@@ -65,7 +66,7 @@ struct sdr_csv_cell {
     uint32_t newlines;        /* inside the quotes */
     bool more;                /* a separator follows, so another cell does */
     bool quoted, doubled;
-    bool open, dirty;         /* no closing quote; text behind the closing quote */
+    bool open, dirty; /* no closing quote; text behind the closing quote */
 };
 
 static inline bool sdr_csv_blank(char c, char separator)

@@ -54,8 +54,8 @@ static enum sdr_status mark_list(const struct sdr_reading *reading, const struct
         char *name;
         SDR_TRY(sdr_copy_bytes(&name, list, length));
         uint32_t column = find_column(head, name);
-        enum sdr_status status = column == UINT32_MAX && length
-                                     ? no_column(reading, head, option, name) : SDR_OK;
+        enum sdr_status status =
+            column == UINT32_MAX && length ? no_column(reading, head, option, name) : SDR_OK;
         sdr_release(name);
         SDR_TRY(status);
         if (length)
@@ -127,8 +127,10 @@ static enum sdr_status add_column(struct sdr_csv *csv, uint32_t i, const char *n
 
 static enum sdr_status decimal_commas(const struct sdr_reading *reading, const char *name)
 {
-    return sdr_fail(SDR_BAD_DATA, "%s: column '%s' has decimal commas; write decimal points (or use "
-                    "--categories %s, --ignore %s)", reading->path, name, name, name);
+    return sdr_fail(SDR_BAD_DATA,
+                    "%s: column '%s' has decimal commas; write decimal points (or use "
+                    "--categories %s, --ignore %s)",
+                    reading->path, name, name, name);
 }
 
 /* No schema yet: this file makes it. */
@@ -147,20 +149,23 @@ static enum sdr_status find_out(struct sdr_csv *csv, struct sdr_reading *reading
     }
     SDR_TRY(find_label(reading, head, ignored, &label));
     if (label == weight && label != UINT32_MAX)
-        return sdr_fail(SDR_USAGE, "column '%s' cannot be both label and weight", head->name[label]);
+        return sdr_fail(SDR_USAGE, "column '%s' cannot be both label and weight",
+                        head->name[label]);
     csv->ordered = true;
     for (uint32_t i = 0; i < head->columns; i++) {
-        enum sdr_column_kind kind = i == label      ? SDR_COLUMN_LABEL
-                                    : i == weight   ? SDR_COLUMN_WEIGHT
-                                    : ignored[i]    ? SDR_COLUMN_IGNORED
+        enum sdr_column_kind kind = i == label    ? SDR_COLUMN_LABEL
+                                    : i == weight ? SDR_COLUMN_WEIGHT
+                                    : ignored[i]  ? SDR_COLUMN_IGNORED
                                     : category[i] || head->type[i] != SDR_CSV_NUMBERS
-                                        ? SDR_COLUMN_CATEGORY : SDR_COLUMN_NUMBER;
+                                        ? SDR_COLUMN_CATEGORY
+                                        : SDR_COLUMN_NUMBER;
         if (kind != SDR_COLUMN_IGNORED && !category[i] && head->type[i] == SDR_CSV_DECIMAL_COMMAS)
             return decimal_commas(reading, head->name[i]);
         uint32_t feature = kind == SDR_COLUMN_NUMBER ? csv->numbers++ : 0;
         SDR_TRY(add_column(csv, i, head->name[i], kind, feature));
     }
-    csv->text_labels = label != UINT32_MAX && (category[label] || head->type[label] != SDR_CSV_NUMBERS);
+    csv->text_labels =
+        label != UINT32_MAX && (category[label] || head->type[label] != SDR_CSV_NUMBERS);
     return SDR_OK;
 }
 
@@ -210,8 +215,8 @@ static void note_extra(const struct sdr_reading *reading, const struct sdr_csv_h
     uint32_t extra = 0;
     for (uint32_t i = 0; i < head->columns; i++)
         if (!taken[i] && ++extra <= 5)
-            sdr_text_add(&text, "%s'%.60s'", extra > 1 ? ", " : "ignored, not in the model: column ",
-                         head->name[i]);
+            sdr_text_add(&text, "%s'%.60s'",
+                         extra > 1 ? ", " : "ignored, not in the model: column ", head->name[i]);
     if (extra > 5)
         sdr_text_add(&text, " and %u more", extra - 5);
     if (extra && sdr_text_take(&text, &sentence) == SDR_OK) {
@@ -252,19 +257,21 @@ static enum sdr_status match_names(struct sdr_csv *csv, const struct sdr_reading
     return SDR_OK;
 }
 
-/* Without names the columns must be those of the schema in their order, the label perhaps left out. */
+/* Without names the columns must be those of the schema in their order, the label perhaps left out.
+ */
 static enum sdr_status match_places(struct sdr_csv *csv, const struct sdr_reading *reading)
 {
     const struct sdr_schema *known = reading->known;
-    bool label_known = false, leave_out = csv->labels_optional && csv->columns + 1 == known->columns;
+    bool label_known = false,
+         leave_out = csv->labels_optional && csv->columns + 1 == known->columns;
     uint32_t i = 0;
     for (uint32_t k = 0; k < known->columns; k++)
         label_known |= known->column[k].kind == SDR_COLUMN_LABEL;
     leave_out &= label_known;
     if (csv->columns != known->columns && !leave_out)
-        return sdr_fail(SDR_BAD_DATA, "%s:1: the line has %u cells, the model was trained with %u%s",
-                        reading->path, csv->columns, known->columns,
-                        label_known ? " (label included)" : "");
+        return sdr_fail(
+            SDR_BAD_DATA, "%s:1: the line has %u cells, the model was trained with %u%s",
+            reading->path, csv->columns, known->columns, label_known ? " (label included)" : "");
     csv->ordered = true;
     for (uint32_t k = 0; k < known->columns; k++) {
         const struct sdr_column *column = &known->column[k];
@@ -295,8 +302,8 @@ enum sdr_status sdr_csv_columns_find(struct sdr_csv *csv, struct sdr_reading *re
         if (status == SDR_OK)
             status = fill_schema(csv, reading->schema);
     } else {
-        csv->missing = known->missing != SDR_MISSING_ERROR ? known->missing
-                                                           : reading->options->missing;
+        csv->missing =
+            known->missing != SDR_MISSING_ERROR ? known->missing : reading->options->missing;
         csv->text_labels = known->text_labels;
         csv->numbers = known->numbers;
         status = head->header && named(known) ? match_names(csv, reading, head, mark)

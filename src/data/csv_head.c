@@ -1,5 +1,5 @@
-/* The head of a CSV file (its first 64 KB): which separator, whether the first line is a header, and
-   which columns hold numbers. Every guess can be overruled by an option. */
+/* The head of a CSV file (its first 64 KB): which separator, whether the first line is a header,
+   and which columns hold numbers. Every guess can be overruled by an option. */
 #include "data/csv.h"
 
 #include <stdio.h>
@@ -204,8 +204,8 @@ static enum sdr_status separator_option(const char *text, char *separator)
             return SDR_OK;
         }
     if (strlen(text) != 1 || strchr("\"\r\n .+-eE0123456789", *text))
-        return sdr_fail(SDR_USAGE, "csv:sep takes comma, semicolon, tab, bar or one character, not '%s'",
-                        text);
+        return sdr_fail(
+            SDR_USAGE, "csv:sep takes comma, semicolon, tab, bar or one character, not '%s'", text);
     *separator = *text;
     return SDR_OK;
 }

@@ -128,6 +128,19 @@ static void hash_array(struct sdr_hasher *hasher, const struct sdr_data *data, c
     }
 }
 
+/* One value looked at may map as much as a huge page of the file. */
+static void drop_around(const struct sdr_data *data, const void *place)
+{
+    const uintptr_t huge = (uintptr_t)2 << 20;
+    uintptr_t from = (uintptr_t)place & ~(huge - 1), to = from + huge;
+    uintptr_t map = (uintptr_t)data->map, end = map + data->map_bytes;
+    if (!data->streams || !data->map)
+        return;
+    from = from > map ? from : map;
+    to = to < end ? to : end;
+    (void)madvise((void *)from, to - from, MADV_DONTNEED);
+}
+
 /* Where the row offsets, the labels and 64 values agree, so does the data, accidents apart; hashing
    every value would cost as much as an epoch. */
 static void hash_samples(struct sdr_hasher *hasher, const struct sdr_data *data)
@@ -141,10 +154,15 @@ static void hash_samples(struct sdr_hasher *hasher, const struct sdr_data *data)
         float value;
         if (rows->dense) {
             index = (uint32_t)(at % rows->features);
-            value = rows->dense[at / rows->features * rows->stride + index];
+            const float *place = rows->dense + at / rows->features * rows->stride + index;
+            value = *place;
+            drop_around(data, place);
         } else {
             index = rows->index16 ? rows->index16[at] : rows->index32[at];
             value = rows->value[at];
+            drop_around(data, rows->value + at);
+            drop_around(data, rows->index16 ? (const void *)(rows->index16 + at)
+                                            : (const void *)(rows->index32 + at));
         }
         sdr_hasher_add(hasher, &index, sizeof index);
         sdr_hasher_add(hasher, &value, sizeof value);

@@ -191,10 +191,14 @@ static enum sdr_status write_npy_head(struct sdr_writer *writer, uint64_t rows, 
     char head[128], *p = head + 10;
     memcpy(head, "\x93NUMPY\1\0\x76\0", 10);
     memset(p, ' ', 117);
-    int length = columns ? snprintf(p, 118, "{'descr': '<f4', 'fortran_order': False, "
-                                    "'shape': (%llu, %u), }", (unsigned long long)rows, columns)
-                         : snprintf(p, 118, "{'descr': '<f4', 'fortran_order': False, "
-                                    "'shape': (%llu,), }", (unsigned long long)rows);
+    int length = columns ? snprintf(p, 118,
+                                    "{'descr': '<f4', 'fortran_order': False, "
+                                    "'shape': (%llu, %u), }",
+                                    (unsigned long long)rows, columns)
+                         : snprintf(p, 118,
+                                    "{'descr': '<f4', 'fortran_order': False, "
+                                    "'shape': (%llu,), }",
+                                    (unsigned long long)rows);
     p[length] = ' ';
     head[127] = '\n';
     return sdr_writer_add(writer, head, sizeof head);
@@ -249,7 +253,8 @@ static enum sdr_status find_output(const struct sdr_generate_table *table, const
              strcmp(extension, "txt") == 0)
         *output = OUTPUT_LIBSVM;
     else
-        return sdr_fail(SDR_USAGE, "cannot generate '.%s' files (use .svm, .csv or .npy)", extension);
+        return sdr_fail(SDR_USAGE, "cannot generate '.%s' files (use .svm, .csv or .npy)",
+                        extension);
     return SDR_OK;
 }
 

@@ -1,8 +1,8 @@
 /* What the generators share: a table of rows written in the format of the file's extension, in
    parallel but with bytes that depend on nothing but the options; and the truth beside it.
 
-   Row i is a function of (seed, i) alone, and the truth of the seed and the shape alone: a longer file
-   begins with the rows of a shorter one, so that a test set can be cut from its tail. */
+   Row i is a function of (seed, i) alone, and the truth of the seed and the shape alone: a longer
+   file begins with the rows of a shorter one, so that a test set can be cut from its tail. */
 #ifndef SDR_DATA_GENERATE_H
 #define SDR_DATA_GENERATE_H
 
@@ -20,17 +20,17 @@ struct sdr_generate_row {
     float *value;    /* sparse: count values; dense: all features */
     uint32_t count;
     float label;
-    void *scratch;   /* of this thread: zeros at first, and then what the last row left */
+    void *scratch; /* of this thread: zeros at first, and then what the last row left */
 };
 enum sdr_generate_label { SDR_LABEL_SIGN, SDR_LABEL_CLASS, SDR_LABEL_NUMBER };
 struct sdr_generate_table {
     uint64_t rows;
     uint32_t features;
-    uint32_t most;         /* entries of a sparse row at most; 0: rows are dense */
-    size_t scratch;        /* bytes */
+    uint32_t most;  /* entries of a sparse row at most; 0: rows are dense */
+    size_t scratch; /* bytes */
     enum sdr_generate_label labels;
-    bool whole;            /* values are whole numbers, else five decimals */
-    bool triples;          /* .txt means "row column value" lines, counted from 1 */
+    bool whole;   /* values are whole numbers, else five decimals */
+    bool triples; /* .txt means "row column value" lines, counted from 1 */
     void (*make)(const void *truth, uint64_t row, struct sdr_generate_row *out);
     const void *truth;
 };
@@ -46,8 +46,8 @@ enum sdr_status sdr_generate_settle(const struct sdr_generate_options *given, ui
 void sdr_truth_begin(struct sdr_text *text, const char *kind,
                      const struct sdr_generate_options *options);
 void sdr_truth_number(struct sdr_text *text, const char *key, double value);
-/* The non-zeros of count weights as [[feature, weight], …], feature counted from 0; nothing if there
-   are more than 100 000. `place` gives the feature of a weight; NULL: its own number. */
+/* The non-zeros of count weights as [[feature, weight], …], feature counted from 0; nothing if
+   there are more than 100 000. `place` gives the feature of a weight; NULL: its own number. */
 void sdr_truth_weights(struct sdr_text *text, const char *key, const float *weight, size_t count,
                        const uint32_t *place);
 /* Closes the object and writes PATH.truth.json; frees the text. */

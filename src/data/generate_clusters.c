@@ -48,7 +48,8 @@ static enum sdr_status generate(const struct sdr_generate_options *given, const 
     enum sdr_status status;
     uint64_t clusters = options->classes < 1 ? CLUSTERS : options->classes;
     if (clusters > CLUSTERS_MOST || clusters * options->features > NUMBERS_MOST)
-        return sdr_fail(SDR_USAGE, "--classes %llu are too many clusters", (unsigned long long)clusters);
+        return sdr_fail(SDR_USAGE, "--classes %llu are too many clusters",
+                        (unsigned long long)clusters);
     truth.clusters = (uint32_t)clusters;
     truth.features = (uint32_t)options->features;
     SDR_CHECK(draw_truth(&truth));
@@ -62,7 +63,8 @@ static enum sdr_status generate(const struct sdr_generate_options *given, const 
     SDR_CHECK(sdr_generate_table(&table, path));
     sdr_truth_begin(&text, "clusters", options);
     sdr_truth_number(&text, "clusters", truth.clusters);
-    sdr_truth_weights(&text, "centres", truth.centre, (size_t)truth.clusters * truth.features, NULL);
+    sdr_truth_weights(&text, "centres", truth.centre, (size_t)truth.clusters * truth.features,
+                      NULL);
     status = sdr_truth_write(&text, path);
 cleanup:
     sdr_release(truth.centre);

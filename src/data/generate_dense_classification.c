@@ -50,7 +50,8 @@ static void make(const void *context, uint64_t number, struct sdr_generate_row *
         }
     }
     if (wrong)
-        class = (class + 1 + (uint32_t)sdr_stream_below(&stream, truth->classes - 1)) % truth->classes;
+        class =
+            (class + 1 + (uint32_t)sdr_stream_below(&stream, truth->classes - 1)) % truth->classes;
     row->label = (float)class;
 }
 
@@ -58,7 +59,8 @@ static enum sdr_status generate(const struct sdr_generate_options *given, const 
 {
     struct sdr_generate_options settled, *options = &settled;
     SDR_TRY(sdr_generate_settle(given, 100, 0, FEATURES_MOST, options));
-    struct truth truth = {.seed = options->seed, .noise = options->noise,
+    struct truth truth = {.seed = options->seed,
+                          .noise = options->noise,
                           .classes = options->classes > 2 ? (uint32_t)options->classes : 2};
     struct sdr_text text = {0};
     enum sdr_status status;

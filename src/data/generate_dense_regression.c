@@ -1,5 +1,5 @@
-/* Regression on Gaussian features: y = ⟨w, x⟩ + b + noise × N(0, 1), w ~ N(0, 1), b = 1. With --nnz only so
-   many of the weights are not zero (for the lasso). */
+/* Regression on Gaussian features: y = ⟨w, x⟩ + b + noise × N(0, 1), w ~ N(0, 1), b = 1. With --nnz
+   only so many of the weights are not zero (for the lasso). */
 #include "data/generate.h"
 
 enum { FEATURES_MOST = 1 << 22 };
@@ -28,7 +28,8 @@ static enum sdr_status draw_weights(struct truth *truth, uint64_t nnz)
 {
     uint32_t *order;
     struct sdr_stream stream = sdr_stream_open(truth->seed, SDR_FOR_GENERATE, SDR_TRUTH_STREAM);
-    SDR_TRY(sdr_allocate(&truth->weight, truth->features, sizeof *truth->weight, "the true weights"));
+    SDR_TRY(
+        sdr_allocate(&truth->weight, truth->features, sizeof *truth->weight, "the true weights"));
     SDR_TRY(sdr_allocate(&order, truth->features, sizeof *order, "the true weights"));
     sdr_shuffle(order, truth->features, &stream);
     uint64_t count = nnz == 0 || nnz > truth->features ? truth->features : nnz;

@@ -7,16 +7,23 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { TOPICS = 20, TOPICS_MOST = 1000, LENGTH = 100, LENGTH_MOST = 1 << 20, TOP_WORDS = 10,
-       NUMBERS_MOST = 1 << 28, FEATURES_MOST = 1 << 24 };
+enum {
+    TOPICS = 20,
+    TOPICS_MOST = 1000,
+    LENGTH = 100,
+    LENGTH_MOST = 1 << 20,
+    TOP_WORDS = 10,
+    NUMBERS_MOST = 1 << 28,
+    FEATURES_MOST = 1 << 24
+};
 static const double ALPHA = 0.1;
 
 struct truth {
     uint64_t seed;
     uint32_t features, topics;
     double length;
-    struct sdr_alias *word;         /* owned: one per topic */
-    uint32_t (*top)[TOP_WORDS];     /* owned: the most frequent words of each topic */
+    struct sdr_alias *word;     /* owned: one per topic */
+    uint32_t (*top)[TOP_WORDS]; /* owned: the most frequent words of each topic */
 };
 struct scratch {
     double mixture[TOPICS_MOST];
@@ -114,7 +121,8 @@ static void keep_top(const double *weight, uint32_t count, uint32_t top[TOP_WORD
         uint32_t at = kept < TOP_WORDS ? kept++ : TOP_WORDS;
         if (at == TOP_WORDS && weight[w] <= weight[top[TOP_WORDS - 1]])
             continue;
-        for (at = at == TOP_WORDS ? TOP_WORDS - 1 : at; at > 0 && weight[top[at - 1]] < weight[w]; at--)
+        for (at = at == TOP_WORDS ? TOP_WORDS - 1 : at; at > 0 && weight[top[at - 1]] < weight[w];
+             at--)
             top[at] = top[at - 1];
         top[at] = w;
     }
@@ -177,8 +185,10 @@ static enum sdr_status generate(const struct sdr_generate_options *given, const 
     enum sdr_status status;
     if (options->classes > TOPICS_MOST || truth.topics * options->features > NUMBERS_MOST ||
         options->nnz > LENGTH_MOST)
-        return sdr_fail(SDR_USAGE, "documents take at most %d topics (--classes) and %d words a "
-                        "document (--nnz)", TOPICS_MOST, LENGTH_MOST);
+        return sdr_fail(SDR_USAGE,
+                        "documents take at most %d topics (--classes) and %d words a "
+                        "document (--nnz)",
+                        TOPICS_MOST, LENGTH_MOST);
     truth.features = (uint32_t)options->features;
     SDR_CHECK(draw_topics(&truth));
     struct sdr_generate_table table = {

@@ -1,6 +1,6 @@
-/* A noisy picture of two regions, for segmentation: --rows × --features pixels, a few bright ellipses
-   on a dark ground, grey = 85 or 170 plus 255 × noise × N(0, 1). PGM, or IDX of shape (1, rows,
-   columns) if the file ends in .idx; the regions without noise go to PATH.truth.pgm. */
+/* A noisy picture of two regions, for segmentation: --rows × --features pixels, a few bright
+   ellipses on a dark ground, grey = 85 or 170 plus 255 × noise × N(0, 1). PGM, or IDX of shape (1,
+   rows, columns) if the file ends in .idx; the regions without noise go to PATH.truth.pgm. */
 #include "base/file.h"
 #include "data/generate.h"
 
@@ -16,8 +16,7 @@ struct ellipse {
 static void draw_regions(const struct sdr_generate_options *options, unsigned char *region)
 {
     struct ellipse ellipse[ELLIPSES];
-    struct sdr_stream stream =
-        sdr_stream_open(options->seed, SDR_FOR_GENERATE, SDR_TRUTH_STREAM);
+    struct sdr_stream stream = sdr_stream_open(options->seed, SDR_FOR_GENERATE, SDR_TRUTH_STREAM);
     for (int i = 0; i < ELLIPSES; i++) {
         ellipse[i].x = 0.15 + 0.7 * sdr_stream_uniform(&stream);
         ellipse[i].y = 0.15 + 0.7 * sdr_stream_uniform(&stream);

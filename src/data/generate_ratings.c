@@ -2,9 +2,9 @@
 
        rating = 3.5 + b_u + b_i + 0.8 ⟨p_u, q_i⟩ + noise × N(0, 1), in half stars from 0.5 to 5,
 
-   users and items drawn by Zipf–Mandelbrot laws, no pair twice. --features is users + items (seven to
-   one), --nnz the rank (10 if 0). The draws go on from row to row because of the pairs already taken;
-   a longer file still begins with a shorter one. */
+   users and items drawn by Zipf–Mandelbrot laws, no pair twice. --features is users + items (seven
+   to one), --nnz the rank (10 if 0). The draws go on from row to row because of the pairs already
+   taken; a longer file still begins with a shorter one. */
 #include "base/file.h"
 #include "data/generate.h"
 
@@ -131,15 +131,23 @@ static enum sdr_status generate(const struct sdr_generate_options *given, const 
     struct sdr_writer *writer = NULL;
     struct sdr_text text = {0};
     enum sdr_status status;
+    const char *extension = sdr_path_extension(path);
+    if (*extension && strcmp(extension, "txt") != 0 && strcmp(extension, "triples") != 0 &&
+        strcmp(extension, "tsv") != 0)
+        return sdr_fail(SDR_USAGE, "cannot generate ratings as '.%s' (use .txt or .triples)",
+                        extension);
     if (options->features < 2 || options->nnz > RANK_MOST)
-        return sdr_fail(SDR_USAGE, "ratings need --features (users + items) of 2 or more and a rank "
-                        "(--nnz) of at most %d", RANK_MOST);
+        return sdr_fail(SDR_USAGE,
+                        "ratings need --features (users + items) of 2 or more and a rank "
+                        "(--nnz) of at most %d",
+                        RANK_MOST);
     ratings.item.count = (uint32_t)(options->features / 8 ? options->features / 8 : 1);
     ratings.user.count = (uint32_t)options->features - ratings.item.count;
     if (options->rows > (uint64_t)ratings.user.count * ratings.item.count / 4)
-        return sdr_fail(SDR_USAGE, "%llu ratings do not fit %u users and %u items (at most a quarter "
-                        "of the pairs)", (unsigned long long)options->rows, ratings.user.count,
-                        ratings.item.count);
+        return sdr_fail(SDR_USAGE,
+                        "%llu ratings do not fit %u users and %u items (at most a quarter "
+                        "of the pairs)",
+                        (unsigned long long)options->rows, ratings.user.count, ratings.item.count);
     for (ratings.slots = 1024; ratings.slots < options->rows + options->rows / 2;)
         ratings.slots *= 2;
     SDR_CHECK(sdr_allocate(&ratings.taken, ratings.slots, sizeof *ratings.taken, "the ratings"));

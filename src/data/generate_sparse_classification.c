@@ -1,8 +1,8 @@
 /* Classification of document-like sparse rows (see zipf.h) by a planted sparse linear separator.
 
-   Two classes: y = +1 if ⟨w, x⟩ > threshold, about 47 % of the rows as in RCV1's CCAT; more classes:
-   the largest of ⟨w_c, x⟩. A share `noise` of the labels is then flipped (or drawn anew among the
-   other classes), so the best possible accuracy is 1 − noise. */
+   Two classes: y = +1 if ⟨w, x⟩ > threshold, about 47 % of the rows as in RCV1's CCAT; more
+   classes: the largest of ⟨w_c, x⟩. A share `noise` of the labels is then flipped (or drawn anew
+   among the other classes), so the best possible accuracy is 1 − noise. */
 #include "data/zipf.h"
 
 #include <stdlib.h>
@@ -41,7 +41,8 @@ static void make(const void *context, uint64_t number, struct sdr_generate_row *
         }
     }
     if (wrong)
-        class = (class + 1 + (uint32_t)sdr_stream_below(&stream, truth->classes - 1)) % truth->classes;
+        class =
+            (class + 1 + (uint32_t)sdr_stream_below(&stream, truth->classes - 1)) % truth->classes;
     row->label = (float)class;
 }
 
@@ -51,7 +52,8 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The 53 % quantile of the scores of rows that are in no file, so that it does not depend on --rows. */
+/* The 53 % quantile of the scores of rows that are in no file, so that it does not
+   depend on --rows. */
 static enum sdr_status find_threshold(struct truth *truth)
 {
     double *score = NULL;
@@ -102,7 +104,8 @@ static enum sdr_status generate(const struct sdr_generate_options *given, const 
     if (options->classes > CLASSES_MOST)
         return sdr_fail(SDR_USAGE, "--classes must be at most %d here", CLASSES_MOST);
     SDR_TRY(sdr_zipf_build(&truth.zipf, options->features, options->nnz, options->seed));
-    SDR_CHECK(sdr_allocate(&truth.weight, vectors(&truth), sizeof *truth.weight, "the true weights"));
+    SDR_CHECK(
+        sdr_allocate(&truth.weight, vectors(&truth), sizeof *truth.weight, "the true weights"));
     for (uint32_t c = 0; c < vectors(&truth); c++)
         SDR_CHECK(sdr_zipf_weights(&truth.zipf, c, &truth.weight[c]));
     if (truth.classes == 2)

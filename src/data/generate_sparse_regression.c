@@ -1,5 +1,5 @@
-/* Regression on document-like sparse rows (see zipf.h): y = ⟨w, x⟩ + noise × N(0, 1), with 30 % of the
-   weights w from N(0, 1) and the others zero. */
+/* Regression on document-like sparse rows (see zipf.h): y = ⟨w, x⟩ + noise × N(0, 1), with 30 % of
+   the weights w from N(0, 1) and the others zero. */
 #include "data/zipf.h"
 
 struct truth {

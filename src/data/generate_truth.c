@@ -41,9 +41,10 @@ void sdr_truth_begin(struct sdr_text *text, const char *kind,
 {
     char noise[SDR_NUMBER_TEXT];
     noise[sdr_print_double(noise, options->noise)] = 0;
-    sdr_text_add(text, "{\"kind\": \"%s\", \"rows\": %llu, \"features\": %llu, \"nnz\": %llu, "
-                 "\"classes\": %llu, \"seed\": %llu, \"noise\": %s", kind,
-                 (unsigned long long)options->rows, (unsigned long long)options->features,
+    sdr_text_add(text,
+                 "{\"kind\": \"%s\", \"rows\": %llu, \"features\": %llu, \"nnz\": %llu, "
+                 "\"classes\": %llu, \"seed\": %llu, \"noise\": %s",
+                 kind, (unsigned long long)options->rows, (unsigned long long)options->features,
                  (unsigned long long)options->nnz, (unsigned long long)options->classes,
                  (unsigned long long)options->seed, noise);
 }
@@ -71,7 +72,8 @@ void sdr_truth_weights(struct sdr_text *text, const char *key, const float *weig
         if (weight[i] == 0)
             continue;
         number[sdr_print_float(number, weight[i])] = 0;
-        sdr_text_add(text, "%s[%llu, %s]", comma, (unsigned long long)(place ? place[i] : i), number);
+        sdr_text_add(text, "%s[%llu, %s]", comma, (unsigned long long)(place ? place[i] : i),
+                     number);
         comma = ", ";
     }
     sdr_text_add(text, "]");

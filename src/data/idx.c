@@ -18,6 +18,7 @@ static enum sdr_status open_idx(void *state, struct sdr_reading *reading, const 
     struct sdr_array array;
     SDR_TRY(sdr_idx_header(reading->path, head, count, &array));
     reading->schema->base = 0;
+    SDR_TRY(sdr_array_options(reading->options));
     return sdr_label_file_read(reading->options, reading->known, &idx->labels);
 }
 

@@ -14,11 +14,10 @@ static enum sdr_status take_array(struct sdr_label_file *labels, const struct sd
         return sdr_fail(SDR_BAD_DATA, "%s: labels must be one column, not %llu", labels->path,
                         (unsigned long long)array->width);
     if (numbers != (count - array->header) / size || (count - array->header) % size)
-        return sdr_fail(SDR_BAD_DATA, "%s: %s: its header promises %llu labels, it has %llu",
-                        labels->path, numbers > (count - array->header) / size ? "truncated"
-                                                                               : "damaged",
-                        (unsigned long long)numbers,
-                        (unsigned long long)((count - array->header) / size));
+        return sdr_fail(
+            SDR_BAD_DATA, "%s: %s: its header promises %llu labels, it has %llu", labels->path,
+            numbers > (count - array->header) / size ? "truncated" : "damaged",
+            (unsigned long long)numbers, (unsigned long long)((count - array->header) / size));
     SDR_TRY(sdr_allocate(&labels->value, numbers, sizeof *labels->value, "the labels"));
     sdr_array_floats(array, bytes + array->header, numbers, labels->value);
     labels->count = numbers;
@@ -51,8 +50,8 @@ static bool next_line(const char **at, const char *end, struct line *line)
         line->number++;
         *at = sdr_next_line(*at, end);
         line->end = *at;
-        while (line->end > line->text && (sdr_is_blank(line->end[-1]) || line->end[-1] == '\n' ||
-                                          line->end[-1] == '\r'))
+        while (line->end > line->text &&
+               (sdr_is_blank(line->end[-1]) || line->end[-1] == '\n' || line->end[-1] == '\r'))
             line->end--;
         if (line->end > line->text)
             return true;
@@ -71,8 +70,8 @@ static enum sdr_status add_text_label(struct sdr_label_file *labels, const struc
         if (sdr_token_float(line->text, line->end, value, &why))
             return SDR_OK;
         return sdr_fail(SDR_BAD_DATA, "%s:%llu:1: label '%s' %s", labels->path,
-                        (unsigned long long)line->number,
-                        sdr_quote(quote, line->text, line->end), why);
+                        (unsigned long long)line->number, sdr_quote(quote, line->text, line->end),
+                        why);
     }
     SDR_TRY(sdr_dictionary_find(&labels->texts, line->text, (size_t)(line->end - line->text), true,
                                 &number));
@@ -122,7 +121,8 @@ static enum sdr_status take_matrix(struct sdr_label_file *labels, const char *at
     struct line line = {.number = 0};
     double number[3] = {0};
     bool more = next_line(&at, end, &line), sized = false;
-    bool coordinate = line.end - line.text > 24 && memcmp(line.text + 15, "matrix coordinate", 17) == 0;
+    bool coordinate =
+        line.end - line.text > 24 && memcmp(line.text + 15, "matrix coordinate", 17) == 0;
     int size = coordinate ? 3 : 2;
     uint64_t seen = 0;
     while (more && (more = next_line(&at, end, &line))) {
@@ -135,7 +135,8 @@ static enum sdr_status take_matrix(struct sdr_label_file *labels, const char *at
                 return sdr_fail(SDR_BAD_DATA, "%s:%llu:1: labels must be one column of numbers",
                                 labels->path, (unsigned long long)line.number);
             labels->count = (uint64_t)number[0];
-            SDR_TRY(sdr_allocate(&labels->value, labels->count, sizeof *labels->value, "the labels"));
+            SDR_TRY(
+                sdr_allocate(&labels->value, labels->count, sizeof *labels->value, "the labels"));
             sized = true;
             continue;
         }
@@ -159,7 +160,7 @@ static enum sdr_status take_matrix(struct sdr_label_file *labels, const char *at
 static enum sdr_status take_bytes(struct sdr_label_file *labels, const struct sdr_schema *known,
                                   const struct sdr_region *region)
 {
-    const char *bytes = (const char *)region->bytes;
+    const char *bytes = region->used ? (const char *)region->bytes : "";
     size_t count = region->used;
     struct sdr_array array;
     if (sdr_npy_is(bytes, count)) {

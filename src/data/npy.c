@@ -1,4 +1,5 @@
-/* NPY (numpy.save), versions 1 to 3: an array of numbers; the labels are in another file (--labels). */
+/* NPY (numpy.save), versions 1 to 3: an array of numbers; its labels are in another
+   file (--labels). */
 #include "data/array.h"
 #include "data/label_file.h"
 
@@ -18,6 +19,7 @@ static enum sdr_status open_npy(void *state, struct sdr_reading *reading, const 
     struct sdr_array array;
     SDR_TRY(sdr_npy_header(reading->path, head, count, &array));
     reading->schema->base = 0;
+    SDR_TRY(sdr_array_options(reading->options));
     return sdr_label_file_read(reading->options, reading->known, &npy->labels);
 }
 

@@ -101,11 +101,13 @@ static enum sdr_status take_entry(const char *name, struct cursor *c, struct sdr
     bool good = take_string(c, &key, &key_length) && take(c, ':');
     if (good && key_length == 5 && memcmp(key, "descr", 5) == 0) {
         if (!take_string(c, &text, &length))
-            return sdr_fail(SDR_BAD_DATA, "%s: arrays of records cannot be read, only plain numbers",
-                            name);
+            return sdr_fail(SDR_BAD_DATA,
+                            "%s: arrays of records cannot be read, only plain numbers", name);
         if (!type_of(text, length, array))
-            return sdr_fail(SDR_BAD_DATA, "%s: numbers of type '%.*s' cannot be read (use float32, "
-                            "float64, integers or bool)", name, (int)(length < 20 ? length : 20), text);
+            return sdr_fail(SDR_BAD_DATA,
+                            "%s: numbers of type '%.*s' cannot be read (use float32, "
+                            "float64, integers or bool)",
+                            name, (int)(length < 20 ? length : 20), text);
         *seen |= 1;
     } else if (good && key_length == 13 && memcmp(key, "fortran_order", 13) == 0) {
         array->fortran = take_word(c, "True");

@@ -1,4 +1,5 @@
-/* NPZ as scipy.sparse.save_npz writes it: a zip archive whose members are the arrays of a CSR matrix,
+/* NPZ as scipy.sparse.save_npz writes it: a zip archive whose members are the arrays of a CSR
+   matrix,
 
        data      the values            indices   their columns, in any order within a row
        indptr    where rows begin      shape     (rows, columns)        format   "csr"
@@ -31,9 +32,9 @@ struct matrix {
     int64_t *start; /* owned: rows + 1 */
     uint64_t rows, columns;
     struct sdr_piece piece;
-    int64_t *column;    /* owned: of one row, as it stands in the file */
-    uint64_t *key;      /* owned: column << 32 | place, for sorting */
-    uint64_t longest;   /* row */
+    int64_t *column;  /* owned: of one row, as it stands in the file */
+    uint64_t *key;    /* owned: column << 32 | place, for sorting */
+    uint64_t longest; /* row */
 };
 
 static int recognise(const char *head, size_t count)
@@ -47,8 +48,8 @@ static const unsigned char *numbers(const struct member *member)
 }
 
 /* Reads the array called key; *found tells. */
-static enum sdr_status read_member(const struct sdr_zip *zip, const char *key, struct member *member,
-                                   bool *found)
+static enum sdr_status read_member(const struct sdr_zip *zip, const char *key,
+                                   struct member *member, bool *found)
 {
     char file[32], name[300];
     snprintf(file, sizeof file, "%s.npy", key);
@@ -64,13 +65,16 @@ static enum sdr_status read_member(const struct sdr_zip *zip, const char *key, s
     return SDR_OK;
 }
 
-static enum sdr_status need_member(const struct sdr_zip *zip, const char *key, struct member *member)
+static enum sdr_status need_member(const struct sdr_zip *zip, const char *key,
+                                   struct member *member)
 {
     bool found;
     SDR_TRY(read_member(zip, key, member, &found));
     if (!found)
-        return sdr_fail(SDR_BAD_DATA, "%s: it has no '%s': only CSR matrices of "
-                        "scipy.sparse.save_npz can be read from .npz", zip->name, key);
+        return sdr_fail(SDR_BAD_DATA,
+                        "%s: it has no '%s': only CSR matrices of "
+                        "scipy.sparse.save_npz can be read from .npz",
+                        zip->name, key);
     return SDR_OK;
 }
 
@@ -127,13 +131,15 @@ static enum sdr_status read_starts(const struct sdr_zip *zip, struct matrix *mat
     sdr_array_integers(&starts.array, numbers(&starts), matrix->rows + 1, matrix->start);
     bool good = matrix->start[0] == 0 && (uint64_t)matrix->start[matrix->rows] == entries;
     for (uint64_t r = 0; good && r < matrix->rows; r++) {
-        good = matrix->start[r + 1] >= matrix->start[r] && (uint64_t)matrix->start[r + 1] <= entries;
+        good =
+            matrix->start[r + 1] >= matrix->start[r] && (uint64_t)matrix->start[r + 1] <= entries;
         uint64_t length = (uint64_t)matrix->start[r + 1] - (uint64_t)matrix->start[r];
         if (good && length > matrix->longest)
             matrix->longest = length;
     }
     if (!good)
-        status = sdr_fail(SDR_BAD_DATA, "%s: indptr does not divide the entries into rows", zip->name);
+        status =
+            sdr_fail(SDR_BAD_DATA, "%s: indptr does not divide the entries into rows", zip->name);
 cleanup:
     sdr_region_free(&starts.bytes);
     return status;
@@ -152,7 +158,8 @@ static enum sdr_status wrong_entry(const struct matrix *matrix, uint64_t row, in
                     (unsigned long long)row + 1, (long long)column + 1, what);
 }
 
-static enum sdr_status put_row(struct matrix *matrix, const struct sdr_reading *reading, uint64_t row)
+static enum sdr_status put_row(struct matrix *matrix, const struct sdr_reading *reading,
+                               uint64_t row)
 {
     struct sdr_piece *piece = &matrix->piece;
     uint64_t first = (uint64_t)matrix->start[row], count = (uint64_t)matrix->start[row + 1] - first;
@@ -174,8 +181,8 @@ static enum sdr_status put_row(struct matrix *matrix, const struct sdr_reading *
         float value;
         if (k && column == matrix->key[k - 1] >> 32)
             return wrong_entry(matrix, row, column, "appears twice (x.sum_duplicates())");
-        sdr_array_floats(data, numbers(&matrix->data) + (first + place) * sdr_array_size(data->type),
-                         1, &value);
+        sdr_array_floats(
+            data, numbers(&matrix->data) + (first + place) * sdr_array_size(data->type), 1, &value);
         if (isnan(value) && reading->options->missing == SDR_MISSING_ERROR)
             return wrong_entry(matrix, row, column, "is NaN (use --missing mean or zero)");
         if (isinf(value))
@@ -242,8 +249,9 @@ static enum sdr_status read_matrix(const struct sdr_zip *zip, struct npz *npz,
     SDR_TRY(read_starts(zip, matrix));
     SDR_TRY(own_labels(zip, known, &npz->labels));
     if (known && known->features != matrix->columns)
-        return sdr_fail(SDR_BAD_DATA, "%s: the matrix has %llu columns, the model was trained with %u",
-                        zip->name, (unsigned long long)matrix->columns, known->features);
+        return sdr_fail(SDR_BAD_DATA,
+                        "%s: the matrix has %llu columns, the model was trained with %u", zip->name,
+                        (unsigned long long)matrix->columns, known->features);
     if (!known)
         reading->schema->features = reading->schema->numbers = (uint32_t)matrix->columns;
     return sdr_label_file_check(&npz->labels, zip->name, matrix->rows);
@@ -256,6 +264,7 @@ static enum sdr_status open_npz(void *state, struct sdr_reading *reading, const 
     if (!recognise(head, count))
         return sdr_fail(SDR_BAD_DATA, "%s: not an NPZ file (a zip archive)", reading->path);
     reading->schema->base = 0;
+    SDR_TRY(sdr_array_options(reading->options));
     return sdr_label_file_read(reading->options, reading->known, &npz->labels);
 }
 
@@ -289,7 +298,8 @@ static void close_npz(void *state)
 
 SDR_REGISTER(format, npz) = {
     .name = "npz",
-    .summary = "CSR matrices of scipy.sparse.save_npz; labels as a member y or in a file of their own",
+    .summary =
+        "CSR matrices of scipy.sparse.save_npz; labels as a member y or in a file of their own",
     .extensions = "npz",
     .state_size = sizeof(struct npz),
     .recognise = recognise,

@@ -23,7 +23,8 @@ static enum sdr_status damaged(const struct sdr_zip *zip)
 
 static enum sdr_status too_large(const struct sdr_zip *zip)
 {
-    return sdr_fail(SDR_BAD_DATA, "%s: zip64 archives (over 4 GB) cannot be read; write smaller files",
+    return sdr_fail(SDR_BAD_DATA,
+                    "%s: zip64 archives (over 4 GB) cannot be read; write smaller files",
                     zip->name);
 }
 
@@ -78,8 +79,8 @@ static enum sdr_status unpack(const struct sdr_zip *zip, const unsigned char *en
     if (local > zip->count || zip->count - local < LOCAL_SIZE ||
         memcmp(zip->bytes + local, "PK\3\4", 4) != 0)
         return damaged(zip);
-    size_t begin = local + LOCAL_SIZE + get16(zip->bytes + local + 26) +
-                   get16(zip->bytes + local + 28);
+    size_t begin =
+        local + LOCAL_SIZE + get16(zip->bytes + local + 26) + get16(zip->bytes + local + 28);
     if (begin > zip->count || packed > zip->count - begin || (method == STORED && packed != size) ||
         size / 1100 > packed) /* deflate cannot do better than 1032 to 1 */
         return damaged(zip);

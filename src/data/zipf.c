@@ -42,7 +42,8 @@ static double distinct_at(const struct growth *growth, double draws)
     size_t k = (size_t)place;
     if (k >= GRID - 1)
         return growth->distinct[GRID - 1];
-    return growth->distinct[k] + (place - (double)k) * (growth->distinct[k + 1] - growth->distinct[k]);
+    return growth->distinct[k] +
+           (place - (double)k) * (growth->distinct[k + 1] - growth->distinct[k]);
 }
 
 /* Finds the mean length for which rows have nnz distinct features on average. */
@@ -67,7 +68,8 @@ static double find_length(const double *p, uint32_t features, double nnz)
     return sqrt(low * high);
 }
 
-enum sdr_status sdr_zipf_build(struct sdr_zipf *zipf, uint64_t features, uint64_t nnz, uint64_t seed)
+enum sdr_status sdr_zipf_build(struct sdr_zipf *zipf, uint64_t features, uint64_t nnz,
+                               uint64_t seed)
 {
     double *p = NULL, sum = 0;
     enum sdr_status status;

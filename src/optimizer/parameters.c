@@ -7,6 +7,24 @@
 
 enum { BLOCK_ALIGN = SDR_ALIGN / sizeof(float) };
 
+/* A block as a step sees it; blocks that belong to no feature have neither scale nor penalty. */
+static struct sdr_target make_target(struct sdr_parameters *p, const struct sdr_block *block)
+{
+    struct sdr_target t = {.value = p->value + block->offset, .constant = p->constant};
+    for (int s = 0; s < p->optimizer->slots; s++)
+        t.slot[s] = p->slot[s] + block->offset;
+    if (block->per_feature) {
+        t.scale = p->scale;
+        t.center = p->center;
+        t.charged = p->charged ? p->charged + block->offset : NULL;
+        t.l1 = (float)p->penalty.l1;
+        t.l2 = (float)p->penalty.l2;
+        t.group = (float)p->penalty.group;
+        t.standardize = p->penalty.standardize;
+    }
+    return t;
+}
+
 enum sdr_status sdr_parameters_create(struct sdr_parameters *p, const struct sdr_block *block,
                                       int blocks, const struct sdr_optimizer *optimizer,
                                       const void *optimizer_options, const struct sdr_penalty *penalty,
@@ -42,6 +60,8 @@ enum sdr_status sdr_parameters_create(struct sdr_parameters *p, const struct sdr
         SDR_TRY(sdr_allocate(&p->place, block[0].rows, sizeof(uint32_t), what));
         SDR_TRY(sdr_allocate(&p->mark, block[0].rows, sizeof(uint32_t), what));
     }
+    for (int b = 0; b < blocks; b++)
+        p->target[b] = make_target(p, &p->block[b]);
     return SDR_OK;
 }
 
@@ -60,43 +80,24 @@ void sdr_parameters_destroy(struct sdr_parameters *p)
     *p = (struct sdr_parameters){0};
 }
 
-/* A block as a step sees it; blocks that belong to no feature have neither scale nor penalty. */
-static struct sdr_target target_of(struct sdr_parameters *p, int b)
-{
-    uint64_t offset = p->block[b].offset;
-    struct sdr_target t = {.value = p->value + offset, .constant = p->constant};
-    for (int s = 0; s < p->optimizer->slots; s++)
-        t.slot[s] = p->slot[s] + offset;
-    if (p->block[b].per_feature) {
-        t.scale = p->scale;
-        t.center = p->center;
-        t.charged = p->charged ? p->charged + offset : NULL;
-        t.charge = (float)p->charge;
-        t.l1 = (float)p->penalty.l1;
-        t.l2 = (float)p->penalty.l2;
-        t.group = (float)p->penalty.group;
-        t.standardize = p->penalty.standardize;
-    }
-    return t;
-}
-
 void sdr_parameters_settle(struct sdr_parameters *p, const struct sdr_batch *batch)
 {
     if (!p->charged || p->charge == 0) /* nothing is due */
         return;
-    struct sdr_target t = target_of(p, 0);
+    struct sdr_target *t = &p->target[0];
     const struct sdr_rows *rows = batch->rows;
     uint32_t outputs = p->block[0].cols;
+    t->charge = (float)p->charge;
     if (rows->dense) {
-        p->optimizer->settle(&t, p->block[0].rows, outputs);
+        p->optimizer->settle(t, p->block[0].rows, outputs);
         return;
     }
     for (uint32_t i = 0; i < batch->count; i++) {
         struct sdr_sparse_row r = sdr_sparse_row(rows, batch->row[i]);
         if (r.index16)
-            p->optimizer->settle16(&t, r.index16, r.n, outputs);
+            p->optimizer->settle16(t, r.index16, r.n, outputs);
         else
-            p->optimizer->settle32(&t, r.index32, r.n, outputs);
+            p->optimizer->settle32(t, r.index32, r.n, outputs);
     }
 }
 
@@ -104,8 +105,8 @@ void sdr_parameters_settle_all(struct sdr_parameters *p)
 {
     if (!p->charged || p->charge == 0)
         return;
-    struct sdr_target t = target_of(p, 0);
-    p->optimizer->settle(&t, p->block[0].rows, p->block[0].cols);
+    p->target[0].charge = (float)p->charge;
+    p->optimizer->settle(&p->target[0], p->block[0].rows, p->block[0].cols);
     /* Starting over keeps the float sums exact: the charge stays small against its steps. */
     memset(p->charged, 0, p->count * sizeof *p->charged);
     p->charge = 0;
@@ -217,16 +218,16 @@ static void step_rows(struct sdr_parameters *p, struct sdr_target t, const struc
 /* The intercept's gradient is the sum of the slopes. */
 static void step_intercept(struct sdr_parameters *p, const struct sdr_update *update, double rate)
 {
-    struct sdr_target t = target_of(p, 1);
+    const struct sdr_target *t = &p->target[1];
     uint32_t outputs = update->outputs;
     if (p->optimizer->own_penalty) /* its constants hold the penalty, which the intercept has not */
-        p->optimizer->begin(p->optimizer_options, p->version + 1, rate, &t, p->constant);
+        p->optimizer->begin(p->optimizer_options, p->version + 1, rate, t, p->constant);
     if (update->form == SDR_DENSE) {
-        p->optimizer->dense(&t, update->value + p->block[1].offset, outputs, 1.0f);
+        p->optimizer->dense(t, update->value + p->block[1].offset, outputs, 1.0f);
         return;
     }
     if (update->examples.count == 1) {
-        p->optimizer->dense(&t, update->u, outputs, 1.0f);
+        p->optimizer->dense(t, update->u, outputs, 1.0f);
         return;
     }
     /* The first block's gradient has been used by now: its place serves for the sum. */
@@ -235,26 +236,26 @@ static void step_intercept(struct sdr_parameters *p, const struct sdr_update *up
     for (uint32_t i = 0; i < update->examples.count; i++)
         for (uint32_t k = 0; k < outputs; k++)
             sum[k] += update->u[(size_t)i * outputs + k];
-    p->optimizer->dense(&t, sum, outputs, 1.0f);
+    p->optimizer->dense(t, sum, outputs, 1.0f);
 }
 
 void sdr_parameters_apply(struct sdr_parameters *p, const struct sdr_update *update, double rate)
 {
-    struct sdr_target t = target_of(p, 0);
-    p->optimizer->begin(p->optimizer_options, p->version + 1, rate, &t, p->constant);
+    const struct sdr_target *t = &p->target[0];
+    p->optimizer->begin(p->optimizer_options, p->version + 1, rate, t, p->constant);
     if (update->form == SDR_FACTORS && update->examples.count == 1) {
-        step_row(p, &t, update->examples.rows, update->examples.row[0], update->u);
+        step_row(p, t, update->examples.rows, update->examples.row[0], update->u);
     } else if (update->form == SDR_FACTORS) {
         struct sdr_update multiplied = update->examples.rows->dense ? multiply_dense(p, update)
                                                                     : multiply_sparse(p, update);
-        step_rows(p, t, &multiplied);
+        step_rows(p, *t, &multiplied);
     } else {
-        step_rows(p, t, update);
+        step_rows(p, *t, update);
     }
     if (p->blocks > 1)
         step_intercept(p, update, rate);
     if (p->blocks > 1 && p->optimizer->own_penalty)
-        p->optimizer->begin(p->optimizer_options, p->version + 1, rate, &t, p->constant);
+        p->optimizer->begin(p->optimizer_options, p->version + 1, rate, t, p->constant);
     p->version++;
     p->charge += rate;
 }
@@ -265,8 +266,7 @@ const float *sdr_parameters_weights(struct sdr_parameters *p)
     if (!p->optimizer->publish || p->version == 0)
         return p->value;
     for (int b = 0; b < p->blocks; b++) {
-        struct sdr_target t = target_of(p, b);
-        p->optimizer->publish(&t, p->block[b].rows, p->block[b].cols,
+        p->optimizer->publish(&p->target[b], p->block[b].rows, p->block[b].cols,
                               p->published + p->block[b].offset);
     }
     return p->published;

@@ -26,6 +26,7 @@ struct sdr_parameters {
     double *sum;                          /* owned; sum of published weights, NULL: no averaging */
     uint64_t summed;
     float constant[SDR_CONSTANTS];
+    struct sdr_target target[SDR_BLOCKS_MOST]; /* each block as a step sees it */
     /* Scratch of batches: gradient rows of the touched features. Owned, NULL for single rows. */
     float *gradient;
     uint32_t *touched, *place;            /* place[j] is valid where mark[j] == marks */

@@ -38,8 +38,10 @@ static enum sdr_status open_status(struct reading_test *test, const char *text)
     assert_int_equal(sdr_allocate(&test->state, 1, format->state_size, "test"), SDR_OK);
     assert_int_equal(sdr_allocate(&test->format_options, 1, format->options_size, "test"), SDR_OK);
     assert_int_equal(sdr_option_defaults(format->options, test->format_options), SDR_OK);
-    struct sdr_reading reading = {.options = &test->options, .known = test->known,
-                                  .schema = &test->schema, .path = "test",
+    struct sdr_reading reading = {.options = &test->options,
+                                  .known = test->known,
+                                  .schema = &test->schema,
+                                  .path = "test",
                                   .format_options = test->format_options};
     return format->open(test->state, &reading, text, strlen(text));
 }
@@ -111,9 +113,14 @@ static void a_usual_name_is_the_label_in_any_case(void **unused)
 
 static void the_separator_is_guessed(void **unused)
 {
-    static const char *const texts[] = {"a;b;y\n1;2;3\n", "a\tb\ty\n1\t2\t3\n", "a|b|y\n1|2|3\n",
-                                        "a , b , y\r\n 1 ,2, 3 \r\n", "\xEF\xBB\xBF" "a,b,y\n1,2,3",
-                                        "\n\r\na,b,y\n\n1,2,3\n\n", "\"a\",\"b\",y\n\"1\", \"2\" ,3\n"};
+    static const char *const texts[] = {"a;b;y\n1;2;3\n",
+                                        "a\tb\ty\n1\t2\t3\n",
+                                        "a|b|y\n1|2|3\n",
+                                        "a , b , y\r\n 1 ,2, 3 \r\n",
+                                        "\xEF\xBB\xBF"
+                                        "a,b,y\n1,2,3",
+                                        "\n\r\na,b,y\n\n1,2,3\n\n",
+                                        "\"a\",\"b\",y\n\"1\", \"2\" ,3\n"};
     (void)unused;
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         struct reading_test test = csv();
@@ -132,11 +139,16 @@ static void a_header_is_recognised(void **unused)
         const char *text;
         uint64_t rows;
     } cases[] = {
-        {"a,b\n1,2\n", 1},         {"1,2\n3,4\n", 2},
-        {"a,1\nb,2\n", 2},         {"red,round\nblue,square\n", 1}, /* distinct words */
-        {"x,x\ny,x\n", 2},         {"red,round\nblue,round\n", 2}, /* a word that comes again is data */
-        {",b\n1,2\n", 1},          {"?,b\n1,2\n", 2},
-        {"id,name\n,x\n7,y\n", 2}, {"aa,bb\n", 0},
+        {"a,b\n1,2\n", 1},
+        {"1,2\n3,4\n", 2},
+        {"a,1\nb,2\n", 2},
+        {"red,round\nblue,square\n", 1}, /* distinct words */
+        {"x,x\ny,x\n", 2},
+        {"red,round\nblue,round\n", 2}, /* a word that comes again is data */
+        {",b\n1,2\n", 1},
+        {"?,b\n1,2\n", 2},
+        {"id,name\n,x\n7,y\n", 2},
+        {"aa,bb\n", 0},
     };
     (void)unused;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -154,7 +166,8 @@ static void categories_come_after_the_numbers(void **unused)
 {
     struct reading_test test = csv();
     (void)unused;
-    parse(&test, "colour,size,shape,y\nred,1,round,0\nblue,2,\"a \"\"b\"\", c\",1\nred,0,round,1\n");
+    parse(&test,
+          "colour,size,shape,y\nred,1,round,0\nblue,2,\"a \"\"b\"\", c\",1\nred,0,round,1\n");
     assert_int_equal(test.piece.rows, 3);
     check_row(&test.piece, 0, 3, (float[]){1, 1, 1});
     assert_int_equal(test.piece.index[0], 0);
@@ -329,7 +342,8 @@ static void chunks_give_the_rows_of_the_whole(void **unused)
                                             : part.format->cut(part.state, text + at, room);
             sdr_piece_clear(piece);
             assert_int_equal(sdr_piece_reserve(piece, count / 2 + 64, 1), SDR_OK);
-            assert_int_equal(part.format->parse(part.state, text + at, count, at == 0, piece), SDR_OK);
+            assert_int_equal(part.format->parse(part.state, text + at, count, at == 0, piece),
+                             SDR_OK);
             for (uint64_t r = 0; r < piece->rows; r++)
                 assert_true(piece->label[r] == whole.piece.label[rows + r]);
             for (uint64_t i = 0; i < piece->entries; i++)
@@ -421,9 +435,10 @@ static void a_second_file_must_have_the_same_header(void **unused)
 
 static void plain_numbers_round_as_the_general_scanner_does(void **unused)
 {
-    static const char *const numbers[] = {"0.1",         "123456.789",  "-0.000001", "999999999999999",
-                                          "0.30000001",  "16777217",    "1e-3",      "+5",
-                                          "12345678901234567890.5", ".5", "5.", "-.25"};
+    static const char *const numbers[] = {
+        "0.1",      "123456.789", "-0.000001", "999999999999999",        "0.30000001",
+        "16777217", "1e-3",       "+5",        "12345678901234567890.5", ".5",
+        "5.",       "-.25"};
     (void)unused;
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         struct reading_test test = csv();
@@ -447,8 +462,10 @@ static void every_failed_allocation_is_told(void **unused)
         sdr_allocate(&test.state, 1, format->state_size, "test");
         sdr_allocate(&test.format_options, 1, format->options_size, "test");
         sdr_option_defaults(format->options, test.format_options);
-        struct sdr_reading reading = {.options = &test.options, .schema = &test.schema,
-                                      .path = "test", .format_options = test.format_options};
+        struct sdr_reading reading = {.options = &test.options,
+                                      .schema = &test.schema,
+                                      .path = "test",
+                                      .format_options = test.format_options};
         sdr_fault_arm(SDR_FAULT_ALLOCATE, n);
         enum sdr_status status = format->open(test.state, &reading, text, strlen(text));
         if (status == SDR_OK)

@@ -1,5 +1,5 @@
-/* Generators: the same options give the same bytes, longer files begin with shorter ones, and the data
-   is what its truth says. */
+/* Generators: the same options give the same bytes, longer files begin with shorter ones, and the
+   data is what its truth says. */
 #include "base/fault.h"
 #include "registry.h"
 #include "whole.h"
@@ -47,16 +47,20 @@ static json_t *load_truth(const char *path)
 
 static void longer_files_begin_with_shorter_ones(void **unused)
 {
-    static const char *const kinds[] = {"sparse-classification", "dense-classification",
-                                        "sparse-regression", "dense-regression", "ratings",
-                                        "clusters", "documents"};
+    static const char *const kinds[] = {"sparse-classification",
+                                        "dense-classification",
+                                        "sparse-regression",
+                                        "dense-regression",
+                                        "ratings",
+                                        "clusters",
+                                        "documents"};
     (void)unused;
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
-        struct sdr_generate_options options = {.rows = 700, .features = 200, .nnz = 10, .classes = 3,
-                                               .seed = 5, .noise = 0.1};
+        struct sdr_generate_options options = {
+            .rows = 700, .features = 200, .nnz = 10, .classes = 3, .seed = 5, .noise = 0.1};
         size_t count[4];
         char *bytes[4];
-        const char *path = test_path("g.svm");
+        const char *path = test_path(strcmp(kinds[k], "ratings") == 0 ? "g.txt" : "g.svm");
         bytes[0] = make(kinds[k], &options, path, &count[0]);
         bytes[1] = make(kinds[k], &options, path, &count[1]);
         options.rows = 1001;
@@ -88,7 +92,8 @@ static void load_weights(json_t *truth, double *weight, size_t count)
     json_t *pairs = json_object_get(truth, "weights"), *pair;
     size_t i;
     assert_true(json_array_size(pairs) > 0);
-    json_array_foreach(pairs, i, pair) {
+    json_array_foreach(pairs, i, pair)
+    {
         json_int_t feature = json_integer_value(json_array_get(pair, 0));
         assert_true(feature >= 0 && (size_t)feature < count);
         weight[feature] = json_number_value(json_array_get(pair, 1));
@@ -98,8 +103,8 @@ static void load_weights(json_t *truth, double *weight, size_t count)
 static void sparse_classification_is_what_was_asked(void **unused)
 {
     enum { ROWS = 4000, FEATURES = 2000 };
-    struct sdr_generate_options options = {.rows = ROWS, .features = FEATURES, .nnz = 40,
-                                           .classes = 2, .seed = 3, .noise = 0.1};
+    struct sdr_generate_options options = {
+        .rows = ROWS, .features = FEATURES, .nnz = 40, .classes = 2, .seed = 3, .noise = 0.1};
     static double weight[FEATURES];
     const char *path = test_path("s.svm");
     (void)unused;
@@ -132,8 +137,8 @@ static void regression_noise_is_its_standard_deviation(void **unused)
     enum { ROWS = 2000, FEATURES = 50 };
     (void)unused;
     for (int k = 0; k < 2; k++) {
-        struct sdr_generate_options options = {.rows = ROWS, .features = FEATURES, .nnz = 10,
-                                               .seed = 1, .noise = 0.5};
+        struct sdr_generate_options options = {
+            .rows = ROWS, .features = FEATURES, .nnz = 10, .seed = 1, .noise = 0.5};
         double weight[FEATURES] = {0}, squares = 0;
         const char *path = test_path("r.csv");
         struct sdr_data *data;
@@ -154,8 +159,8 @@ static void regression_noise_is_its_standard_deviation(void **unused)
 
 static void npy_and_text_hold_the_same_rows(void **unused)
 {
-    struct sdr_generate_options options = {.rows = 600, .features = 7, .classes = 4, .seed = 2,
-                                           .noise = 0.3};
+    struct sdr_generate_options options = {
+        .rows = 600, .features = 7, .classes = 4, .seed = 2, .noise = 0.3};
     const char *text = test_path("c.csv"), *array = test_path("c.npy");
     char labels[200];
     (void)unused;
@@ -180,8 +185,8 @@ static void npy_and_text_hold_the_same_rows(void **unused)
 static void ratings_are_distinct_pairs_in_half_stars(void **unused)
 {
     enum { ROWS = 3000, FEATURES = 400 };
-    struct sdr_generate_options options = {.rows = ROWS, .features = FEATURES, .nnz = 4, .seed = 9,
-                                           .noise = 0.3};
+    struct sdr_generate_options options = {
+        .rows = ROWS, .features = FEATURES, .nnz = 4, .seed = 9, .noise = 0.3};
     static unsigned char seen[FEATURES][FEATURES];
     const char *path = test_path("ratings.txt");
     size_t count;
@@ -204,8 +209,8 @@ static void ratings_are_distinct_pairs_in_half_stars(void **unused)
 
 static void documents_are_whole_counts_with_their_topic(void **unused)
 {
-    struct sdr_generate_options options = {.rows = 300, .features = 500, .nnz = 60, .classes = 5,
-                                           .seed = 4};
+    struct sdr_generate_options options = {
+        .rows = 300, .features = 500, .nnz = 60, .classes = 5, .seed = 4};
     const char *path = test_path("d.svm");
     double words = 0;
     (void)unused;
@@ -264,6 +269,7 @@ static void options_that_cannot_be_served_are_usage_errors(void **unused)
         {"dense-regression", "x.svm", {.rows = 0, .features = 10}},
         {"dense-regression", "x.svm", {.rows = 5, .features = 10, .noise = -1}},
         {"ratings", "x.txt", {.rows = 1000, .features = 16}},
+        {"ratings", "x.svm", {.rows = 10, .features = 400}},
         {"image", "x.csv", {.rows = 10, .features = 10}},
     };
     (void)unused;
@@ -281,10 +287,12 @@ static void a_failed_write_or_allocation_leaves_no_file(void **unused)
     for (size_t g = 0; sdr_generator_table[g]; g++)
         for (int k = 0; k < 2; k++)
             for (uint64_t n = 1;; n++) {
-                struct sdr_generate_options options = {.rows = 20, .features = 64, .nnz = 4,
-                                                       .classes = 3, .seed = 1, .noise = 0.1};
-                bool image = strcmp(sdr_generator_table[g]->name, "image") == 0;
-                const char *path = test_path(image ? "fault.pgm" : "fault.npy");
+                struct sdr_generate_options options = {
+                    .rows = 20, .features = 64, .nnz = 4, .classes = 3, .seed = 1, .noise = 0.1};
+                const char *kind = sdr_generator_table[g]->name;
+                const char *path = test_path(strcmp(kind, "image") == 0     ? "fault.pgm"
+                                             : strcmp(kind, "ratings") == 0 ? "fault.txt"
+                                                                            : "fault.npy");
                 sdr_fault_arm(faults[k], n);
                 enum sdr_status status = sdr_generator_table[g]->make(&options, path);
                 bool reached = sdr_fault_count(faults[k]) >= n;

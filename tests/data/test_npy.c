@@ -3,7 +3,8 @@
 #include "whole.h"
 #include <math.h>
 
-/* Element (row, column) of the arrays in these tests: small and whole, so that every type holds it. */
+/* Element (row, column) of the arrays in these tests: small and whole, so that every type holds it.
+ */
 static int element(int row, int column)
 {
     return row * 3 + column + 1;
@@ -190,7 +191,8 @@ static void missing_numbers_follow_the_option(void **unused)
     make_array(&bytes, 1, "<f8", false);
     memcpy(bytes.at + bytes.count - 12 * 8 + 7 * 8, &nan_value, 8);
     const char *path = write_file("mean.npy", &bytes);
-    struct sdr_data_options options = {.format_rest = "", .threads = 1, .missing = SDR_MISSING_ZERO};
+    struct sdr_data_options options = {
+        .format_rest = "", .threads = 1, .missing = SDR_MISSING_ZERO};
     assert_int_equal(read_with(&options, path, NULL, &data), SDR_OK);
     assert_true(cell(data, 2, 1) == 0);
     sdr_data_destroy(data);

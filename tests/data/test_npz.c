@@ -18,7 +18,8 @@ static void put_member(struct archive *archive, const char *name, const struct b
     if (archive->deflate) {
         z_stream stream = {.next_in = (unsigned char *)(uintptr_t)content->at,
                            .avail_in = (uInt)content->count,
-                           .next_out = packed, .avail_out = sizeof packed};
+                           .next_out = packed,
+                           .avail_out = sizeof packed};
         assert_int_equal(deflateInit2(&stream, 9, Z_DEFLATED, -15, 8, 0), Z_OK);
         assert_int_equal(deflate(&stream, Z_FINISH), Z_STREAM_END);
         size = stream.total_out;
@@ -64,7 +65,8 @@ static void put_integers(struct archive *archive, const char *name, const int *v
     static struct bytes member;
     char head[100];
     member.count = 0;
-    snprintf(head, sizeof head, "{'descr': '<i4', 'fortran_order': False, 'shape': (%d,), }", count);
+    snprintf(head, sizeof head, "{'descr': '<i4', 'fortran_order': False, 'shape': (%d,), }",
+             count);
     put_npy(&member, 1, head);
     for (int i = 0; i < count; i++)
         put_integer(&member, (uint64_t)value[i], 4, false);
@@ -150,8 +152,10 @@ static void matrices_that_cannot_be_are_refused(void **unused)
         struct matrix matrix;
         const char *words;
     } cases[] = {
-        {{{0, 2, 3, 0, 3}, {0, 2, 2, 5}, {3, 4}, "csr"}, "row 3, column 4 (counted from 1) appears"},
-        {{{0, 4, 3, 0, 1}, {0, 2, 2, 5}, {3, 4}, "csr"}, "row 1, column 5 (counted from 1) is not in"},
+        {{{0, 2, 3, 0, 3}, {0, 2, 2, 5}, {3, 4}, "csr"},
+         "row 3, column 4 (counted from 1) appears"},
+        {{{0, 4, 3, 0, 1}, {0, 2, 2, 5}, {3, 4}, "csr"},
+         "row 1, column 5 (counted from 1) is not in"},
         {{{0, -1, 3, 0, 1}, {0, 2, 2, 5}, {3, 4}, "csr"}, "is not in the matrix"},
         {{{0, 2, 3, 0, 1}, {0, 2, 1, 5}, {3, 4}, "csr"}, "indptr"},
         {{{0, 2, 3, 0, 1}, {0, 2, 2, 4}, {3, 4}, "csr"}, "indptr"},

@@ -4,6 +4,7 @@
 
 #include "base/file.h"
 #include "data/data.h"
+#include <cmocka.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 /* A growing buffer for files made in tests. */
 struct bytes {
@@ -67,8 +67,8 @@ static inline enum sdr_status read_with(const struct sdr_data_options *options, 
 /* Reads a file and its labels (or NULL), which must succeed. */
 static inline struct sdr_data *read_good(const char *path, const char *labels)
 {
-    struct sdr_data_options options = {.format_rest = "", .base = -1, .threads = 2,
-                                       .labels = labels};
+    struct sdr_data_options options = {
+        .format_rest = "", .base = -1, .threads = 2, .labels = labels};
     struct sdr_data *data;
     enum sdr_status status = read_with(&options, path, NULL, &data);
     if (status != SDR_OK)
@@ -78,8 +78,8 @@ static inline struct sdr_data *read_good(const char *path, const char *labels)
 /* Reading must fail as bad data, and say `words`. */
 static inline void read_bad(const char *path, const char *labels, const char *words)
 {
-    struct sdr_data_options options = {.format_rest = "", .base = -1, .threads = 2,
-                                       .labels = labels};
+    struct sdr_data_options options = {
+        .format_rest = "", .base = -1, .threads = 2, .labels = labels};
     struct sdr_data *data;
     enum sdr_status status = read_with(&options, path, NULL, &data);
     if (status != SDR_BAD_DATA || !strstr(sdr_error(), words))

@@ -1,0 +1,165 @@
+/* Model files: safetensors, the blocks as arrays, everything else as text in the metadata. */
+#include "base/json.h"
+#include "base/memory.h"
+#include "base/tensors.h"
+#include "model.h"
+#include "registry.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static json_t *classes_json(const struct sdr_classes *classes)
+{
+    json_t *array = json_array();
+    for (uint32_t k = 0; k < classes->count; k++)
+        json_array_append_new(array, json_string(classes->text[k]));
+    return array;
+}
+
+static enum sdr_status set_text(json_t *object, const char *key, json_t *value)
+{
+    char *text;
+    SDR_TRY(sdr_json_text(value, &text));
+    bool set = json_object_set_new(object, key, json_string(text)) == 0;
+    sdr_release(text);
+    return set ? SDR_OK : sdr_fail(SDR_RUNTIME, "out of memory: metadata");
+}
+
+enum sdr_status sdr_model_save(const struct sdr_model *model, const char *path)
+{
+    struct sdr_tensor tensor[SDR_BLOCKS_MOST] = {0};
+    json_t *metadata = NULL, *schema = NULL;
+    enum sdr_status status;
+    for (int b = 0; b < model->blocks; b++) {
+        snprintf(tensor[b].name, sizeof tensor[b].name, "%s", model->block[b].name);
+        tensor[b].shape[0] = model->block[b].rows;
+        tensor[b].shape[1] = model->block[b].cols;
+        tensor[b].data = model->value + model->block[b].offset;
+    }
+    metadata = json_pack("{s:s, s:s, s:s, s:s, s:s}", "format", "sounder", "version", "1", "model",
+                         model->kind_spec, "training", model->training, "hash", model->hash);
+    if (!metadata)
+        return sdr_fail(SDR_RUNTIME, "out of memory: metadata");
+    SDR_CHECK(sdr_schema_to_json(&model->schema, &schema));
+    SDR_CHECK(set_text(metadata, "schema", schema));
+    SDR_CHECK(set_text(metadata, "labels", classes_json(&model->classes)));
+    SDR_CHECK(sdr_tensors_write(path, metadata, tensor, model->blocks));
+cleanup:
+    json_decref(metadata);
+    return status;
+}
+
+static enum sdr_status bad_model(const char *path, const char *why)
+{
+    return sdr_fail(SDR_BAD_FILE, "%s: not a Sounder model: %s", path, why);
+}
+
+static enum sdr_status load_classes(const char *path, const struct sdr_tensors *file,
+                                    struct sdr_classes *classes, bool numbers)
+{
+    const char *text = sdr_tensors_text(file, "labels");
+    json_t *array = text ? json_loads(text, 0, NULL) : NULL;
+    size_t count = json_array_size(array);
+    enum sdr_status status = SDR_OK;
+    if (!json_is_array(array) || count > 1 << 24)
+        status = bad_model(path, "its labels are unreadable");
+    if (status == SDR_OK)
+        status = sdr_allocate(&classes->text, count, sizeof(char *), "classes");
+    if (status == SDR_OK && numbers)
+        status = sdr_allocate(&classes->value, count, sizeof(float), "classes");
+    for (size_t i = 0; i < count && status == SDR_OK; i++) {
+        const char *label = json_string_value(json_array_get(array, i));
+        double number = 0;
+        if (!label || (numbers && !sdr_parse_double(label, &number)))
+            status = bad_model(path, "a label is unreadable");
+        else if ((status = sdr_copy_string(&classes->text[i], label)) == SDR_OK)
+            classes->count++;
+        if (status == SDR_OK && numbers)
+            classes->value[i] = (float)number;
+    }
+    json_decref(array);
+    return status;
+}
+
+static enum sdr_status load_blocks(const char *path, const struct sdr_tensors *file,
+                                   struct sdr_model *model)
+{
+    const struct sdr_tensor *intercept = sdr_tensors_find(file, "intercept");
+    model->outputs = model->kind->task == SDR_CLASSES ? model->classes.count : 1;
+    model->intercept = intercept != NULL;
+    struct sdr_problem problem = {.features = model->schema.features,
+                                  .outputs = model->outputs,
+                                  .intercept = model->intercept};
+    model->blocks = model->kind->shape(&problem, model->block);
+    for (int b = 0; b < model->blocks; b++) {
+        model->block[b].offset = model->count;
+        model->count += (uint64_t)model->block[b].rows * model->block[b].cols;
+        model->count = (model->count + 15) / 16 * 16;
+    }
+    if (file->count != model->blocks)
+        return bad_model(path, "it has the wrong number of arrays");
+    for (int b = 0; b < model->blocks; b++) {
+        const struct sdr_block *block = &model->block[b];
+        const struct sdr_tensor *tensor = sdr_tensors_find(file, block->name);
+        if (!tensor || tensor->dtype != SDR_F32 || tensor->shape[0] != block->rows ||
+            tensor->shape[1] != block->cols)
+            return bad_model(path, "an array has the wrong shape");
+    }
+    SDR_TRY(sdr_allocate(&model->value, model->count, sizeof(float), "a model"));
+    for (int b = 0; b < model->blocks; b++) {
+        const struct sdr_block *block = &model->block[b];
+        memcpy(model->value + block->offset, sdr_tensors_find(file, block->name)->data,
+               (size_t)block->rows * block->cols * sizeof(float));
+    }
+    for (uint64_t i = 0; i < model->count; i++)
+        if (!isfinite(model->value[i]))
+            return bad_model(path, "a weight is not finite");
+    return SDR_OK;
+}
+
+static enum sdr_status load(const char *path, const struct sdr_tensors *file, struct sdr_model *model)
+{
+    const char *format = sdr_tensors_text(file, "format"), *version = sdr_tensors_text(file, "version");
+    const char *kind = sdr_tensors_text(file, "model"), *text = sdr_tensors_text(file, "schema");
+    const char *training = sdr_tensors_text(file, "training");
+    const struct sdr_plugin *plugin;
+    if (!format || strcmp(format, "sounder") != 0 || !kind || !text || !training)
+        return bad_model(path, "its metadata is of another program, or it is a checkpoint");
+    if (!version || strcmp(version, "1") != 0)
+        return bad_model(path, "it was written by a newer version");
+    if (sdr_plugin_choose("model", sdr_model_kind_table, kind, &plugin, &model->options) != SDR_OK)
+        return sdr_fail_in(SDR_BAD_FILE, "%s: ", path);
+    model->kind = (const struct sdr_model_kind *)plugin;
+    SDR_TRY(sdr_copy_string(&model->kind_spec, kind));
+    SDR_TRY(sdr_copy_string(&model->training, training));
+    json_t *schema = json_loads(text, 0, NULL);
+    enum sdr_status status = schema ? sdr_schema_from_json(schema, &model->schema)
+                                    : bad_model(path, "its schema is unreadable");
+    json_decref(schema);
+    SDR_TRY(status);
+    SDR_TRY(load_classes(path, file, &model->classes,
+                         model->kind->task != SDR_REGRESSION && !model->schema.text_labels));
+    if (model->kind->task != SDR_REGRESSION && model->classes.count < 2)
+        return bad_model(path, "it has fewer than two classes");
+    SDR_TRY(load_blocks(path, file, model));
+    return sdr_model_hash(model);
+}
+
+enum sdr_status sdr_model_load(const char *path, struct sdr_model **result)
+{
+    struct sdr_tensors file;
+    struct sdr_model *model;
+    *result = NULL;
+    SDR_TRY(sdr_tensors_read(path, &file));
+    enum sdr_status status = sdr_allocate(&model, 1, sizeof *model, "a model");
+    if (status == SDR_OK)
+        status = load(path, &file, model);
+    sdr_tensors_free(&file);
+    if (status != SDR_OK) {
+        sdr_model_destroy(model);
+        return status;
+    }
+    *result = model;
+    return SDR_OK;
+}

@@ -1,0 +1,223 @@
+/* Setting a run up: what the options say, what they leave open, and the memory it needs. */
+#include "base/clock.h"
+#include "base/memory.h"
+#include "registry.h"
+#include "run.h"
+
+#include <math.h>
+#include <string.h>
+
+static enum sdr_status copy_options(struct sdr_run *run, const struct sdr_options *options)
+{
+    run->options.report = options->report;
+    run->options.report_context = options->report_context;
+    SDR_TRY(sdr_option_defaults(sdr_settings_table, &run->options.settings));
+    for (const struct sdr_option *row = sdr_settings_table; row->key; row++) {
+        struct sdr_text value = {0};
+        sdr_option_print(row, &options->settings, &value);
+        enum sdr_status status = SDR_OK;
+        if (value.bytes && (row->type != SDR_TEXT || *value.bytes))
+            status = sdr_option_set(row, row->key, value.bytes, &run->options.settings);
+        sdr_text_free(&value);
+        SDR_TRY(status);
+    }
+    run->options.was_set = options->was_set;
+    return SDR_OK;
+}
+
+static enum sdr_status choose_plugins(struct sdr_run *run)
+{
+    const struct sdr_settings *s = &run->options.settings;
+    const struct sdr_plugin *plugin;
+    bool automatic = strcmp(s->optimizer, "auto") == 0;
+    SDR_TRY(sdr_plugin_choose("strategy", sdr_strategy_table, s->sync, &plugin,
+                              &run->strategy_options));
+    run->strategy = (const struct sdr_strategy *)plugin;
+    SDR_TRY(sdr_plugin_choose("optimizer", sdr_optimizers(), automatic ? "adagrad" : s->optimizer,
+                              &plugin, &run->optimizer_options));
+    run->optimizer = (const struct sdr_optimizer *)plugin;
+    /* Steps of constant size end in the noise of single rows. FTRL's weights are sums over all steps: a step
+       that shrinks would shrink them. */
+    const char *schedule = s->schedule;
+    if (strcmp(schedule, "auto") == 0)
+        schedule = run->optimizer->own_penalty ? "constant" : "linear";
+    SDR_TRY(sdr_plugin_choose("schedule", sdr_schedule_table, schedule, &plugin,
+                              &run->schedule_options));
+    run->schedule = (const struct sdr_schedule *)plugin;
+    return run->strategy->check ? run->strategy->check(run) : SDR_OK;
+}
+
+static enum sdr_status check_options(const struct sdr_run *run)
+{
+    const struct sdr_settings *s = &run->options.settings;
+    const struct sdr_options *o = &run->options;
+    if (s->group_lasso > 0 && run->kind->task != SDR_CLASSES)
+        return sdr_fail(SDR_USAGE, "--group-lasso groups the weights of a feature over classes: it needs "
+                                   "--model softmax (with one output, --l1 is the same)");
+    if (s->group_lasso > 0 && !run->strategy->full_batch && !run->optimizer->uniform)
+        return sdr_fail(SDR_USAGE, "--group-lasso needs steps that are equal within a feature: "
+                                   "--optimizer sgd, momentum or nesterov, or --sync batch");
+    if (run->optimizer->decay && s->l2 > 0)
+        return sdr_fail(SDR_USAGE, "--l2 does nothing with %s, which decays by %s:decay",
+                        run->optimizer->name, run->optimizer->name);
+    if (run->optimizer->own_penalty && run->scale && !s->standardize && (s->l1 > 0 || s->l2 > 0))
+        return sdr_fail(SDR_USAGE, "%s with penalties and --scale feature needs --standardize",
+                        run->optimizer->name);
+    if (run->optimizer->own_penalty && strcmp(run->schedule->name, "constant") != 0)
+        return sdr_fail(SDR_USAGE, "%s shrinks its steps by itself: --schedule %s does not apply",
+                        run->optimizer->name, run->schedule->name);
+    if (run->strategy->full_batch && sdr_options_given(o, "batch"))
+        return sdr_fail(SDR_USAGE, "--batch does nothing with --sync %s, which takes all rows at once",
+                        run->strategy->name);
+    if (s->early_stop && !run->valid)
+        return sdr_fail(SDR_USAGE, "--early-stop needs --valid or --valid-fraction");
+    if (s->valid_labels && !s->valid)
+        return sdr_fail(SDR_USAGE, "--valid-labels needs --valid");
+    if (s->resume && !s->run)
+        return sdr_fail(SDR_USAGE, "--resume needs --run DIR, the folder of the run to go on with");
+    if (sdr_options_given(o, "checkpoint-every") && !s->run)
+        return sdr_fail(SDR_USAGE, "--checkpoint-every needs --run DIR, the folder to keep them in");
+    return SDR_OK;
+}
+
+/* How many passes, and how long the schedule of the step is: up to --epochs or --updates, whichever ends
+   first. Left to itself: few rows need several passes, many rows need few. */
+static void choose_length(struct sdr_run *run)
+{
+    const struct sdr_settings *s = &run->options.settings;
+    double rows = run->train_rows.count;
+    double batch = run->strategy->full_batch ? rows : fmin((double)s->batch, rows);
+    double by_updates = (double)s->updates * batch / rows;
+    if (s->epochs)
+        run->epochs = s->epochs;
+    else if (s->updates)
+        run->epochs = (uint64_t)ceil(by_updates) + 1; /* batches at an epoch's end may be small */
+    else if (run->strategy->full_batch)
+        run->epochs = 100;
+    else
+        run->epochs = (uint64_t)fmin(fmax(ceil(300000 / rows), 2), 20);
+    run->length = (double)run->epochs;
+    if (s->updates && by_updates < run->length)
+        run->length = by_updates;
+}
+
+static enum sdr_status choose_averaging(struct sdr_run *run)
+{
+    const char *text = run->options.settings.average;
+    run->average_from = UINT64_MAX;
+    if (strcmp(text, "no") != 0 && strcmp(text, "auto") != 0) {
+        uint64_t from;
+        if (!sdr_parse_u64(text, &from))
+            return sdr_fail(SDR_USAGE, "--average takes a number of epochs or no, not '%s'", text);
+        run->average_from = from;
+    }
+    /* An addition costs as much as it has values; this often it costs no more than the steps. */
+    uint64_t features = run->problem.features, rows = run->data->rows.count;
+    double per_row = run->data->rows.dense ? (double)features : (double)run->data->nonzeros / (double)rows;
+    double every = (double)features / fmax(per_row * (double)run->options.settings.batch, 1);
+    run->average_every = every > 1 ? (uint64_t)every : 1;
+    return SDR_OK;
+}
+
+/* The step size: as asked, or in units in which the data is of size one. */
+static void choose_rate(struct sdr_run *run)
+{
+    const struct sdr_optimizer *o = run->optimizer;
+    run->rate = run->options.settings.lr;
+    if (run->rate > 0)
+        return;
+    double length = sqrt(run->typical_row);
+    run->rate = o->rate / pow(length, o->rate_power);
+    if (o->rate_power == 1) { /* such steps do not grow with the labels or slopes: give them their unit */
+        run->rate *= run->target_size;
+        if (run->kind->task == SDR_CLASSES) /* a class wins by the difference of two scores */
+            run->rate *= 2;
+    }
+}
+
+static struct sdr_penalty penalty_of(const struct sdr_run *run)
+{
+    const struct sdr_settings *s = &run->options.settings;
+    double share = s->penalty_on ? 1.0 / run->train_rows.count : 1.0; /* sum: of all losses */
+    struct sdr_penalty penalty = {.l1 = s->l1 * share,
+                                  .l2 = s->l2 * share,
+                                  .group = s->group_lasso * share,
+                                  .standardize = s->standardize};
+    if (run->optimizer->decay && !run->strategy->full_batch)
+        penalty.l2 = run->optimizer->decay(run->optimizer_options);
+    return penalty;
+}
+
+static enum sdr_status make_parameters(struct sdr_run *run)
+{
+    struct sdr_block block[SDR_BLOCKS_MOST];
+    struct sdr_parameters *p = &run->parameters;
+    struct sdr_penalty penalty = penalty_of(run);
+    int blocks = run->kind->shape(&run->problem, block);
+    uint64_t batch = run->strategy->full_batch ? run->train_rows.count : run->options.settings.batch;
+    if (batch > run->train_rows.count)
+        batch = run->train_rows.count;
+    SDR_TRY(sdr_parameters_create(p, block, blocks, run->optimizer, run->optimizer_options, &penalty,
+                                  run->scale, run->center, run->problem.kernels, batch > 1,
+                                  run->average_from != UINT64_MAX));
+    SDR_TRY(sdr_allocate(&run->scratch, batch * run->problem.outputs, sizeof(float), "scores"));
+    SDR_TRY(sdr_allocate(&run->good, p->count, sizeof(float), "the last good model"));
+    if (run->options.settings.early_stop)
+        SDR_TRY(sdr_allocate(&run->best, p->count, sizeof(float), "the best model"));
+    /* Regression starts at the mean: the intercept need not travel there in small steps. */
+    if (run->problem.intercept && run->kind->task == SDR_REGRESSION && !run->optimizer->own_penalty)
+        p->value[p->block[1].offset] = (float)run->target_mean;
+    SDR_TRY(sdr_allocate(&run->order, run->train_rows.count, sizeof(uint32_t), "row order"));
+    run->node = (struct sdr_node){.run = run, .workers = 1, .options = run->strategy_options};
+    return sdr_allocate(&run->node.state, run->strategy->state_size, 1, "strategy state");
+}
+
+enum sdr_status sdr_run_create(const struct sdr_options *options, struct sdr_data *train,
+                               struct sdr_data *valid, struct sdr_run **result)
+{
+    struct sdr_run *run;
+    enum sdr_status status;
+    *result = NULL;
+    SDR_TRY(sdr_allocate(&run, 1, sizeof *run, "a run"));
+    run->data = train;
+    run->valid = valid;
+    run->last_epoch_loss = run->objective = NAN;
+    run->best_valid = INFINITY;
+    run->seconds_total_start = (double)sdr_clock_now() * 1e-9;
+    SDR_CHECK(copy_options(run, options));
+    SDR_CHECK(sdr_problem_prepare(run));
+    SDR_CHECK(choose_plugins(run));
+    SDR_CHECK(check_options(run));
+    choose_length(run);
+    SDR_CHECK(choose_averaging(run));
+    choose_rate(run);
+    SDR_CHECK(make_parameters(run));
+    SDR_CHECK(sdr_fingerprint(run));
+    *result = run;
+    return SDR_OK;
+cleanup:
+    sdr_run_destroy(run);
+    return status;
+}
+
+void sdr_run_destroy(struct sdr_run *run)
+{
+    if (!run)
+        return;
+    sdr_model_destroy(run->model);
+    for (int i = 0; i < run->node.arrays; i++)
+        sdr_release(run->node.array[i].value);
+    sdr_release(run->node.state);
+    sdr_parameters_destroy(&run->parameters);
+    sdr_problem_release(run);
+    sdr_release(run->optimizer_options);
+    sdr_release(run->schedule_options);
+    sdr_release(run->strategy_options);
+    sdr_release(run->scratch);
+    sdr_release(run->good);
+    sdr_release(run->best);
+    sdr_release(run->order);
+    sdr_release(run->fingerprint);
+    sdr_option_free(sdr_settings_table, &run->options.settings);
+    sdr_release(run);
+}
