@@ -1,7 +1,8 @@
 /* Files of labels: any bytes, as NPY, IDX, Matrix Market or lines, with and without a known schema.
  */
-#include "data/label_file.h"
 #include "fuzz.h"
+
+#include "data/label_file.h"
 
 static void check(const struct sdr_schema *known, const struct sdr_region *bytes)
 {

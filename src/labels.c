@@ -157,7 +157,9 @@ enum sdr_status sdr_targets(const struct sdr_data *data, const struct sdr_classe
     }
     for (uint64_t row = 0; row < count; row++) {
         float label = data->rows.label[row];
-        int64_t number = of_text ? of_text[(uint32_t)label] : class_of_number(classes, label);
+        int64_t number = !of_text    ? class_of_number(classes, label)
+                         : label >= 0 ? of_text[(uint32_t)label]
+                                      : -1; /* a text the schema does not know */
         if (number < 0)
             (*target)[row] = NAN; /* a label training never saw */
         else

@@ -10,33 +10,6 @@
 
 enum { LOOK_EVERY = 1024 }; /* rows between two looks at the clock */
 
-/* Rows ahead are known: fetch what they will need. */
-static void prefetch(const struct sdr_run *run)
-{
-    enum { FAR = 16, NEAR = 6, LINE = 64 };
-    const struct sdr_rows *rows = &run->data->rows;
-    uint64_t left = run->train_rows.count - run->at;
-    if (left <= FAR)
-        return;
-    const uint32_t *next = run->order + run->at;
-    if (rows->dense) {
-        const char *x = (const char *)sdr_dense_row(rows, next[NEAR]);
-        for (int i = 0; i < 4; i++)
-            __builtin_prefetch(x + i * LINE);
-        return;
-    }
-    __builtin_prefetch(&rows->start[next[FAR]]);
-    __builtin_prefetch(&run->problem.target[next[FAR]]);
-    uint64_t first = rows->start[next[NEAR]];
-    const char *x = (const char *)(rows->value + first);
-    const char *index = rows->index16 ? (const char *)(rows->index16 + first)
-                                      : (const char *)(rows->index32 + first);
-    __builtin_prefetch(index);
-    __builtin_prefetch(index + LINE);
-    for (int i = 0; i < 4; i++)
-        __builtin_prefetch(x + i * LINE);
-}
-
 /* Looks up from the work: requests, the clock, the health of the loss. */
 static enum sdr_status look_around(struct sdr_run *run)
 {
@@ -104,7 +77,7 @@ static enum sdr_status deal(struct sdr_run *run, uint32_t most, struct sdr_batch
     *more = !run->over;
     if (*more) {
         move_window(run);
-        prefetch(run);
+        sdr_order_prefetch(run);
     }
     return SDR_OK;
 }

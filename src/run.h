@@ -65,7 +65,9 @@ struct sdr_run {
     uint64_t best_epoch;
     double seconds_before;         /* training seconds before a resume */
 
+    enum sdr_shuffle_choice shuffle; /* in force */
     uint32_t *order;               /* owned: the rows of this epoch in the order they are dealt */
+    uint32_t *chunk;               /* owned: order of the chunks, shuffled by chunks */
     float *best, *good;            /* owned: weights of the best epoch; of the last finite one */
     bool has_best, has_good, over, diverged, preempted, resumed;
     const char *why_over;          /* static text */
@@ -124,7 +126,11 @@ enum sdr_status sdr_fingerprint(struct sdr_run *run);
 
 /* train.c, for node.c: an epoch's rows were all dealt; evaluates and decides what follows. */
 enum sdr_status sdr_epoch_end(struct sdr_run *run);
-/* Lays out the order of the epoch that begins. */
-void sdr_epoch_begin(struct sdr_run *run);
+
+/* order.c: the order of the rows in the epoch that begins, into run->order. */
+enum sdr_status sdr_order_allocate(struct sdr_run *run);
+void sdr_order_lay(struct sdr_run *run);
+/* Asks for the memory of the rows that come after the present one. */
+void sdr_order_prefetch(const struct sdr_run *run);
 
 #endif

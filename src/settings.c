@@ -75,9 +75,9 @@ const struct sdr_option sdr_settings_table[] = {
      AT(epochs), SDR_TRAIN},
     {"updates", SDR_INTEGER, "0", "N", 0, 1e18, "stop after N updates; 0: no such limit",
      AT(updates), SDR_TRAIN},
-    {"shuffle", SDR_CHOICE, "auto", "auto|rows|blocks|none", 0, 0,
-     "order of the rows in an epoch; auto: rows, or blocks for data that streams", AT(shuffle),
-     SDR_TRAIN},
+    {"shuffle", SDR_CHOICE, "auto", "auto|rows|chunks|blocks|none", 0, 0,
+     "order of the rows in an epoch; auto: rows, chunks of 16 where data is large, blocks where it "
+     "streams", AT(shuffle), SDR_TRAIN},
     {"sync", SDR_TEXT, "serial", "NAME", 0, 0, "strategy: see 'sounder list sync'", AT(sync),
      SDR_TRAIN},
     {"workers", SDR_INTEGER, "1", "N", 1, 1, "workers that train", AT(workers), SDR_TRAIN},

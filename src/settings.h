@@ -15,7 +15,13 @@ enum sdr_command {
     SDR_GENERATE = 32
 };
 enum sdr_scale_choice { SDR_SCALE_AUTO, SDR_SCALE_NONE, SDR_SCALE_FEATURE };
-enum sdr_shuffle_choice { SDR_SHUFFLE_AUTO, SDR_SHUFFLE_ROWS, SDR_SHUFFLE_BLOCKS, SDR_SHUFFLE_NONE };
+enum sdr_shuffle_choice {
+    SDR_SHUFFLE_AUTO,
+    SDR_SHUFFLE_ROWS,
+    SDR_SHUFFLE_CHUNKS,
+    SDR_SHUFFLE_BLOCKS,
+    SDR_SHUFFLE_NONE
+};
 
 struct sdr_settings {
     /* data */

@@ -167,7 +167,7 @@ static enum sdr_status make_parameters(struct sdr_run *run)
     /* Regression starts at the mean: the intercept need not travel there in small steps. */
     if (run->problem.intercept && run->kind->task == SDR_REGRESSION && !run->optimizer->own_penalty)
         p->value[p->block[1].offset] = (float)run->target_mean;
-    SDR_TRY(sdr_allocate(&run->order, run->train_rows.count, sizeof(uint32_t), "row order"));
+    SDR_TRY(sdr_order_allocate(run));
     run->node = (struct sdr_node){.run = run, .workers = 1, .options = run->strategy_options};
     return sdr_allocate(&run->node.state, run->strategy->state_size, 1, "strategy state");
 }
@@ -217,6 +217,7 @@ void sdr_run_destroy(struct sdr_run *run)
     sdr_release(run->good);
     sdr_release(run->best);
     sdr_release(run->order);
+    sdr_release(run->chunk);
     sdr_release(run->fingerprint);
     sdr_option_free(sdr_settings_table, &run->options.settings);
     sdr_release(run);

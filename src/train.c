@@ -8,7 +8,6 @@
    The loops that train are in sync/; what they may use is in node.h. */
 #include "base/clock.h"
 #include "base/memory.h"
-#include "base/rng.h"
 #include "base/thread.h"
 #include "model.h"
 #include "run.h"
@@ -23,48 +22,6 @@ void sdr_run_request(struct sdr_run *run, unsigned requests)
 }
 
 /* ---- epochs ---- */
-/* Whole blocks in random order, rows shuffled within each: what data that streams can afford. */
-static void shuffle_blocks(struct sdr_run *run)
-{
-    enum { BLOCKS_MOST = 1024 };
-    uint32_t block[BLOCKS_MOST], count = run->train_rows.count, at = 0;
-    uint32_t size = run->data->stream_rows ? (uint32_t)run->data->stream_rows : 65536;
-    if (count / BLOCKS_MOST >= size)
-        size = count / BLOCKS_MOST + 1;
-    uint32_t blocks = (uint32_t)(((uint64_t)count + size - 1) / size);
-    uint64_t seed = run->options.settings.seed;
-    struct sdr_stream stream = sdr_stream_open(seed, SDR_FOR_BLOCK_SHUFFLE, run->epoch);
-    sdr_shuffle(block, blocks, &stream);
-    for (uint32_t b = 0; b < blocks; b++) {
-        uint32_t first = block[b] * size, rows = count - first < size ? count - first : size;
-        stream = sdr_stream_open(seed, SDR_FOR_SHUFFLE, run->epoch << 32 | block[b]);
-        sdr_shuffle(run->order + at, rows, &stream);
-        for (uint32_t i = 0; i < rows; i++)
-            run->order[at + i] += first;
-        at += rows;
-    }
-}
-
-void sdr_epoch_begin(struct sdr_run *run)
-{
-    const struct sdr_settings *s = &run->options.settings;
-    uint32_t count = run->train_rows.count;
-    int how = s->shuffle;
-    if (how == SDR_SHUFFLE_AUTO)
-        how = run->data->streams ? SDR_SHUFFLE_BLOCKS : SDR_SHUFFLE_ROWS;
-    if (run->strategy->full_batch || how == SDR_SHUFFLE_NONE) {
-        for (uint32_t i = 0; i < count; i++)
-            run->order[i] = i;
-    } else if (how == SDR_SHUFFLE_BLOCKS) {
-        shuffle_blocks(run);
-    } else {
-        struct sdr_stream stream = sdr_stream_open(s->seed, SDR_FOR_SHUFFLE, run->epoch);
-        sdr_shuffle(run->order, count, &stream);
-    }
-    for (uint32_t i = 0; i < count && run->train_rows.row; i++)
-        run->order[i] = run->train_rows.row[run->order[i]];
-}
-
 static int threads_of(const struct sdr_run *run)
 {
     return run->options.settings.threads ? (int)run->options.settings.threads : sdr_thread_limit();
@@ -146,7 +103,7 @@ enum sdr_status sdr_epoch_end(struct sdr_run *run)
     run->paused += sdr_clock_now() - before;
     SDR_TRY(sdr_watch_epoch(run, objective));
     if (!run->over)
-        sdr_epoch_begin(run);
+        sdr_order_lay(run);
     return SDR_OK;
 }
 
@@ -206,7 +163,7 @@ enum sdr_status sdr_run_train(struct sdr_run *run)
         SDR_TRY(sdr_checkpoint_resume(run));
     run->started = sdr_clock_now();
     if (!run->over) {
-        sdr_epoch_begin(run);
+        sdr_order_lay(run);
         status = run->strategy->worker(&run->node);
         if (status != SDR_OK) {
             sdr_watch_close(run, "failed");

@@ -223,7 +223,7 @@ static enum sdr_status read_columns(const json_t *list, struct sdr_schema *schem
     for (uint32_t i = 0; i < count; i++) {
         struct sdr_column *column = &schema->column[i];
         const json_t *item = json_array_get(list, i);
-        int kind;
+        int kind = 0;
         size_t length;
         SDR_TRY(read_text(json_object_get(item, "name"), &column->name, &length));
         SDR_TRY(read_name(json_object_get(item, "kind"), "kind of a column", kind_name, 5, &kind));
@@ -276,8 +276,8 @@ static enum sdr_status read_dims(const json_t *list, struct sdr_schema *schema)
 static enum sdr_status read_schema(const json_t *json, struct sdr_schema *schema)
 {
     const json_t *item = json_object_get(json, "format");
-    uint32_t bits, base;
-    int missing;
+    uint32_t bits = 0, base = 0;
+    int missing = 0;
     if (!json_is_string(item))
         return bad("format");
     SDR_TRY(sdr_copy_string(&schema->format, json_string_value(item)));

@@ -1,0 +1,155 @@
+/* The order of the rows in an epoch, a function of (seed, epoch) and the data alone.
+
+   rows    a random permutation.
+   chunks  for data larger than the caches: 32 chunks of 16 neighbouring rows, drawn at random without replacement,
+           make a window, and the 512 rows of a window come in random order. Memory is read 16 rows at a stretch, one
+           window ahead; even in a file sorted by label every window is a mixture.
+   blocks  for data that streams: whole blocks in random order, rows in random order within each.
+   none    as they stand in the file. */
+#include "base/memory.h"
+#include "base/rng.h"
+#include "run.h"
+
+enum { CHUNK = 16, WINDOW = 512, BLOCKS_MOST = 1024 };
+
+static enum sdr_shuffle_choice choose(const struct sdr_run *run)
+{
+    enum { CACHED_BYTES = 8 << 20 };
+    const struct sdr_rows *rows = &run->data->rows;
+    enum sdr_shuffle_choice asked = (enum sdr_shuffle_choice)run->options.settings.shuffle;
+    if (run->strategy->full_batch)
+        return SDR_SHUFFLE_NONE;
+    if (asked != SDR_SHUFFLE_AUTO)
+        return asked;
+    if (run->data->streams)
+        return SDR_SHUFFLE_BLOCKS;
+    uint64_t bytes = rows->dense ? rows->count * rows->stride * sizeof(float) : run->data->nonzeros * 6;
+    return bytes > CACHED_BYTES ? SDR_SHUFFLE_CHUNKS : SDR_SHUFFLE_ROWS;
+}
+
+enum sdr_status sdr_order_allocate(struct sdr_run *run)
+{
+    uint32_t count = run->train_rows.count;
+    run->shuffle = choose(run);
+    if (run->shuffle == SDR_SHUFFLE_CHUNKS)
+        SDR_TRY(sdr_allocate(&run->chunk, count / CHUNK + 1, sizeof(uint32_t), "row order"));
+    return sdr_allocate(&run->order, count, sizeof(uint32_t), "row order");
+}
+
+/* The rows at places from … from + count − 1 of the chunks, in random order. */
+static void shuffle_window(struct sdr_run *run, uint32_t from, uint32_t count)
+{
+    uint32_t permutation[WINDOW], *order = run->order + from;
+    struct sdr_stream stream = sdr_stream_open(run->options.settings.seed, SDR_FOR_SHUFFLE,
+                                               run->epoch << 32 | from / WINDOW);
+    sdr_shuffle(permutation, count, &stream);
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t at = from + permutation[i];
+        order[i] = run->chunk[at / CHUNK] * CHUNK + at % CHUNK;
+    }
+}
+
+static void shuffle_chunks(struct sdr_run *run)
+{
+    uint32_t count = run->train_rows.count, whole = count / CHUNK;
+    struct sdr_stream stream =
+        sdr_stream_open(run->options.settings.seed, SDR_FOR_BLOCK_SHUFFLE, run->epoch);
+    sdr_shuffle(run->chunk, whole, &stream);
+    run->chunk[whole] = whole; /* the rest of less than a chunk comes last */
+    for (uint32_t from = 0; from < count; from += WINDOW)
+        shuffle_window(run, from, count - from < WINDOW ? count - from : WINDOW);
+}
+
+static void shuffle_blocks(struct sdr_run *run)
+{
+    uint32_t block[BLOCKS_MOST], count = run->train_rows.count, at = 0;
+    uint32_t size = run->data->stream_rows ? (uint32_t)run->data->stream_rows : 65536;
+    if (count / BLOCKS_MOST >= size)
+        size = count / BLOCKS_MOST + 1;
+    uint32_t blocks = (uint32_t)(((uint64_t)count + size - 1) / size);
+    uint64_t seed = run->options.settings.seed;
+    struct sdr_stream stream = sdr_stream_open(seed, SDR_FOR_BLOCK_SHUFFLE, run->epoch);
+    sdr_shuffle(block, blocks, &stream);
+    for (uint32_t b = 0; b < blocks; b++) {
+        uint32_t first = block[b] * size, rows = count - first < size ? count - first : size;
+        stream = sdr_stream_open(seed, SDR_FOR_SHUFFLE, run->epoch << 32 | block[b]);
+        sdr_shuffle(run->order + at, rows, &stream);
+        for (uint32_t i = 0; i < rows; i++)
+            run->order[at + i] += first;
+        at += rows;
+    }
+}
+
+void sdr_order_lay(struct sdr_run *run)
+{
+    uint32_t count = run->train_rows.count;
+    struct sdr_stream stream =
+        sdr_stream_open(run->options.settings.seed, SDR_FOR_SHUFFLE, run->epoch);
+    switch (run->shuffle) {
+    case SDR_SHUFFLE_AUTO:
+    case SDR_SHUFFLE_NONE:
+        for (uint32_t i = 0; i < count; i++)
+            run->order[i] = i;
+        break;
+    case SDR_SHUFFLE_ROWS:
+        sdr_shuffle(run->order, count, &stream);
+        break;
+    case SDR_SHUFFLE_CHUNKS:
+        shuffle_chunks(run);
+        break;
+    case SDR_SHUFFLE_BLOCKS:
+        shuffle_blocks(run);
+        break;
+    }
+    for (uint32_t i = 0; i < count && run->train_rows.row; i++)
+        run->order[i] = run->train_rows.row[run->order[i]];
+}
+
+/* ---- fetching ahead ---- */
+/* Always inline: a function that does nothing but prefetch counts as without effect, and its calls are dropped. */
+#define ALWAYS_INLINE static inline __attribute__((always_inline))
+
+ALWAYS_INLINE void prefetch_bytes(const void *from, size_t bytes)
+{
+    enum { LINE = 64, MOST = 2048 };
+    const char *at = from, *end = at + (bytes < MOST ? bytes : MOST);
+    for (; at < end; at += LINE)
+        __builtin_prefetch(at);
+}
+
+ALWAYS_INLINE void prefetch_row(const struct sdr_run *run, uint32_t row)
+{
+    const struct sdr_rows *rows = &run->data->rows;
+    __builtin_prefetch(&run->problem.target[row]);
+    if (rows->dense) {
+        prefetch_bytes(sdr_dense_row(rows, row), rows->features * sizeof(float));
+        return;
+    }
+    uint64_t first = rows->start[row], count = rows->start[row + 1] - first;
+    prefetch_bytes(rows->value + first, count * sizeof(float));
+    if (rows->index16)
+        prefetch_bytes(rows->index16 + first, count * sizeof(uint16_t));
+    else
+        prefetch_bytes(rows->index32 + first, count * sizeof(uint32_t));
+}
+
+/* A shuffled row lies anywhere: waiting for it would take longer than the step itself. Chunks are fetched a window
+   ahead and in the order they lie in memory; other orders a few rows ahead, once their place is known. */
+void sdr_order_prefetch(const struct sdr_run *run)
+{
+    enum { FAR = 24, NEAR = 8 };
+    const struct sdr_rows *rows = &run->data->rows;
+    uint64_t left = run->train_rows.count - run->at;
+    if (run->shuffle == SDR_SHUFFLE_CHUNKS && !run->train_rows.row) {
+        uint64_t at = run->at + WINDOW;
+        if (left > WINDOW)
+            prefetch_row(run, run->chunk[at / CHUNK] * CHUNK + (uint32_t)(at % CHUNK));
+        return;
+    }
+    if (left <= FAR)
+        return;
+    const uint32_t *next = run->order + run->at;
+    if (rows->start)
+        __builtin_prefetch(&rows->start[next[FAR]]);
+    prefetch_row(run, next[NEAR]);
+}

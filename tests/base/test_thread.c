@@ -1,0 +1,90 @@
+/* Laws of the parallel-for: every index once, the lowest failure wins, no thread is needed. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/fail.h"
+#include "base/thread.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+enum { MOST = 10000 };
+struct work {
+    atomic_uint done[MOST];
+    size_t fails_from, fails_to; /* indices that fail */
+};
+static struct work work;
+
+static enum sdr_status task(void *context, size_t index)
+{
+    struct work *w = context;
+    atomic_fetch_add(&w->done[index], 1);
+    if (index >= w->fails_from && index < w->fails_to)
+        return sdr_fail(SDR_BAD_DATA, "task %zu failed", index);
+    return SDR_OK;
+}
+
+static void reset(size_t from, size_t to)
+{
+    for (int i = 0; i < MOST; i++)
+        atomic_store(&work.done[i], 0);
+    work.fails_from = from;
+    work.fails_to = to;
+}
+
+static void every_index_is_done_once_with_any_number_of_threads(void **state)
+{
+    static const int threads[] = {-1, 0, 1, 2, 3, 16, 300};
+    static const size_t counts[] = {0, 1, 2, 17, MOST};
+    (void)state;
+    for (size_t t = 0; t < sizeof threads / sizeof *threads; t++)
+        for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
+            reset(0, 0);
+            assert_int_equal(sdr_parallel(threads[t], counts[c], task, &work), SDR_OK);
+            for (size_t i = 0; i < MOST; i++)
+                assert_int_equal(atomic_load(&work.done[i]), i < counts[c]);
+        }
+}
+
+static void the_lowest_failing_index_gives_status_and_sentence(void **state)
+{
+    (void)state;
+    for (int trial = 0; trial < 200; trial++) {
+        reset(100, 110);
+        sdr_fail(SDR_USAGE, "an older failure");
+        assert_int_equal(sdr_parallel(4, MOST, task, &work), SDR_BAD_DATA);
+        assert_string_equal(sdr_error(), "task 100 failed");
+        for (size_t i = 0; i < 100; i++)
+            assert_int_equal(atomic_load(&work.done[i]), 1);
+    }
+}
+
+static void a_failure_stops_the_hand_out(void **state)
+{
+    (void)state;
+    reset(10, 11);
+    assert_int_equal(sdr_parallel(1, MOST, task, &work), SDR_BAD_DATA);
+    for (size_t i = 11; i < MOST; i++)
+        assert_int_equal(atomic_load(&work.done[i]), 0);
+}
+
+static void the_limit_is_at_least_one(void **state)
+{
+    (void)state;
+    assert_true(sdr_thread_limit() >= 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_index_is_done_once_with_any_number_of_threads),
+        cmocka_unit_test(the_lowest_failing_index_gives_status_and_sentence),
+        cmocka_unit_test(a_failure_stops_the_hand_out),
+        cmocka_unit_test(the_limit_is_at_least_one),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,49 @@
+/* Numbers for tests: random ones that are the same on every machine, and comparisons that say what differed. */
+#ifndef TESTS_CONFORM_NUMBERS_H
+#define TESTS_CONFORM_NUMBERS_H
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static uint64_t random_state = 88172645463325252u;
+
+static inline uint32_t random_bits(void)
+{
+    random_state ^= random_state << 13;
+    random_state ^= random_state >> 7;
+    random_state ^= random_state << 17;
+    return (uint32_t)(random_state >> 32);
+}
+static inline uint32_t random_below(uint32_t n)
+{
+    return (uint32_t)((uint64_t)random_bits() * n >> 32);
+}
+/* In [−size, size), a multiple of size/2²⁰. */
+static inline float random_float(float size)
+{
+    return size * ((float)random_below(1u << 21) / 1048576.0f - 1.0f);
+}
+/* A multiple of 1/256 in [−size, size]: sums and halves of a few are exact. */
+static inline float random_dyadic(int size)
+{
+    return (float)((int)random_below((uint32_t)(512 * size + 1)) - 256 * size) / 256.0f;
+}
+
+#define assert_near(a, b, bound, ...)                                                              \
+    do {                                                                                           \
+        double a_ = (a), b_ = (b), bound_ = (bound);                                               \
+        if (!(fabs(a_ - b_) <= bound_)) {                                                          \
+            print_error("%.17g against %.17g, apart by %.3g, allowed %.3g: ", a_, b_,              \
+                        fabs(a_ - b_), bound_);                                                    \
+            print_error(__VA_ARGS__);                                                              \
+            fail_msg(" ");                                                                         \
+        }                                                                                          \
+    } while (0)
+
+#endif
