@@ -1,5 +1,4 @@
-/* Files of labels: any bytes, as NPY, IDX, Matrix Market or lines, with and without a known schema.
- */
+/* Files of labels: any bytes, as NPY, IDX, Matrix Market or lines, with and without a schema. */
 #include "fuzz.h"
 
 #include "data/label_file.h"

@@ -1,5 +1,6 @@
 #define _GNU_SOURCE
 #include "base/file.h"
+#include "base/clock.h"
 #include "base/fault.h"
 #include "base/memory.h"
 #include "base/text.h"
@@ -112,23 +113,34 @@ struct sdr_writer {
     unsigned char buffer[1 << 18];
 };
 
-enum sdr_status sdr_writer_open(const char *path, struct sdr_writer **writer)
+/* Opens a temporary file beside path under a name nobody has: a killed process may have left some behind. */
+static enum sdr_status open_temporary(struct sdr_writer *w)
 {
     static atomic_uint serial;
+    for (int attempt = 0; attempt < 100; attempt++) {
+        struct sdr_text name = {0};
+        sdr_text_add(&name, "%s.tmp-%ld-%llx-%u", w->path, (long)getpid(),
+                     (unsigned long long)sdr_clock_now(), atomic_fetch_add(&serial, 1));
+        sdr_release(w->temporary);
+        SDR_TRY(sdr_text_take(&name, &w->temporary));
+        w->descriptor = open(w->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (w->descriptor >= 0)
+            return SDR_OK;
+        if (errno != EEXIST)
+            break;
+    }
+    return sdr_fail_errno("cannot write '%s'", w->path);
+}
+
+enum sdr_status sdr_writer_open(const char *path, struct sdr_writer **writer)
+{
     struct sdr_writer *w;
     *writer = NULL;
     SDR_TRY(sdr_allocate(&w, 1, sizeof *w, "a file writer"));
     w->descriptor = -1;
-    struct sdr_text name = {0};
-    sdr_text_add(&name, "%s.tmp-%ld-%u", path, (long)getpid(), atomic_fetch_add(&serial, 1));
-    enum sdr_status status = sdr_text_take(&name, &w->temporary);
+    enum sdr_status status = sdr_copy_string(&w->path, path);
     if (status == SDR_OK)
-        status = sdr_copy_string(&w->path, path);
-    if (status == SDR_OK) {
-        w->descriptor = open(w->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (w->descriptor < 0)
-            status = sdr_fail_errno("cannot write '%s'", path);
-    }
+        status = open_temporary(w);
     if (status != SDR_OK) {
         sdr_writer_abandon(w);
         return status;
@@ -190,20 +202,21 @@ enum sdr_status sdr_writer_patch(struct sdr_writer *w, uint64_t offset, const vo
     return write_all(w, bytes, count, (off_t)offset);
 }
 
-/* A rename survives a power cut only once its folder is on disk. */
-static enum sdr_status sync_folder(const char *path)
+/* A rename survives a power cut only once its folder is on disk. The rename itself has succeeded: where this
+   cannot be done the file is there all the same. */
+static void sync_folder(const char *path)
 {
     const char *base = sdr_path_base(path);
     char *folder;
-    SDR_TRY(base == path ? sdr_copy_string(&folder, ".")
-                         : sdr_copy_bytes(&folder, path, (size_t)(base - path)));
+    if ((base == path ? sdr_copy_string(&folder, ".")
+                      : sdr_copy_bytes(&folder, path, (size_t)(base - path))) != SDR_OK)
+        return;
     int descriptor = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     sdr_release(folder);
     if (descriptor >= 0) {
-        (void)fsync(descriptor); /* not every file system can; the rename itself succeeded */
+        (void)fsync(descriptor);
         close(descriptor);
     }
-    return SDR_OK;
 }
 
 static void writer_free(struct sdr_writer *w)
@@ -226,9 +239,9 @@ enum sdr_status sdr_writer_commit(struct sdr_writer *w)
         sdr_writer_abandon(w);
         return status;
     }
-    status = sync_folder(w->path);
+    sync_folder(w->path);
     writer_free(w);
-    return status;
+    return SDR_OK;
 }
 
 void sdr_writer_abandon(struct sdr_writer *w)

@@ -50,8 +50,8 @@ enum sdr_status sdr_csv_head_read(const struct sdr_csv_options *options,
                                   const struct sdr_schema *known, const char *path,
                                   const char *bytes, size_t count, struct sdr_csv_head *head);
 void sdr_csv_head_free(struct sdr_csv_head *head);
-/* For recognise(): the likely separator and its columns, 0 if there is none.
- *even: all lines agree. */
+/* For recognise(): the likely separator and its columns, 0 if there is none, and whether all lines
+   agree on it. */
 char sdr_csv_guess_separator(const char *bytes, size_t count, uint32_t *columns, bool *even);
 /* Fills the columns of csv, and those of the schema if none is known. */
 enum sdr_status sdr_csv_columns_find(struct sdr_csv *csv, struct sdr_reading *reading,

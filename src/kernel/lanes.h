@@ -136,12 +136,16 @@ SDR_INLINE lanes lanes_copysign(lanes a, lanes b)
 /* Always the same tree: lanes 8 apart, then 4, 2, 1. */
 SDR_INLINE float lanes_sum(lanes v)
 {
+#if defined(__AVX512F__)
+    return _mm512_reduce_add_ps((__m512)v); /* that very tree */
+#else
     float a[SDR_LANES];
     memcpy(a, &v, sizeof a);
     for (int half = SDR_LANES / 2; half; half /= 2)
         for (int i = 0; i < half; i++)
             a[i] += a[i + half];
     return a[0];
+#endif
 }
 
 /* exp for x ≤ 0 in float: Cody–Waite reduction and the Taylor polynomial of degree 7, relative error < 2e-7. */

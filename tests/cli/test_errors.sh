@@ -42,7 +42,7 @@ refuses 2 'adam' train data.svm --optimizer adm
 refuses 2 'beta1' train data.svm --optimizer adam:beta7=1
 refuses 2 'beta1' train data.svm --optimizer adam:beta1=x
 refuses 2 'libsvm' train data.svm --format libsmv
-refuses 2 "sounder list" list optimiser
+refuses 2 "optimizer" list optimiser
 refuses 2 'sparse-classification' generate sparse-clasification x.svm --rows 5
 holds "nothing was generated" test ! -e x.svm
 

@@ -1,0 +1,593 @@
+"""Every optimizer, loss, penalty, schedule and weight against an independent implementation in numpy.
+
+Written from ALGORITHMS.md and the help texts: float64, dense arrays, penalties charged on every weight after
+every update. `sounder train` must arrive at the same weights from the same rows in the same order.
+"""
+import json
+import os
+import struct
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+
+SOUNDER = os.environ["SOUNDER"]
+WORK = tempfile.mkdtemp(prefix="sounder-numbers-")
+random = np.random.default_rng(7)
+failures = []
+checks = 0
+
+
+def train(path, *options, code=0):
+    """Runs the program; returns (weights d×K, intercept K or None, results)."""
+    model = os.path.join(WORK, "model")
+    if os.path.exists(model):
+        os.unlink(model)
+    command = [SOUNDER, "train", path, "--json", "--quiet", "--out", model, *map(str, options)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode != code:
+        raise AssertionError("exit code %d, not %d: %s\n%s" % (
+            done.returncode, code, " ".join(command), done.stderr))
+    if code:
+        return None, None, done.stderr
+    with open(model, "rb") as file:
+        raw = file.read()
+    size = struct.unpack("<Q", raw[:8])[0]
+    header = json.loads(raw[8:8 + size])
+    tensors = {}
+    for name, entry in header.items():
+        if name != "__metadata__":
+            assert entry["dtype"] == "F32"
+            first, end = entry["data_offsets"]
+            values = np.frombuffer(raw[8 + size + first:8 + size + end], dtype="<f4")
+            tensors[name] = values.reshape(entry["shape"]).astype(float)
+    intercept = tensors.get("intercept")
+    return tensors["weight"], None if intercept is None else intercept.ravel(), json.loads(done.stdout)
+
+
+def write_libsvm(name, X, y):
+    path = os.path.join(WORK, name)
+    with open(path, "w") as file:
+        for row, label in zip(X, y):
+            cells = " ".join("%d:%.9g" % (j + 1, x) for j, x in enumerate(row) if x)
+            file.write("%.9g %s\n" % (label, cells))
+    return path
+
+
+def write_csv(name, X, y, weight=None):
+    path = os.path.join(WORK, name)
+    with open(path, "w") as file:
+        file.write(",".join("x%d" % j for j in range(X.shape[1])) +
+                   (",weight" if weight is not None else "") + ",label\n")
+        for i in range(len(y)):
+            cells = ["%.9g" % x for x in X[i]]
+            if weight is not None:
+                cells.append("%.9g" % weight[i])
+            file.write(",".join(cells + ["%.9g" % y[i]]) + "\n")
+    return path
+
+
+# ---- the data: 45 rows so that batches of 7 leave a short one, feature 12 in one row only ----
+N, D, K = 45, 12, 4
+X = np.where(random.random((N, D)) < 0.6, random.normal(size=(N, D)), 0).astype(np.float32)
+X[:, 11] = 0
+X[17, 11] = 1.5
+X[-1, D - 2] = 1
+X = X.astype(float)
+truth = random.normal(size=(D, K))
+binary = np.where(X @ truth[:, 0] + 0.5 * random.normal(size=N) > 0, 1.0, -1.0)
+real = np.float32(X @ truth[:, 1] + 0.3 * random.normal(size=N) + 2).astype(float)
+classes = np.argmax(X @ truth + random.normal(size=(N, K)), axis=1).astype(float)
+assert len(set(classes)) == K
+FILES = {"binary": write_libsvm("binary.svm", X, binary), "real": write_libsvm("real.svm", X, real),
+         "classes": write_libsvm("classes.svm", X, classes)}
+LABELS = {"binary": binary, "real": real, "classes": classes}
+
+
+# ---- losses: score (rows × K) → slopes ----
+def squared(z, y):
+    return z - y[:, None]
+
+
+def huber(z, y):
+    return np.clip(z - y[:, None], -1, 1)
+
+
+def logistic(z, y):
+    return -y[:, None] / (1 + np.exp(y[:, None] * z))
+
+
+def hinge(z, y):
+    return np.where(y[:, None] * z < 1, -y[:, None], 0.0)
+
+
+def squared_hinge(z, y):
+    return -2 * y[:, None] * np.maximum(0, 1 - y[:, None] * z)
+
+
+def softmax(z, y):
+    e = np.exp(z - z.max(axis=1, keepdims=True))
+    p = e / e.sum(axis=1, keepdims=True)
+    p[np.arange(len(y)), y.astype(int)] -= 1
+    return p
+
+
+LOSSES = {"squared": (squared, "real"), "huber": (huber, "real"), "logistic": (logistic, "binary"),
+          "hinge": (hinge, "binary"), "squared-hinge": (squared_hinge, "binary"),
+          "softmax": (softmax, "classes")}
+
+
+# ---- optimizers on an array of values: step(values touched) and the metric of the penalty ----
+class Optimizer:
+    look_ahead = 0.0
+    fresh = None
+
+    def __init__(self, shape, **options):
+        self.a, self.b = np.zeros(shape), np.zeros(shape)
+        self.__dict__.update(options)
+
+    def published(self, w):
+        return w
+
+    def metric(self, t):
+        return np.ones_like(self.a)
+
+
+class Sgd(Optimizer):
+    def step(self, w, g, on, t, rate):
+        w[on] -= rate * g[on]
+
+
+class Momentum(Optimizer):
+    beta = 0.9
+
+    def step(self, w, g, on, t, rate):
+        self.a[on] = self.beta * self.a[on] - rate * g[on]
+        w[on] += self.a[on]
+
+    def metric(self, t):
+        return np.full_like(self.a, 1 / (1 - self.beta))
+
+
+class Nesterov(Momentum):
+    """w here is the point gradients are taken at, y = w + βv."""
+
+    def step(self, w, g, on, t, rate):
+        old = self.a[on].copy()
+        self.a[on] = self.beta * old - rate * g[on]
+        behind = w[on] - self.beta * old
+        w[on] = behind + self.a[on] + self.beta * self.a[on]
+
+    def published(self, w):
+        return w - self.beta * self.a
+
+
+class AdaGrad(Optimizer):
+    def step(self, w, g, on, t, rate):
+        self.a[on] += g[on] ** 2
+        w[on] -= rate * g[on] / (np.sqrt(self.a[on]) + 1e-10)
+
+    def metric(self, t):
+        return 1 / (np.sqrt(self.a) + 1e-10)
+
+
+class RmsProp(Optimizer):
+    rho = 0.99
+
+    def step(self, w, g, on, t, rate):
+        self.a[on] = self.rho * self.a[on] + (1 - self.rho) * g[on] ** 2
+        w[on] -= rate * g[on] / (np.sqrt(self.a[on]) + 1e-8)
+
+    def metric(self, t):
+        return 1 / (np.sqrt(self.a) + 1e-8)
+
+
+class RmsPropNesterov(Optimizer):
+    rho, beta = 0.99, 0.9
+
+    def step(self, w, g, on, t, rate):
+        self.a[on] = self.rho * self.a[on] + (1 - self.rho) * g[on] ** 2
+        old = self.b[on].copy()
+        self.b[on] = self.beta * old - rate * g[on] / (np.sqrt(self.a[on]) + 1e-8)
+        w[on] = w[on] - self.beta * old + (1 + self.beta) * self.b[on]
+
+    def published(self, w):
+        return w - self.beta * self.b
+
+    def metric(self, t):
+        return 1 / (1 - self.beta) / (np.sqrt(self.a) + 1e-8)
+
+
+class AdaDelta(Optimizer):
+    def step(self, w, g, on, t, rate):
+        self.a[on] = 0.9 * self.a[on] + 0.1 * g[on] ** 2
+        d = g[on] * np.sqrt(self.b[on] + 1e-6) / np.sqrt(self.a[on] + 1e-6)
+        self.b[on] = 0.9 * self.b[on] + 0.1 * d ** 2
+        w[on] -= rate * d
+
+    def metric(self, t):
+        return np.sqrt(self.b + 1e-6) / np.sqrt(self.a + 1e-6)
+
+
+class Adam(Optimizer):
+    beta1, beta2 = 0.9, 0.999
+
+    def step(self, w, g, on, t, rate):
+        self.a[on] = self.beta1 * self.a[on] + (1 - self.beta1) * g[on]
+        self.b[on] = self.beta2 * self.b[on] + (1 - self.beta2) * g[on] ** 2
+        m, v = self.a[on] / (1 - self.beta1 ** t), self.b[on] / (1 - self.beta2 ** t)
+        w[on] -= rate * m / (np.sqrt(v) + 1e-8)
+
+    def metric(self, t):
+        return 1 / (np.sqrt(self.b / (1 - self.beta2 ** t)) + 1e-8)
+
+
+class AdamW(Adam):
+    def metric(self, t):
+        return np.ones_like(self.a)
+
+
+class Ftrl(Optimizer):
+    """z = a, n = b; the penalty of t updates is tλ."""
+    beta = 1.0
+
+    def weights(self, rate, t, l1, l2):
+        size = np.maximum(np.abs(self.a) - t * l1, 0)
+        return -np.sign(self.a) * size / ((self.beta + np.sqrt(self.b)) / rate + t * l2)
+
+    def step(self, w, g, on, t, rate):
+        sigma = (np.sqrt(self.b[on] + g[on] ** 2) - np.sqrt(self.b[on])) / rate
+        self.a[on] += g[on] - sigma * w[on]  # w: where the gradient was taken
+        self.b[on] += g[on] ** 2
+
+
+OPTIMIZERS = {"sgd": (Sgd, 0.05), "momentum": (Momentum, 0.005), "nesterov": (Nesterov, 0.005),
+              "adagrad": (AdaGrad, 0.2), "rmsprop": (RmsProp, 0.01),
+              "rmsprop-nesterov": (RmsPropNesterov, 0.001), "adadelta": (AdaDelta, 1.0),
+              "adam": (Adam, 0.01), "adamw": (AdamW, 0.01), "ftrl": (Ftrl, 0.2)}
+
+
+def flow(w, amount, l1, l2):
+    """The penalty acting alone: dw/dS = −(l2·w + l1·sign w) over `amount` = metric·ΔS."""
+    keep = np.exp(-amount * l2)
+    less = l1 / l2 * (1 - keep) if l2 else amount * l1
+    return np.sign(w) * np.maximum(np.abs(w) * keep - less, 0)
+
+
+def simulate(X, y, loss, optimizer, rate, batch, epochs, l1=0.0, l2=0.0, schedule=lambda e: 1.0,
+             row_weight=None, intercept=True, regression=False, outputs=1, dense=False, average=None,
+             options={}, updates=None):
+    N, D = X.shape
+    W, b = np.zeros((D, outputs)), np.zeros((1, outputs))
+    row_weight = np.ones(N) if row_weight is None else row_weight * N / row_weight.sum()
+    ours, own = optimizer((D, outputs), **options), optimizer((1, outputs), **options)
+    ftrl = isinstance(ours, Ftrl)
+    if regression and intercept and not ftrl:
+        b[:] = (row_weight * y).sum() / N
+    everything = np.ones((1, outputs), bool)
+    total_W, total_b, summed, t = np.zeros_like(W), np.zeros_like(b), 0, 0
+    for epoch in range(epochs):
+        for first in range(0, N, batch):
+            rows = slice(first, min(first + batch, N))
+            x = X[rows]
+            u = loss(x @ W + (b if intercept else 0), y[rows])
+            u = u * row_weight[rows][:, None] / len(x)
+            on = np.ones((D, outputs), bool) if dense else (x != 0).any(axis=0)[:, None] & \
+                np.ones((D, outputs), bool)
+            t += 1
+            eta = rate * schedule(epoch + first / N)
+            ours.step(W, x.T @ u, on, t, eta)
+            if intercept:
+                own.step(b, u.sum(axis=0, keepdims=True), everything, t, eta)
+            if ftrl:
+                W, b = ours.weights(eta, t, l1, l2), own.weights(eta, t, 0, 0)
+            elif l1 or l2:
+                W = flow(W, ours.metric(t) * eta, l1, l2)
+            if average is not None and epoch >= average:
+                total_W += ours.published(W)
+                total_b += own.published(b)
+                summed += 1
+            if t == updates:
+                return ours.published(W), own.published(b).ravel()
+    if summed:
+        return total_W / summed, (total_b / summed).ravel()
+    return ours.published(W), own.published(b).ravel()
+
+
+def compare(what, got, expected, tolerance=1e-4):
+    global checks
+    checks += 1
+    worst = 0
+    for a, e in zip(got, expected):
+        if a is not None and e is not None:
+            worst = max(worst, np.max(np.abs(a - e)) / (1e-3 + np.max(np.abs(e))))
+    if not worst <= tolerance:
+        failures.append("%s: apart by %.2g of the largest weight" % (what, worst))
+
+
+def law(function):
+    """A failing law does not keep the others from being checked."""
+    try:
+        function()
+    except Exception as error:
+        failures.append("%s: %s" % (function.__name__, error))
+
+
+COMMON = ["--shuffle", "none", "--scale", "none"]
+
+
+@law
+def every_optimizer_has_a_formula():
+    listed = subprocess.run([SOUNDER, "list", "optimizer"], capture_output=True, text=True).stdout
+    names = {line.split()[0] for line in listed.splitlines() if line.strip()}
+    assert names == set(OPTIMIZERS), names ^ set(OPTIMIZERS)
+
+
+@law
+def every_loss_has_a_formula():
+    listed = subprocess.run([SOUNDER, "list", "model"], capture_output=True, text=True).stdout
+    names = {line.split()[0] for line in listed.splitlines() if line.strip()}
+    assert names == set(LOSSES), names ^ set(LOSSES)
+
+
+@law
+def every_optimizer_on_every_loss_with_every_penalty():
+    for name, (optimizer, rate) in OPTIMIZERS.items():
+        for model, (loss, kind) in LOSSES.items():
+            for batch in (1, 7):
+                for l1, l2 in ((0, 0), (0.02, 0), (0, 0.05), (0.01, 0.05)):
+                    spec, decay = name, l2
+                    options = ["--l1", l1] if l1 else []
+                    if name == "adamw":
+                        spec, decay = "adamw:decay=%g" % l2, l2
+                    elif l2:
+                        options += ["--l2", l2]
+                    got = train(FILES[kind], "--model", model, "--optimizer", spec, "--lr", rate,
+                                "--schedule", "constant", "--batch", batch, "--epochs", 6, *COMMON,
+                                *options)
+                    expected = simulate(X, LABELS[kind], loss, optimizer, rate, batch, 6, l1, decay,
+                                        regression=kind == "real",
+                                        outputs=K if kind == "classes" else 1)
+                    compare("%s, %s, batch %d, l1=%g, l2=%g" % (name, model, batch, l1, l2), got,
+                            expected)
+
+
+SCHEDULES = {
+    "constant": lambda e, n: 1.0,
+    "constant:warmup=2": lambda e, n: min(e / 2, 1),
+    "1/t:0.5": lambda e, n: 1 / (1 + 0.5 * e),
+    "1/t:decay=2,warmup=1": lambda e, n: min(e, 1) / (1 + 2 * e),
+    "1/sqrt:3": lambda e, n: 1 / np.sqrt(1 + 3 * e),
+    "step:every=2,factor=0.3": lambda e, n: 0.3 ** np.floor(e / 2),
+    "cosine": lambda e, n: 0.5 * (1 + np.cos(np.pi * e / n)),
+    "cosine:0.1": lambda e, n: 0.1 + 0.9 * 0.5 * (1 + np.cos(np.pi * e / n)),
+    "linear": lambda e, n: 1 - e / n,
+    "linear:least=0.2": lambda e, n: 0.2 + 0.8 * (1 - e / n),
+}
+
+
+@law
+def every_schedule_is_its_formula():
+    listed = subprocess.run([SOUNDER, "list", "schedule"], capture_output=True, text=True).stdout
+    names = {line.split()[0] for line in listed.splitlines() if line.strip()}
+    assert names == {s.split(":")[0] for s in SCHEDULES}, names
+    for spec, factor in SCHEDULES.items():
+        for name in ("sgd", "adagrad"):
+            for batch in (1, 7):
+                optimizer, rate = OPTIMIZERS[name]
+                got = train(FILES["binary"], "--model", "logistic", "--optimizer", name, "--lr", rate,
+                            "--schedule", spec, "--epochs", 5, "--batch", batch, "--l1", 0.01, *COMMON)
+                expected = simulate(X, binary, logistic, optimizer, rate, batch, 5, l1=0.01,
+                                    schedule=lambda e: factor(e, 5))
+                compare("schedule %s, %s, batch %d" % (spec, name, batch), got, expected)
+
+
+@law
+def schedules_end_with_the_updates():
+    got = train(FILES["binary"], "--model", "logistic", "--optimizer", "sgd", "--lr", 0.1,
+                "--schedule", "linear", "--updates", 90, *COMMON)
+    expected = simulate(X, binary, logistic, Sgd, 0.1, 1, 3, schedule=lambda e: 1 - e / 2, updates=90)
+    compare("linear over 90 updates", got, expected)
+
+
+@law
+def average_is_the_mean_of_the_weights_after_each_update():
+    for name in ("sgd", "momentum", "nesterov", "adagrad", "rmsprop-nesterov", "ftrl"):
+        for start in (0, 2):
+            optimizer, rate = OPTIMIZERS[name]
+            got = train(FILES["binary"], "--model", "logistic", "--optimizer", name, "--lr", rate,
+                        "--schedule", "constant", "--epochs", 4, "--l1", 0.01, "--average", start,
+                        *COMMON)
+            expected = simulate(X, binary, logistic, optimizer, rate, 1, 4, l1=0.01, average=start)
+            compare("average from %d, %s" % (start, name), got, expected)
+
+
+@law
+def class_weights_multiply_the_losses():
+    count = {-1.0: (binary < 0).sum(), 1.0: (binary > 0).sum()}
+    for spec, weights in (("balanced", {c: N / (2 * n) for c, n in count.items()}),
+                          ("-1=0.5,1=2", {-1.0: 0.5, 1.0: 2.0})):
+        for batch in (1, 7):
+            got = train(FILES["binary"], "--model", "logistic", "--optimizer", "sgd", "--lr", 0.05,
+                        "--schedule", "constant", "--epochs", 5, "--batch", batch, "--class-weight",
+                        spec, *COMMON)
+            expected = simulate(X, binary, logistic, Sgd, 0.05, batch, 5,
+                                row_weight=np.array([weights[y] for y in binary]))
+            compare("class weight %s, batch %d" % (spec, batch), got, expected)
+
+
+@law
+def sample_weights_multiply_the_losses():
+    weight = random.integers(1, 9, size=N) / 4.0
+    path = write_csv("weights.csv", X, real, weight)
+    for batch in (1, 7):
+        got = train(path, "--label", "label", "--weight", "weight", "--model", "squared", "--optimizer",
+                    "sgd", "--lr", 0.05, "--schedule", "constant", "--epochs", 5, "--batch", batch,
+                    *COMMON)
+        expected = simulate(X, real, squared, Sgd, 0.05, batch, 5, row_weight=weight, regression=True)
+        compare("sample weights, batch %d" % batch, got, expected)
+        z = X @ expected[0][:, 0] + expected[1]
+        mean = (weight * 0.5 * (z - real) ** 2).sum() / weight.sum()
+        assert abs(got[2]["train_loss"] - mean) < 1e-5 * mean, (got[2]["train_loss"], mean)
+
+
+@law
+def a_weight_of_two_is_the_row_twice():
+    weight = random.integers(1, 4, size=N).astype(float)
+    path = write_csv("twice.csv", X, real, weight)
+    again = np.repeat(np.arange(N), weight.astype(int))
+    other = write_csv("again.csv", X[again], real[again])
+    common = ["--label", "label", "--model", "squared", "--sync", "batch", "--epochs", 3000, "--l2",
+              0.1, "--scale", "none"]
+    got, expected = train(path, "--weight", "weight", *common), train(other, *common)
+    compare("rows of weight n against n rows", got[:2], expected[:2], 1e-5)
+
+
+@law
+def penalty_on_sum_is_the_penalty_over_the_rows():
+    for name in ("sgd", "adagrad", "ftrl"):
+        optimizer, rate = OPTIMIZERS[name]
+        got = train(FILES["binary"], "--model", "logistic", "--optimizer", name, "--lr", rate,
+                    "--schedule", "constant", "--epochs", 4, "--l1", 0.01 * N, "--l2", 0.05 * N,
+                    "--penalty-on", "sum", *COMMON)
+        expected = simulate(X, binary, logistic, optimizer, rate, 1, 4, l1=0.01, l2=0.05)
+        compare("penalty on sum, %s" % name, got, expected)
+        W, b, result = got
+        z = binary * (X @ W[:, 0] + b[0])
+        objective = np.log1p(np.exp(-z)).mean() + 0.01 * np.abs(W).sum() + 0.025 * (W ** 2).sum()
+        assert abs(result["objective"] - objective) < 1e-6 * objective, (result["objective"], objective)
+
+
+@law
+def dense_rows_give_the_same_numbers():
+    full = random.normal(size=(N, 19)).astype(np.float32).astype(float)
+    y = np.float32(full @ random.normal(size=19) + 1).astype(float)
+    path = write_csv("dense.csv", full, y)
+    for name, (optimizer, rate) in OPTIMIZERS.items():
+        for batch in (1, 7):
+            options = [] if name in ("adamw",) else ["--l2", 0.02]
+            spec = "adamw:decay=0.02" if name == "adamw" else name
+            got = train(path, "--label", "label", "--model", "huber", "--optimizer", spec, "--lr", rate,
+                        "--schedule", "constant", "--epochs", 4, "--batch", batch, "--l1", 0.01, *COMMON,
+                        *options)
+            expected = simulate(full, y, huber, optimizer, rate, batch, 4, l1=0.01, l2=0.02,
+                                regression=True, dense=True)
+            compare("dense rows, %s, batch %d" % (name, batch), got, expected)
+
+
+@law
+def huber_takes_its_delta():
+    got = train(FILES["real"], "--model", "huber:0.25", "--optimizer", "sgd", "--lr", 0.05,
+                "--schedule", "constant", "--epochs", 5, *COMMON)
+    expected = simulate(X, real, lambda z, y: np.clip(z - y[:, None], -0.25, 0.25), Sgd, 0.05, 1, 5,
+                        regression=True)
+    compare("huber:0.25", got, expected)
+
+
+@law
+def options_of_the_optimizers_are_taken():
+    for spec, optimizer, rate, options in (
+            ("momentum:0.5", Momentum, 0.02, {"beta": 0.5}),
+            ("nesterov:beta=0.7", Nesterov, 0.02, {"beta": 0.7}),
+            ("rmsprop:rho=0.8", RmsProp, 0.01, {"rho": 0.8}),
+            ("adam:beta1=0.5,beta2=0.9", Adam, 0.01, {"beta1": 0.5, "beta2": 0.9}),
+            ("ftrl:3", Ftrl, 0.2, {"beta": 3.0})):
+        got = train(FILES["binary"], "--model", "logistic", "--optimizer", spec, "--lr", rate,
+                    "--schedule", "constant", "--epochs", 5, *COMMON)
+        expected = simulate(X, binary, logistic, optimizer, rate, 1, 5, options=options)
+        compare(spec, got, expected)
+
+
+@law
+def without_an_intercept_there_is_none():
+    got = train(FILES["binary"], "--model", "logistic", "--optimizer", "sgd", "--lr", 0.05,
+                "--schedule", "constant", "--epochs", 5, "--no-intercept", *COMMON)
+    assert got[1] is None
+    expected = simulate(X, binary, logistic, Sgd, 0.05, 1, 5, intercept=False)
+    compare("no intercept", (got[0], None), expected)
+
+
+# ---- x² + 4y²: two rows, ½(√2·2... ) chosen so that the mean loss is x² + 4y² plus a constant ----
+def quadratic():
+    """Rows (2, 0) and (0, 4) with label 0: mean loss ½·½(4x² + 16y²) = x² + 4y². A start away from 0 comes
+    from labels: row (2,0) label 2 has its minimum at x = 1, row (0,4) label 4 at y = 1."""
+    return write_libsvm("quadratic.svm", np.array([[2.0, 0], [0, 4.0]]), np.array([2.0, 4.0]))
+
+
+@law
+def quadratic_follows_its_closed_form():
+    path = quadratic()
+    for eta in (0.01, 0.05, 0.125, 0.2, 0.24):
+        for steps in (1, 2, 3, 10, 30):
+            W, _, _ = train(path, "--model", "squared", "--no-intercept", "--batch", 2, "--optimizer",
+                            "sgd", "--lr", eta, "--schedule", "constant", "--epochs", steps, *COMMON)
+            expected = 1 - np.array([(1 - 2 * eta) ** steps, (1 - 8 * eta) ** steps])
+            compare("x² + 4y², η=%g, %d steps" % (eta, steps), (W[:, 0],), (expected,), 1e-5)
+
+
+@law
+def quadratic_diverges_beyond_a_quarter():
+    path = quadratic()
+    for eta, steps in ((0.26, 5000), (0.3, 1000), (0.5, 300)):
+        train(path, "--model", "squared", "--no-intercept", "--batch", 2, "--optimizer", "sgd", "--lr",
+              eta, "--schedule", "constant", "--epochs", steps, *COMMON, code=4)
+
+
+@law
+def a_loss_a_trillion_times_the_first_is_divergence_long_before_infinity():
+    train(quadratic(), "--model", "squared", "--no-intercept", "--batch", 2, "--optimizer", "sgd",
+          "--lr", 0.3, "--schedule", "constant", "--epochs", 100, *COMMON, code=4)  # weights 1.4^100
+
+
+@law
+def warm_up_from_zero_does_no_harm_to_ftrl():
+    """A rate of 0 in the first update must not leave NaN in the state: its weights would stay 0 for ever."""
+    touched = X[0] != 0
+    try:
+        W, b, _ = train(FILES["binary"], "--model", "logistic", "--optimizer", "ftrl", "--lr", 0.2,
+                        "--schedule", "constant:warmup=1", "--epochs", 8, *COMMON)
+    except Exception as error:
+        assert "exit code 2" in str(error), error  # refusing it is fine
+        return
+    assert (W[touched] != 0).any() and b[0] != 0, "the features of the first row never learn"
+
+
+@law
+def elastic_net_with_a_tiny_l2_is_the_lasso():
+    for name in ("sgd", "adagrad"):
+        optimizer, rate = OPTIMIZERS[name]
+        for l2 in (1e-5, 1e-7, 1e-9, 1e-12):
+            got = train(FILES["binary"], "--model", "logistic", "--optimizer", name, "--lr", rate,
+                        "--schedule", "constant", "--epochs", 6, "--l1", 0.02, "--l2", l2, *COMMON)
+            expected = simulate(X, binary, logistic, optimizer, rate, 1, 6, l1=0.02)
+            compare("l1=0.02 with l2=%g, %s" % (l2, name), got, expected, 1e-3)
+
+
+@law
+def l1_gives_exact_zeros_with_every_optimizer():
+    for name, (optimizer, rate) in OPTIMIZERS.items():
+        W, _, result = train(FILES["binary"], "--model", "logistic", "--optimizer", name, "--lr", rate,
+                             "--schedule", "constant", "--epochs", 6, "--l1", 5, *COMMON)
+        assert not W.any(), "%s: l1=5 must kill every weight, %d are left" % (name, (W != 0).sum())
+
+
+@law
+def an_average_that_never_starts_is_refused_or_said():
+    done = subprocess.run([SOUNDER, "train", FILES["binary"], "--epochs", "3", "--average", "50",
+                           "--json"], capture_output=True, text=True)
+    assert done.returncode == 2 or "average" in done.stderr, "--average 50 with 3 epochs does nothing"
+
+
+@law
+def nan_is_divergence_with_a_penalty_too():
+    for penalty in ([], ["--l1", 0.001], ["--l2", 0.001]):
+        train(FILES["real"], "--model", "squared", "--optimizer", "sgd", "--lr", 1e6, "--schedule",
+              "constant", "--epochs", 40, *COMMON, *penalty, code=4)
+
+
+print("%d comparisons, %d failures" % (checks, len(failures)))
+for line in failures:
+    print("FAILED", line)
+subprocess.run(["rm", "-rf", WORK])
+sys.exit(1 if failures else 0)
