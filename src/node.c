@@ -38,18 +38,19 @@ static bool due(const struct sdr_run *run, uint64_t dealt)
     return run->at / LOOK_EVERY != (run->at - dealt) / LOOK_EVERY;
 }
 
-/* Data that streams: ask for the next block, let the last one go. */
-static void move_window(const struct sdr_run *run)
+/* Data that streams: on entering a block, ask for it and let the last one go. */
+static void move_window(struct sdr_run *run)
 {
     uint64_t size = run->data->stream_rows;
-    if (!run->data->streams || !size || run->at % size >= run->options.settings.batch)
+    if (!run->data->streams || run->shuffle == SDR_SHUFFLE_ROWS)
         return;
     uint64_t first = run->order[run->at] / size * size;
+    if (first == run->window)
+        return;
     sdr_data_will_need(run->data, first, first + size);
-    if (run->at >= size) {
-        first = run->order[run->at - 1] / size * size;
-        sdr_data_done_with(run->data, first, first + size);
-    }
+    if (run->window != UINT64_MAX)
+        sdr_data_done_with(run->data, run->window, run->window + size);
+    run->window = first;
 }
 
 static enum sdr_status between_batches(struct sdr_run *run, uint64_t dealt)

@@ -31,6 +31,7 @@ enum sdr_status sdr_order_allocate(struct sdr_run *run)
 {
     uint32_t count = run->train_rows.count;
     run->shuffle = choose(run);
+    run->window = UINT64_MAX;
     if (run->shuffle == SDR_SHUFFLE_CHUNKS)
         SDR_TRY(sdr_allocate(&run->chunk, count / CHUNK + 1, sizeof(uint32_t), "row order"));
     return sdr_allocate(&run->order, count, sizeof(uint32_t), "row order");
