@@ -24,8 +24,8 @@ hash_of() { sed 's/.*"model_hash":"\([0-9a-f]*\)".*/\1/' "$1.json"; }
 # same NAME OTHER: the same hash and the same bytes
 same() {
     [ -s "$1.model" ] && [ -s "$2.model" ] || { bad "$2: no model"; return; }
-    [ "$(hash_of "$1")" = "$(hash_of "$2")" ] || bad "$2: another model_hash than $1"
-    [ "$(sha256sum <"$1.model")" = "$(sha256sum <"$2.model")" ] || bad "$2: other bytes than $1"
+    [ "$(hash_of "$1")" = "$(hash_of "$2")" ] || bad "$2: another model_hash than $1 (${kind[*]-})"
+    [ "$(sha256sum <"$1.model")" = "$(sha256sum <"$2.model")" ] || bad "$2: other bytes than $1 (${kind[*]-})"
 }
 
 "$SOUNDER" generate sparse-classification data.svm --rows 20000 --seed 5 >/dev/null 2>&1 || exit 1
@@ -92,7 +92,7 @@ for round in 0 1 2 3 4 5 6 7 8 9; do
     read -r -a kind <<<"--epochs 40 --seed 9 ${kinds[$round]}"
     train whole data.svm "${kind[@]}"
     every=500u
-    case "${kinds[$round]}" in *batch\ *sync*|*--sync*) every=3u ;; esac
+    [[ ${kinds[$round]} == *--sync* ]] && every=3u
     resume=()
     for attempt in 1 2 3; do
         "$SOUNDER" train data.svm "${kind[@]}" --run "killed-$round" --checkpoint-every $every \
@@ -105,9 +105,9 @@ for round in 0 1 2 3 4 5 6 7 8 9; do
         wait "$process" 2>/dev/null
         ls "killed-$round"/checkpoint-*.safetensors >/dev/null 2>&1 && resume=(--resume)
     done
-    rm -f broken.model
-    train broken data.svm "${kind[@]}" --run "killed-$round" --checkpoint-every $every "${resume[@]}"
-    same whole broken
+    train "resumed-$round" data.svm "${kind[@]}" --run "killed-$round" --checkpoint-every $every \
+        "${resume[@]}"
+    same whole "resumed-$round"
     [ "${#resume[@]}" -gt 0 ] || bad "round $round: no checkpoint was written before the kill"
 done
 [ "$killed" -ge 10 ] || bad "only $killed kills hit a running process: the data is too small"
