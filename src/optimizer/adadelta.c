@@ -1,27 +1,21 @@
 /* AdaDelta (Zeiler, 2012): r ← ρr + (1−ρ)g²; d = g·√(a + ε)/√(r + ε); a ← ρa + (1−ρ)d²; w ← w − ηd. */
-#include "optimizer/step.h"
+#include "optimizer/mean_square.h"
 
 #define SDR_STEP_SLOTS 2 /* s0 = r, s1 = a */
 
 struct options {
-    double rho, epsilon;
+    struct mean_square square;
 };
 static const struct sdr_option table[] = {
-    {"rho", SDR_NUMBER, "0.9", NULL, 0, 0.999999, "share of the old mean squares that is kept",
-     offsetof(struct options, rho), 0},
-    {"epsilon", SDR_NUMBER, "1e-6", NULL, 0, 1, "inside both roots; sets the size of the first steps",
-     offsetof(struct options, epsilon), 0},
+    SDR_MEAN_SQUARE_OPTIONS(struct options, square, "0.9", "1e-6",
+                            "inside both roots; sets the size of the first steps"),
     {0}};
 
 static void begin(const void *options, uint64_t update, double rate, const struct sdr_target *target,
                   float c[SDR_CONSTANTS])
 {
     (void)update, (void)target;
-    const struct options *o = options;
-    c[0] = (float)-rate;
-    c[1] = (float)o->rho;
-    c[2] = (float)(1 - o->rho);
-    c[3] = (float)o->epsilon;
+    mean_square_begin(&((const struct options *)options)->square, rate, c);
 }
 
 SDR_INLINE lanes metric(const float *c, lanes s0, lanes s1)
@@ -31,9 +25,9 @@ SDR_INLINE lanes metric(const float *c, lanes s0, lanes s1)
 
 SDR_INLINE lanes step(const float *c, lanes g, lanes *s0, lanes *s1)
 {
-    *s0 = *s0 * c[1] + g * g * c[2];
+    *s0 = mean_square(c, *s0, g);
     lanes d = g * (lanes_sqrt(*s1 + c[3]) / lanes_sqrt(*s0 + c[3]));
-    *s1 = *s1 * c[1] + d * d * c[2];
+    *s1 = mean_square(c, *s1, d);
     return d * c[0];
 }
 

@@ -1,15 +1,12 @@
 /* Heavy-ball momentum (Polyak, 1964): v ← βv − ηg(w); w ← w + v. */
-#include "optimizer/step.h"
+#include "optimizer/velocity.h"
 
 #define SDR_STEP_SLOTS 1 /* s0 = v */
 
 struct options {
     double beta;
 };
-static const struct sdr_option table[] = {
-    {"beta", SDR_NUMBER, "0.9", NULL, 0, 0.9999, "share of the last step that is kept",
-     offsetof(struct options, beta), 0},
-    {0}};
+static const struct sdr_option table[] = {SDR_BETA_OPTION(struct options, beta), {0}};
 
 static void begin(const void *options, uint64_t update, double rate, const struct sdr_target *target,
                   float c[SDR_CONSTANTS])
@@ -18,7 +15,7 @@ static void begin(const void *options, uint64_t update, double rate, const struc
     const struct options *o = options;
     c[0] = (float)-rate;
     c[1] = (float)o->beta;
-    c[2] = (float)(1 / (1 - o->beta));
+    c[2] = lasting(o->beta);
 }
 
 SDR_INLINE lanes step(const float *c, lanes g, lanes *s0, lanes *s1)
@@ -27,7 +24,6 @@ SDR_INLINE lanes step(const float *c, lanes g, lanes *s0, lanes *s1)
     return *s0 = *s0 * c[1] + g * c[0];
 }
 
-/* A lasting gradient moves w by η/(1 − β) a step; the penalty must pull as hard. */
 SDR_INLINE lanes metric(const float *c, lanes s0, lanes s1)
 {
     (void)s0, (void)s1;

@@ -1,27 +1,21 @@
 /* RMSProp (Tieleman and Hinton, 2012): r ← ρr + (1−ρ)g²; w ← w − ηg/(√r + ε). */
-#include "optimizer/step.h"
+#include "optimizer/mean_square.h"
 
 #define SDR_STEP_SLOTS 1 /* s0 = r */
 
 struct options {
-    double rho, epsilon;
+    struct mean_square square;
 };
 static const struct sdr_option table[] = {
-    {"rho", SDR_NUMBER, "0.99", NULL, 0, 0.999999, "share of the old mean square that is kept",
-     offsetof(struct options, rho), 0},
-    {"epsilon", SDR_NUMBER, "1e-8", NULL, 0, 1, "added to the root, against division by zero",
-     offsetof(struct options, epsilon), 0},
+    SDR_MEAN_SQUARE_OPTIONS(struct options, square, "0.99", "1e-8",
+                            "added to the root, against division by zero"),
     {0}};
 
 static void begin(const void *options, uint64_t update, double rate, const struct sdr_target *target,
                   float c[SDR_CONSTANTS])
 {
     (void)update, (void)target;
-    const struct options *o = options;
-    c[0] = (float)-rate;
-    c[1] = (float)o->rho;
-    c[2] = (float)(1 - o->rho);
-    c[3] = (float)o->epsilon;
+    mean_square_begin(&((const struct options *)options)->square, rate, c);
 }
 
 SDR_INLINE lanes metric(const float *c, lanes s0, lanes s1)
@@ -33,7 +27,7 @@ SDR_INLINE lanes metric(const float *c, lanes s0, lanes s1)
 SDR_INLINE lanes step(const float *c, lanes g, lanes *s0, lanes *s1)
 {
     (void)s1;
-    *s0 = *s0 * c[1] + g * g * c[2];
+    *s0 = mean_square(c, *s0, g);
     return g * c[0] / (lanes_sqrt(*s0) + c[3]);
 }
 

@@ -1,4 +1,4 @@
-/* Numbers for tests: random ones that are the same on every machine, and comparisons that say what differed. */
+/* Numbers for tests: random ones that are the same everywhere, comparisons that say what differed. */
 #ifndef TESTS_CONFORM_NUMBERS_H
 #define TESTS_CONFORM_NUMBERS_H
 

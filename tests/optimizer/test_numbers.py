@@ -580,6 +580,26 @@ def an_average_that_never_starts_is_refused_or_said():
 
 
 @law
+def units_do_not_matter_to_the_bit():
+    """A feature in units 1024 times as small: steps in scaled units give the same scores, bit for bit."""
+    for layout in (write_libsvm, write_csv):
+        extra = ["--label", "label"] if layout is write_csv else []
+        data = X if layout is write_libsvm else np.where(X == 0, 0.25, X)
+        other = data.copy()
+        other[:, 3] *= 1024
+        for options in ([], ["--optimizer", "sgd", "--scale", "feature"],
+                        ["--standardize", "--l1", 0.01, "--l2", 0.01],
+                        ["--sync", "batch", "--epochs", 50]):
+            a = train(layout("unit", data, real), "--format", "csv" if extra else "libsvm",
+                      "--model", "squared", *extra, *options)
+            b = train(layout("unit", other, real), "--format", "csv" if extra else "libsvm",
+                      "--model", "squared", *extra, *options)
+            b[0][3] *= 1024
+            assert (a[0] == b[0]).all() and a[1] == b[1], (options, np.abs(a[0] - b[0]).max())
+            assert a[2]["train_loss"] == b[2]["train_loss"], options
+
+
+@law
 def nan_is_divergence_with_a_penalty_too():
     for penalty in ([], ["--l1", 0.001], ["--l2", 0.001]):
         train(FILES["real"], "--model", "squared", "--optimizer", "sgd", "--lr", 1e6, "--schedule",

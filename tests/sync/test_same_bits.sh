@@ -94,7 +94,7 @@ for round in 0 1 2 3 4 5 6 7 8 9; do
     every=500u
     [[ ${kinds[$round]} == *--sync* ]] && every=3u
     resume=()
-    for attempt in 1 2 3; do
+    for _ in 1 2; do
         "$SOUNDER" train data.svm "${kind[@]}" --run "killed-$round" --checkpoint-every $every \
             "${resume[@]}" --quiet --json --out broken.model >broken.json 2>broken.err &
         process=$!
@@ -111,5 +111,23 @@ for round in 0 1 2 3 4 5 6 7 8 9; do
     [ "${#resume[@]}" -gt 0 ] || bad "round $round: no checkpoint was written before the kill"
 done
 [ "$killed" -ge 10 ] || bad "only $killed kills hit a running process: the data is too small"
+
+# ---- finished runs ----
+# Resuming a run that is over changes nothing, whatever ended it.
+for ended in "--early-stop 2 --valid-fraction 0.2 --epochs 60" "--target 0.4 --epochs 60" "--updates 30000" \
+    "--epochs 3"; do
+    read -r -a kind <<<"--seed 9 --optimizer sgd $ended"
+    rm -rf over
+    train over data.svm "${kind[@]}" --run over
+    train over-again data.svm "${kind[@]}" --run over --resume
+    same over over-again
+done
+
+# A schedule that ends with the run depends on its length: another length is another path.
+rm -rf length
+train length data.svm --optimizer sgd --schedule linear --updates 2000 --run length
+"$SOUNDER" train data.svm --optimizer sgd --schedule linear --updates 4000 --run length --resume --quiet \
+    >length.out 2>&1
+[ $? = 2 ] || bad "--resume with other --updates under a schedule that needs the end: not refused"
 echo "$killed kills"
 exit $failed
