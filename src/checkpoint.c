@@ -27,7 +27,7 @@ enum sdr_status sdr_fingerprint(struct sdr_run *run)
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         sdr_text_add(&text, "%s=%s;", names[i], sdr_options_get(&run->options, names[i]));
     if (run->schedule->needs_end && !run->strategy->full_batch)
-        sdr_text_add(&text, "epochs=%llu;", (unsigned long long)run->epochs);
+        sdr_text_add(&text, "length=%.17g;", run->length);
     sdr_text_add(&text, "data=%s", run->data->source_key ? run->data->source_key : "");
     char *all;
     SDR_TRY(sdr_text_take(&text, &all));
@@ -92,6 +92,7 @@ static json_t *print_numbers(struct sdr_run *run)
     json_object_set_new(metadata, "fingerprint", json_string(run->fingerprint));
     json_object_set_new(metadata, "has_best", json_string(run->has_best ? "yes" : "no"));
     json_object_set_new(metadata, "has_good", json_string(run->has_good ? "yes" : "no"));
+    json_object_set_new(metadata, "ended_early", json_string(run->ended_early ? "yes" : "no"));
     run->seconds_before = sdr_run_seconds(run);
 #define PUT(name, place) set_integer(metadata, #name, place);
     INTEGERS(PUT, run)
@@ -235,8 +236,9 @@ static enum sdr_status take(struct sdr_run *run, const char *path, const struct 
     const char *format = sdr_tensors_text(file, "format");
     const char *fingerprint = sdr_tensors_text(file, "fingerprint");
     const char *best = sdr_tensors_text(file, "has_best"), *good = sdr_tensors_text(file, "has_good");
+    const char *early = sdr_tensors_text(file, "ended_early");
     int count = list_arrays(run, tensor);
-    if (!format || strcmp(format, "sounder-checkpoint") != 0 || !fingerprint || !best || !good)
+    if (!format || strcmp(format, "sounder-checkpoint") != 0 || !fingerprint || !best || !good || !early)
         return bad(path, "not a checkpoint");
     if (strcmp(fingerprint, run->fingerprint) != 0)
         return sdr_fail(SDR_USAGE, "%s: the checkpoint is of other data or options: --resume needs the "
@@ -267,7 +269,8 @@ static enum sdr_status take(struct sdr_run *run, const char *path, const struct 
     }
     run->has_best = strcmp(best, "yes") == 0 && run->best;
     run->has_good = strcmp(good, "yes") == 0;
-    run->over = run->epoch >= run->epochs ||
+    run->ended_early = strcmp(early, "yes") == 0;
+    run->over = run->ended_early || run->epoch >= run->epochs ||
                 (run->options.settings.updates &&
                  run->parameters.version >= run->options.settings.updates);
     run->why_over = "it was already finished";

@@ -10,16 +10,23 @@
 
 enum { LOOK_EVERY = 1024 }; /* rows between two looks at the clock */
 
-/* Looks up from the work: requests, the clock, the health of the loss. */
-static enum sdr_status look_around(struct sdr_run *run)
+/* A loss beyond all reason is the end of a run, long before it overflows. */
+static void check_health(struct sdr_run *run)
 {
     double typical = run->weight_sum > 0 ? run->loss_sum / run->weight_sum : 0;
-    double bound = 1e9 * (run->kind->task == SDR_REGRESSION ? run->target_size * run->target_size : 1);
+    double bound = 1e9 * (run->kind->task == SDR_REGRESSION
+                              ? run->target_size * run->target_size +
+                                    run->target_mean * run->target_mean
+                              : 1);
     if (!isfinite(typical) || typical > bound) {
         run->over = run->diverged = true;
         run->why_over = "diverged";
-        return SDR_OK;
     }
+}
+
+/* Looks up from the work: requests and the clock. */
+static enum sdr_status look_around(struct sdr_run *run)
+{
     unsigned requests = atomic_exchange(&run->requests, 0);
     const struct sdr_settings *s = &run->options.settings;
     if (requests & SDR_REQUEST_STOP) {
@@ -56,10 +63,12 @@ static void move_window(struct sdr_run *run)
 static enum sdr_status between_batches(struct sdr_run *run, uint64_t dealt)
 {
     const struct sdr_settings *s = &run->options.settings;
-    bool ended = run->at == run->train_rows.count;
-    if (ended)
+    bool ended = run->at == run->train_rows.count, look = ended || due(run, dealt);
+    if (look)
+        check_health(run);
+    if (ended && !run->over)
         SDR_TRY(sdr_epoch_end(run));
-    if (!run->over && (ended || due(run, dealt)))
+    if (look && !run->over)
         SDR_TRY(look_around(run));
     if (!run->over && s->updates && run->parameters.version >= s->updates) {
         run->over = true;
@@ -211,8 +220,8 @@ static inline double entry(const struct entries *e, uint32_t n, uint32_t *featur
     return (double)e->dense[n] - (e->problem->center ? e->problem->center[n] : 0.0f);
 }
 
-/* Sums u·x over all rows, in double throughout: first-order methods stall on float sums long before they
-   are done. u is the slope of the loss at the scores of w, or the scores themselves (curve). */
+/* Sums u·x over all rows in double: first-order methods stall on float sums long before they are done. u is the
+   slope of the loss at the scores of w, or the scores themselves (curve). */
 static double sum_rows(struct sdr_run *run, const double *w, bool curve, double *gradient)
 {
     const struct sdr_problem *problem = &run->problem;
@@ -269,6 +278,14 @@ void sdr_put(struct sdr_node *node, const double *w, double loss)
     run->parameters.version++;
     double weight = run->train_rows.count;
     count(run, run->train_rows.count, loss * weight, weight);
+}
+
+double sdr_penalty(struct sdr_node *node, const double *w)
+{
+    struct sdr_parameters *p = &node->run->parameters;
+    for (uint64_t i = 0; i < p->count; i++)
+        p->published[i] = (float)w[i];
+    return sdr_parameters_penalty(p, p->published);
 }
 
 void sdr_proximal(struct sdr_node *node, double *w, double step)

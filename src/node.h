@@ -53,6 +53,8 @@ void sdr_curve(struct sdr_node *node, const double *v, double *product);
 void sdr_put(struct sdr_node *node, const double *w, double loss);
 /* Proximal step of the penalty in place: w ← argmin ½‖w − x‖²/step + penalty(w), per value step·unit². */
 void sdr_proximal(struct sdr_node *node, double *w, double step);
+/* The penalty of weights w. */
+double sdr_penalty(struct sdr_node *node, const double *w);
 /* Unit of value i: steps are taken in multiples of it (1 without scales). */
 double sdr_unit(const struct sdr_node *node, uint64_t i);
 uint64_t sdr_values(const struct sdr_node *node);

@@ -186,6 +186,8 @@ struct sdr_target {
     float charge;            /* Σ rate so far */
     float l1, l2, group;     /* penalty weights */
     bool standardize;        /* the penalty is on the scaled weights */
+    bool plain_decay;        /* l2 ignores scales: standardized, or decoupled decay */
+    bool settle_fully;       /* charge what is due however little it is */
 };
 enum { SDR_CONSTANTS = 8 };
 
@@ -221,8 +223,10 @@ struct sdr_optimizer {
     /* The weights where they differ from the point gradients are taken at (Nesterov); NULL: the same.
        n rows into out. */
     void (*publish)(const struct sdr_target *t, uint32_t n, uint32_t outputs, float *out);
-    /* Decoupled decay (AdamW): replaces l2; NULL: none. */
+    /* Decoupled decay (AdamW): replaces l2 and is no part of the objective; NULL: none. */
     double (*decay)(const void *options);
+    /* The penalty of update number `update`, in units of its rate; NULL: 1. */
+    double (*charge)(const void *options, uint64_t update);
 };
 
 /* ---- schedules of the step size ---- */

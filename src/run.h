@@ -71,6 +71,7 @@ struct sdr_run {
     uint64_t window;               /* first row of the block in memory, where data streams */
     float *best, *good;            /* owned: weights of the best epoch; of the last finite one */
     bool has_best, has_good, over, diverged, preempted, resumed;
+    bool ended_early;              /* the target was reached, or early stopping; resuming does not go on */
     const char *why_over;          /* static text */
     atomic_uint requests;
     int64_t started, paused, tick; /* clock: start of training; nanoseconds evaluating; next look */

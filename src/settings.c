@@ -40,7 +40,7 @@ const struct sdr_option sdr_settings_table[] = {
      "memory the data may take, e.g. 2G; more streams from disk; 0: no limit", AT(memory), READS},
     {"scratch", SDR_TEXT, "/tmp", "DIR", 0, 0, "folder for data that streams without a cache",
      AT(scratch), READS},
-    {"threads", SDR_INTEGER, "0", "N", 0, 1024, "threads that read files; 0: all cores", AT(threads),
+    {"threads", SDR_INTEGER, "0", "N", 0, 1024, "threads that read files and evaluate; 0: all cores", AT(threads),
      READS},
     /* model */
     {"model", SDR_TEXT, "auto", "NAME", 0, 0,

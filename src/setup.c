@@ -63,9 +63,16 @@ static enum sdr_status check_options(const struct sdr_run *run)
     if (run->optimizer->own_penalty && run->scale && !s->standardize && (s->l1 > 0 || s->l2 > 0))
         return sdr_fail(SDR_USAGE, "%s with penalties and --scale feature needs --standardize",
                         run->optimizer->name);
-    if (run->optimizer->own_penalty && strcmp(run->schedule->name, "constant") != 0)
+    if (run->optimizer->decay && s->l1 > 0)
+        return sdr_fail(SDR_USAGE, "--l1 does not go with the decoupled decay of %s (try adam)",
+                        run->optimizer->name);
+    if (s->group_lasso > 0 && s->l1 > 0 && !run->strategy->full_batch)
+        return sdr_fail(SDR_USAGE, "--group-lasso with --l1 needs --sync batch");
+    if (run->optimizer->own_penalty &&
+        (strcmp(run->schedule->name, "constant") != 0 ||
+         run->schedule->factor(run->schedule_options, 0, 1) != 1))
         return sdr_fail(SDR_USAGE, "%s shrinks its steps by itself: --schedule %s does not apply",
-                        run->optimizer->name, run->schedule->name);
+                        run->optimizer->name, s->schedule);
     if (run->strategy->full_batch && sdr_options_given(o, "batch"))
         return sdr_fail(SDR_USAGE, "--batch does nothing with --sync %s, which takes all rows at once",
                         run->strategy->name);
@@ -109,6 +116,9 @@ static enum sdr_status choose_averaging(struct sdr_run *run)
         uint64_t from;
         if (!sdr_parse_u64(text, &from))
             return sdr_fail(SDR_USAGE, "--average takes a number of epochs or no, not '%s'", text);
+        if ((double)from >= run->length)
+            return sdr_fail(SDR_USAGE, "--average %s never starts: the run has %g epochs", text,
+                            run->length);
         run->average_from = from;
     }
     /* An addition costs as much as it has values; this often it costs no more than the steps. */

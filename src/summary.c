@@ -18,12 +18,29 @@ static uint64_t count_nonzero(const struct sdr_model *model)
     return count;
 }
 
+/* Non-zeros of the rows that were trained on. */
+static uint64_t count_entries(const struct sdr_run *run)
+{
+    const struct sdr_rows *rows = &run->data->rows;
+    const struct sdr_row_list *list = &run->train_rows;
+    uint64_t count = 0;
+    if (!list->row)
+        return run->data->nonzeros;
+    for (uint32_t i = 0; i < list->count; i++) {
+        if (rows->start)
+            count += rows->start[list->row[i] + 1] - rows->start[list->row[i]];
+        for (uint32_t j = 0; j < rows->features && rows->dense; j++)
+            count += sdr_dense_row(rows, list->row[i])[j] != 0;
+    }
+    return count;
+}
+
 enum sdr_status sdr_run_summary(const struct sdr_run *run, char **json)
 {
     json_t *object = json_object();
     set_integer(object, "rows", run->train_rows.count);
     set_integer(object, "features", run->problem.features);
-    set_integer(object, "nonzeros", run->data->nonzeros);
+    set_integer(object, "nonzeros", count_entries(run));
     set_integer(object, "workers", (uint64_t)run->node.workers);
     set_integer(object, "epochs", run->epoch);
     set_integer(object, "updates", run->parameters.version);

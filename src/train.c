@@ -45,7 +45,7 @@ static void consider_early_stop(struct sdr_run *run, const float *w)
         run->has_best = true;
         memcpy(run->best, w, run->parameters.count * sizeof *w);
     } else if (run->epoch - run->best_epoch >= run->options.settings.early_stop) {
-        run->over = true;
+        run->over = run->ended_early = true;
         run->why_over = "the validation loss stopped falling";
     }
 }
@@ -68,7 +68,7 @@ static enum sdr_status consider_target(struct sdr_run *run, const float *w, doub
                                sdr_parameters_penalty(&run->parameters, w);
     }
     if (reached <= target) {
-        run->over = true;
+        run->over = run->ended_early = true;
         run->why_over = "the target was reached";
     }
     return SDR_OK;

@@ -123,6 +123,11 @@ SDR_INLINE lanes lanes_max(lanes a, lanes b)
 {
     return lanes_select(a > b, a, b);
 }
+/* max(v, 0) that lets NaN through: a penalty must not hide that training broke down. */
+SDR_INLINE lanes lanes_positive(lanes v)
+{
+    return lanes_select(v < 0.0f, lanes_all(0.0f), v);
+}
 SDR_INLINE lanes lanes_abs(lanes v)
 {
     return (lanes)((lanes_index)v & 0x7FFFFFFF);
@@ -164,6 +169,18 @@ SDR_INLINE lanes lanes_exp_negative(lanes x)
     p = p * r + 1.0f;
     lanes_index exponent = ((lanes_index)shifted - 0x4B400000 + 127) << 23;
     return p * (lanes)exponent;
+}
+
+/* 1 − exp(−x) for x ≥ 0 without cancellation where x is small. */
+SDR_INLINE lanes lanes_gone(lanes x)
+{
+    lanes p = 1.0f / 720 - x * (1.0f / 5040);
+    p = 1.0f / 120 - x * p;
+    p = 1.0f / 24 - x * p;
+    p = 1.0f / 6 - x * p;
+    p = 0.5f - x * p;
+    p = x - x * x * p;
+    return lanes_select(x < 0.35f, p, 1.0f - lanes_exp_negative(-x));
 }
 
 #endif

@@ -59,12 +59,12 @@ static inline double sdr_log(double x)
     return 2.0 * s * p + (double)k * 0.693147180559945309417;
 }
 
-/* log(1 + e) for e = exp(x) already at hand; exact to rounding also where e is tiny or huge. */
+/* log(1 + e) for e = exp(x) already at hand; accurate also where e is tiny or huge. */
 static inline double sdr_log1p_of_exp(double x, double e)
 {
     if (x > 36.0)
         return x;
-    return e < 1e-9 ? e : sdr_log(1.0 + e);
+    return e < 1e-5 ? e * (1.0 - e * (0.5 - e * (1.0 / 3))) : sdr_log(1.0 + e);
 }
 
 #endif

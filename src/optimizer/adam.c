@@ -13,10 +13,18 @@ static void begin(const void *options, uint64_t update, double rate, const struc
     moments_begin(&((const struct options *)options)->m, update, rate, c);
 }
 
+/* The step per unit of gradient is rate/(√v̂ + ε) = rate·√(1 − β₂ᵗ)/(√v + …): the factor that drifts with t is
+   charged step by step, so that the metric of a value that rests does not change behind its back. */
 SDR_INLINE lanes metric(const float *c, lanes s0, lanes s1)
 {
     (void)s0;
-    return 1.0f / (lanes_sqrt(s1) * c[5] + c[6]);
+    return 1.0f / (lanes_sqrt(s1) + c[6]);
+}
+
+static double charge(const void *options, uint64_t update)
+{
+    const struct options *o = options;
+    return sqrt(1 - pow(o->m.beta2, (double)update));
 }
 
 #include "optimizer/step_loops.h"
@@ -30,5 +38,6 @@ SDR_REGISTER_PER_CPU(optimizer, adam) = {
     .rate = 0.01,
     .rate_power = 1,
     .begin = begin,
+    .charge = charge,
     SDR_STEP_LOOPS,
 };

@@ -2,7 +2,7 @@
        σ = (√(n + g²) − √n)/η;  z ← z + g − σw;  n ← n + g²
        w = 0 if |z| ≤ tλ₁, else −(z − sign(z)·tλ₁)/((β + √n)/η + tλ₂)
    The penalty grows with the number of updates t, so that it is the penalty of the mean loss as
-   everywhere else in the program; the paper's constant λ is --penalty-on sum. */
+   everywhere else in the program; the paper has a constant λ, which is --penalty-on sum after one epoch. */
 #include "optimizer/step.h"
 
 #define SDR_STEP_SLOTS 2 /* s0 = z, s1 = n */
@@ -28,14 +28,14 @@ static void begin(const void *options, uint64_t update, double rate, const struc
 /* The weight that z and n stand for. */
 SDR_INLINE lanes settled(const float *c, lanes s0, lanes s1)
 {
-    lanes over = lanes_max(lanes_abs(s0) - c[2], lanes_all(0.0f));
+    lanes over = lanes_positive(lanes_abs(s0) - c[2]);
     lanes size = over / (lanes_sqrt(s1) * c[0] + (c[1] + c[3]));
     return -lanes_copysign(size, s0);
 }
 
-SDR_INLINE lanes step(const float *c, lanes g, lanes *s0, lanes *s1)
+SDR_INLINE lanes step(const float *c, lanes g, lanes w, lanes *s0, lanes *s1)
 {
-    lanes w = settled(c, *s0, *s1), n = *s1 + g * g;
+    lanes n = *s1 + g * g;
     lanes sigma = (lanes_sqrt(n) - lanes_sqrt(*s1)) * c[0];
     *s0 = *s0 + g - sigma * w;
     *s1 = n;

@@ -21,6 +21,7 @@ static struct sdr_target make_target(struct sdr_parameters *p, const struct sdr_
         t.l2 = (float)p->penalty.l2;
         t.group = (float)p->penalty.group;
         t.standardize = p->penalty.standardize;
+        t.plain_decay = p->penalty.standardize || p->optimizer->decay;
     }
     return t;
 }
@@ -106,7 +107,9 @@ void sdr_parameters_settle_all(struct sdr_parameters *p)
     if (!p->charged || p->charge == 0)
         return;
     p->target[0].charge = (float)p->charge;
+    p->target[0].settle_fully = true;
     p->optimizer->settle(&p->target[0], p->block[0].rows, p->block[0].cols);
+    p->target[0].settle_fully = false;
     /* Starting over keeps the float sums exact: the charge stays small against its steps. */
     memset(p->charged, 0, p->count * sizeof *p->charged);
     p->charge = 0;
@@ -257,7 +260,9 @@ void sdr_parameters_apply(struct sdr_parameters *p, const struct sdr_update *upd
     if (p->blocks > 1 && p->optimizer->own_penalty)
         p->optimizer->begin(p->optimizer_options, p->version + 1, rate, t, p->constant);
     p->version++;
-    p->charge += rate;
+    if (p->charged)
+        p->charge += p->optimizer->charge ? rate * p->optimizer->charge(p->optimizer_options, p->version)
+                                          : rate;
 }
 
 const float *sdr_parameters_weights(struct sdr_parameters *p)
@@ -304,5 +309,6 @@ double sdr_parameters_penalty(const struct sdr_parameters *p, const float *w)
         two += row;
         group += sqrt(row);
     }
-    return penalty->l1 * one + 0.5 * penalty->l2 * two + penalty->group * group;
+    double l2 = p->optimizer->decay ? 0 : penalty->l2; /* decoupled decay is no part of the objective */
+    return penalty->l1 * one + 0.5 * l2 * two + penalty->group * group;
 }

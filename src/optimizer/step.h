@@ -6,8 +6,8 @@
        #include "optimizer/step_loops.h"
        SDR_REGISTER_PER_CPU(optimizer, name) = {..., SDR_STEP_LOOPS};
 
-   A file that defines SDR_STEP_ASSIGNS returns the new value instead of the change, and computes it with
-   settled() when the penalty is due (FTRL).
+   A file that defines SDR_STEP_ASSIGNS (FTRL) has a step() that is given the value too and returns the new one, and
+   settled(), the value its state stands for once the penalty is due.
 
    Scaled units. With scale q_j = 1/size of feature j the optimizer works on v_j = w_j/q_j: it sees the gradient
    q_j·g_j and the weight moves by q_j·step. The loss is the same function; only the path to its minimum
@@ -17,7 +17,8 @@
        dw/dS = −m·(l2·w + l1·sign w)      S = Σ rate, m = metric·q²
    whose solution over ΔS is exact however many steps lie in between:
        |w| ← max(0, |w|·e − (l1/l2)(1 − e)),  e = exp(−m·l2·ΔS);     |w| ← max(0, |w| − m·l1·ΔS) for l2 = 0.
-   So the lazy result is the dense one, for every schedule. Group lasso shrinks the norm of a row the same way. */
+   So the lazy result is the dense one, for every schedule. Group lasso shrinks the norm of a row the same way.
+   A metric that drifts with the number of updates (Adam's) puts the drift into `charge` instead: see there. */
 #ifndef SDR_OPTIMIZER_STEP_H
 #define SDR_OPTIMIZER_STEP_H
 

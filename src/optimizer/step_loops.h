@@ -10,8 +10,7 @@ SDR_INLINE uint32_t left(uint32_t n, uint32_t i)
 SDR_INLINE lanes moved(const float *c, lanes w, lanes g, lanes q, lanes *s0, lanes *s1)
 {
 #if defined(SDR_STEP_ASSIGNS)
-    (void)w;
-    return q * step(c, q * g, s0, s1);
+    return q * step(c, q * g, w / q, s0, s1);
 #else
     return w + q * step(c, q * g, s0, s1);
 #endif
@@ -21,8 +20,7 @@ SDR_INLINE lanes moved(const float *c, lanes w, lanes g, lanes q, lanes *s0, lan
 SDR_INLINE lanes moved_unscaled(const float *c, lanes w, lanes g, lanes *s0, lanes *s1)
 {
 #if defined(SDR_STEP_ASSIGNS)
-    (void)w;
-    return step(c, g, s0, s1);
+    return step(c, g, w, s0, s1);
 #else
     return w + step(c, g, s0, s1);
 #endif
@@ -130,26 +128,31 @@ static void matrix(const struct sdr_target *t, const float *x, uint32_t n, const
 }
 
 /* ---- penalties ---- */
-/* What a row's penalty is multiplied by: m·ΔS for l1 and for l2 (see step.h). */
-SDR_INLINE lanes shrunk(const struct sdr_target *t, lanes w, lanes q, lanes s0, lanes s1, lanes due)
+/* Settles one vector of values in place; *charged moves on where something was charged. A charge too small to
+   show in a float waits for more, unless all must be settled: otherwise penalties of frequent features would be
+   rounded away. Zeros are never behind: they owe nothing. */
+SDR_INLINE lanes shrunk(const struct sdr_target *t, lanes w, lanes q, lanes s0, lanes s1,
+                        lanes *charged)
 {
 #if defined(SDR_STEP_ASSIGNS)
     (void)w;
-    (void)due;
+    *charged = lanes_all(t->charge);
     return q * settled(t->constant, s0, s1);
 #else
-    lanes m = metric(t->constant, s0, s1) * due;
-    lanes first = m * q * (t->standardize ? lanes_all(1.0f) : q);
-    lanes size = lanes_abs(w);
+    lanes one = lanes_all(1.0f), size = lanes_abs(w), less;
+    lanes m = metric(t->constant, s0, s1) * (t->charge - *charged);
     if (t->l2 > 0) {
-        lanes second = t->standardize ? m : m * q * q;
-        lanes kept = lanes_exp_negative(second * -t->l2);
-        lanes ratio = t->standardize ? q : lanes_all(1.0f);
-        size = size * kept - (ratio * (t->l1 / t->l2)) * (1.0f - kept);
+        lanes x = (t->plain_decay ? m : m * q * q) * t->l2;
+        lanes ratio = (t->standardize ? q : one) * (t->l1 / t->l2);
+        less = lanes_gone(x) * (size + ratio);
     } else {
-        size = size - first * t->l1;
+        less = m * q * (t->standardize ? one : q) * t->l1;
     }
-    return lanes_copysign(lanes_max(size, lanes_all(0.0f)), w);
+    lanes_index waits = (less < size * 0x1p-17f) & (size > 0.0f);
+    if (t->settle_fully)
+        waits = (lanes_index){0};
+    *charged = lanes_select(waits, *charged, lanes_all(t->charge));
+    return lanes_select(waits, w, lanes_copysign(lanes_positive(size - less), w));
 #endif
 }
 
@@ -161,25 +164,33 @@ SDR_INLINE void settle_run(const struct sdr_target *t, size_t at, uint32_t m, la
         s0 = lanes_load(t->slot[0] + at, m);
     if (SDR_STEP_SLOTS > 1)
         s1 = lanes_load(t->slot[1] + at, m);
-    lanes due = t->charge - lanes_load(t->charged + at, m);
-    lanes_store(t->value + at, shrunk(t, w, q, s0, s1, due), m);
-    lanes_store(t->charged + at, lanes_all(t->charge), m);
+    lanes charged = lanes_load(t->charged + at, m);
+    lanes_store(t->value + at, shrunk(t, w, q, s0, s1, &charged), m);
+    lanes_store(t->charged + at, charged, m);
 }
 
-/* Group lasso: the norm of a row shrinks; only optimizers whose metric is the same for all values of a
-   row (`uniform`) are let in, so any state serves to ask for it. */
+/* Group lasso and l2 together shrink the norm r of a row: r ← r·e − (group/l2)(1 − e). Only optimizers whose
+   metric is the same for all values of a row (`uniform`) are let in, so any state serves to ask for it. */
 SDR_INLINE void settle_group(const struct sdr_target *t, size_t at, uint32_t outputs, float q)
 {
 #if !defined(SDR_STEP_ASSIGNS)
     lanes s0 = {0}, s1 = {0};
-    float due = (t->charge - t->charged[at]) * metric(t->constant, s0, s1)[0];
-    float factor = t->standardize ? q : q * q, square = 0;
+    float m = (t->charge - t->charged[at]) * metric(t->constant, s0, s1)[0], square = 0;
     for (uint32_t k = 0; k < outputs; k++)
         square += t->value[at + k] * t->value[at + k];
-    float norm = sqrtf(square), less = norm - due * factor * t->group;
-    float keep = norm > 0 && less > 0 ? less / norm : 0.0f;
-    for (uint32_t k = 0; k < outputs; k++)
+    float norm = sqrtf(square), less = m * q * (t->standardize ? 1.0f : q) * t->group;
+    if (t->l2 > 0) {
+        float x = (t->standardize ? m : m * q * q) * t->l2;
+        less = lanes_gone(lanes_all(x))[0] *
+               (norm + (t->standardize ? q : 1.0f) * (t->group / t->l2));
+    }
+    if (norm > 0 && less < norm * 0x1p-17f && !t->settle_fully)
+        return;
+    float keep = norm > less ? (norm - less) / norm : norm != norm ? norm : 0.0f;
+    for (uint32_t k = 0; k < outputs; k++) {
         t->value[at + k] *= keep;
+        t->charged[at + k] = t->charge;
+    }
 #else
     (void)t, (void)at, (void)outputs, (void)q;
 #endif
@@ -188,8 +199,10 @@ SDR_INLINE void settle_group(const struct sdr_target *t, size_t at, uint32_t out
 SDR_INLINE void settle_row(const struct sdr_target *t, uint32_t j, uint32_t outputs)
 {
     float q = t->scale ? t->scale[j] : 1.0f;
-    if (t->group > 0)
+    if (t->group > 0) {
         settle_group(t, (size_t)j * outputs, outputs, q);
+        return;
+    }
     for (uint32_t k = 0, m; k < outputs; k += m) {
         m = left(outputs, k);
         settle_run(t, (size_t)j * outputs + k, m, lanes_all(q));
@@ -213,9 +226,9 @@ SDR_INLINE void settle_row(const struct sdr_target *t, uint32_t j, uint32_t outp
             if (SDR_STEP_SLOTS > 1)                                                                \
                 s1 = lanes_gather(t->slot[1], at, m);                                              \
             lanes q = t->scale ? lanes_gather(t->scale, at, m) : lanes_all(1.0f);                  \
-            lanes due = t->charge - lanes_gather(t->charged, at, m);                               \
-            lanes_scatter(t->value, at, shrunk(t, w, q, s0, s1, due), m);                          \
-            lanes_scatter(t->charged, at, lanes_all(t->charge), m);                                \
+            lanes charged = lanes_gather(t->charged, at, m);                                       \
+            lanes_scatter(t->value, at, shrunk(t, w, q, s0, s1, &charged), m);                     \
+            lanes_scatter(t->charged, at, charged, m);                                             \
         }                                                                                          \
     }
 SETTLE(settle16, uint16_t, lanes_load16)

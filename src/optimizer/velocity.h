@@ -26,14 +26,15 @@ SDR_INLINE lanes look_ahead(lanes *velocity, lanes scaled_gradient, float beta)
     return *velocity * (1.0f + beta) - old * beta;
 }
 
-/* w = y − βv for n rows. */
+/* w = y − βv for n rows; where the penalty holds y at zero, w is zero too. */
 SDR_INLINE void publish_behind(const struct sdr_target *t, const float *velocity, float beta,
                                uint32_t n, uint32_t outputs, float *out)
 {
     for (uint32_t j = 0; j < n; j++)
         for (uint32_t k = 0; k < outputs; k++) {
             size_t at = (size_t)j * outputs + k;
-            out[at] = t->value[at] - (t->scale ? t->scale[j] : 1.0f) * beta * velocity[at];
+            float q = t->scale ? t->scale[j] : 1.0f, y = t->value[at];
+            out[at] = y == 0.0f && t->l1 > 0 ? 0.0f : y - q * beta * velocity[at];
         }
 }
 

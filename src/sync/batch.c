@@ -5,6 +5,7 @@
                 restarted when the step turns against the momentum (O'Donoghue and Candès, 2015).
    The step is 1/L; L bounds the curvature of the mean loss and is found by power iteration on the Hessian's
    bound curvature·XᵀX/N, in the units of the features. With --optimizer the optimizer takes the steps. */
+#include "base/rng.h"
 #include "node.h"
 
 #include <math.h>
@@ -21,9 +22,9 @@ static const struct sdr_option table[] = {
     {0}};
 
 struct state {
-    double bound;    /* L */
-    double momentum; /* t */
-    double loss;     /* at the last point a gradient was taken at */
+    double bound;     /* L */
+    double momentum;  /* t */
+    double objective; /* at the last point a gradient was taken at */
 };
 
 struct arrays {
@@ -51,11 +52,13 @@ static double dot(const double *a, const double *b, uint64_t n)
 /* Largest eigenvalue of the bound on the Hessian, in the features' units, by power iteration. */
 static double find_bound(struct sdr_node *node, struct arrays *a)
 {
-    enum { ITERATIONS = 100 };
+    enum { ITERATIONS = 200, CALM = 8 };
     double bound = 0;
+    int calm = 0; /* small changes in a row: a start nearly orthogonal to the answer is calm at first too */
+    struct sdr_stream stream = sdr_stream_open(1, SDR_FOR_START, a->count);
     for (uint64_t i = 0; i < a->count; i++)
-        a->y[i] = 1.0 + 0.1 * sin((double)i); /* not orthogonal to anything in particular */
-    for (int iteration = 0; iteration < ITERATIONS; iteration++) {
+        a->y[i] = sdr_stream_normal(&stream);
+    for (int iteration = 0; iteration < ITERATIONS && calm < CALM; iteration++) {
         double norm = sqrt(dot(a->y, a->y, a->count)), before = bound;
         for (uint64_t i = 0; i < a->count; i++)
             a->w[i] = sdr_unit(node, i) * (a->y[i] / norm);
@@ -65,8 +68,7 @@ static double find_bound(struct sdr_node *node, struct arrays *a)
         bound = sqrt(dot(a->y, a->y, a->count));
         if (!(bound > 0))
             return 1;
-        if (fabs(bound - before) < 1e-4 * bound)
-            break;
+        calm = fabs(bound - before) < 1e-3 * bound ? calm + 1 : 0;
     }
     return 1.02 * bound; /* power iteration comes from below */
 }
@@ -97,6 +99,13 @@ static void accelerate(struct sdr_node *node, struct arrays *a, struct state *s)
     s->momentum = next;
 }
 
+/* Plain steps never raise the objective; accelerated ones may, but not by much. */
+static bool rose(const struct state *s, double objective, bool accelerated)
+{
+    double allowed = accelerated ? 2 * s->objective + 1e-12 : s->objective + 1e-6 * fabs(s->objective);
+    return !(objective <= allowed);
+}
+
 static enum sdr_status own_steps(struct sdr_node *node, bool accelerated)
 {
     struct state *s = node->state;
@@ -105,9 +114,9 @@ static enum sdr_status own_steps(struct sdr_node *node, bool accelerated)
     SDR_TRY(open_arrays(node, &a));
     if (s->bound == 0) {
         const float *start = sdr_weights(node);
-        *s = (struct state){.bound = find_bound(node, &a), .momentum = 1, .loss = INFINITY};
+        *s = (struct state){.bound = find_bound(node, &a), .momentum = 1, .objective = INFINITY};
         for (uint64_t i = 0; i < a.count; i++)
-            a.w[i] = a.y[i] = start[i];
+            a.w[i] = a.y[i] = a.last[i] = start[i];
     }
     for (;;) {
         bool more;
@@ -116,14 +125,18 @@ static enum sdr_status own_steps(struct sdr_node *node, bool accelerated)
         if (!more)
             return SDR_OK;
         sdr_full_gradient(node, a.y, &loss, a.gradient);
-        /* The bound was too small somewhere: shorter steps from the last good point. */
-        if (loss > 2 * s->loss + 1e-12 && s->momentum > 1) {
+        double objective = loss + sdr_penalty(node, a.y);
+        if (rose(s, objective, accelerated)) {
+            /* The bound was too small somewhere: shorter steps, from before the one that failed. */
+            const double *good = accelerated ? a.w : a.last;
             s->bound *= 2;
             s->momentum = 1;
+            memcpy(a.w, good, a.count * sizeof *a.w);
             memcpy(a.y, a.w, a.count * sizeof *a.y);
             sdr_full_gradient(node, a.y, &loss, a.gradient);
+            objective = loss + sdr_penalty(node, a.y);
         }
-        s->loss = loss;
+        s->objective = objective;
         proximal_step(node, &a, s->bound);
         if (accelerated)
             accelerate(node, &a, s);

@@ -173,14 +173,14 @@ stop() {
     wait "$guard" 2>/dev/null
 }
 succeeds generate sparse-classification many.svm --rows 5000
-start many.svm --run run --out stopped.model
+start many.svm --run run --out stopped.model --schedule constant
 kill -USR1 $pid
 sleep 0.5
 holds "SIGUSR1 does not end the program" kill -0 $pid
 stop
 refused 75 '--resume' 'train --run under SIGTERM'
 holds "a run to be resumed has no model yet" test ! -e stopped.model
-succeeds train many.svm --run run --resume --updates 1 --epochs 1000000000 --out resumed.model
+succeeds train many.svm --run run --resume --schedule constant --updates 1 --epochs 1000000000 --out resumed.model
 holds "a resumed run ends with a model" test -s resumed.model
 start many.svm --out stopped.model
 stop
