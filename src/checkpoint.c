@@ -1,10 +1,11 @@
-/* Checkpoints: the whole state of a run between two updates, so that a resumed run gives the bits of an
-   unbroken one. Files checkpoint-<updates>.safetensors in the run directory; the two newest are kept. */
+/* Checkpoints: the whole state of a run between two updates, so that a resumed run gives the bits
+   of an unbroken one. Files checkpoint-<updates>.safetensors in the run directory; the two newest
+   are kept. */
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/memory.h"
 #include "base/tensors.h"
-#include "base/clock.h"
 #include "run.h"
 
 #include <dirent.h>
@@ -20,9 +21,9 @@ enum { KEPT = 2, NAME_BYTES = 64, TENSORS_MOST = 8 + SDR_NODE_ARRAYS };
 enum sdr_status sdr_fingerprint(struct sdr_run *run)
 {
     static const char *const names[] = {
-        "model",  "intercept", "class-weight", "l1",    "l2",      "group-lasso", "penalty-on",
-        "standardize", "scale", "optimizer",   "lr",    "schedule", "average",    "batch",
-        "shuffle", "sync",     "seed",         "valid-fraction"};
+        "model",      "intercept",   "class-weight", "l1",        "l2",   "group-lasso",
+        "penalty-on", "standardize", "scale",        "optimizer", "lr",   "schedule",
+        "average",    "batch",       "shuffle",      "sync",      "seed", "valid-fraction"};
     struct sdr_text text = {0};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         sdr_text_add(&text, "%s=%s;", names[i], sdr_options_get(&run->options, names[i]));
@@ -104,7 +105,8 @@ static json_t *print_numbers(struct sdr_run *run)
     return metadata;
 }
 
-/* The arrays of a run, whether to be written or to be filled: the data pointers are the run's own. */
+/* The arrays of a run, whether to be written or to be filled: the data pointers are the run's own.
+ */
 static int list_arrays(struct sdr_run *run, struct sdr_tensor *tensor)
 {
     struct sdr_parameters *p = &run->parameters;
@@ -125,9 +127,8 @@ static int list_arrays(struct sdr_run *run, struct sdr_tensor *tensor)
     int count = 0;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (all[i].data && all[i].count) {
-            tensor[count] = (struct sdr_tensor){.dtype = all[i].dtype,
-                                                .shape = {all[i].count, 0},
-                                                .data = all[i].data};
+            tensor[count] = (struct sdr_tensor){
+                .dtype = all[i].dtype, .shape = {all[i].count, 0}, .data = all[i].data};
             snprintf(tensor[count++].name, sizeof tensor->name, "%s", all[i].name);
         }
     return count;
@@ -235,14 +236,18 @@ static enum sdr_status take(struct sdr_run *run, const char *path, const struct 
     struct sdr_tensor tensor[TENSORS_MOST + 1];
     const char *format = sdr_tensors_text(file, "format");
     const char *fingerprint = sdr_tensors_text(file, "fingerprint");
-    const char *best = sdr_tensors_text(file, "has_best"), *good = sdr_tensors_text(file, "has_good");
+    const char *best = sdr_tensors_text(file, "has_best"),
+               *good = sdr_tensors_text(file, "has_good");
     const char *early = sdr_tensors_text(file, "ended_early");
     int count = list_arrays(run, tensor);
-    if (!format || strcmp(format, "sounder-checkpoint") != 0 || !fingerprint || !best || !good || !early)
+    if (!format || strcmp(format, "sounder-checkpoint") != 0 || !fingerprint || !best || !good ||
+        !early)
         return bad(path, "not a checkpoint");
     if (strcmp(fingerprint, run->fingerprint) != 0)
-        return sdr_fail(SDR_USAGE, "%s: the checkpoint is of other data or options: --resume needs the "
-                                   "same ones (see the file 'config' beside it)", path);
+        return sdr_fail(SDR_USAGE,
+                        "%s: the checkpoint is of other data or options: --resume needs the "
+                        "same ones (see the file 'config' beside it)",
+                        path);
     for (int i = 0; i < count; i++) {
         const struct sdr_tensor *found = sdr_tensors_find(file, tensor[i].name);
         if (!found && strcmp(tensor[i].name, "best") == 0)
@@ -270,9 +275,9 @@ static enum sdr_status take(struct sdr_run *run, const char *path, const struct 
     run->has_best = strcmp(best, "yes") == 0 && run->best;
     run->has_good = strcmp(good, "yes") == 0;
     run->ended_early = strcmp(early, "yes") == 0;
-    run->over = run->ended_early || run->epoch >= run->epochs ||
-                (run->options.settings.updates &&
-                 run->parameters.version >= run->options.settings.updates);
+    run->over =
+        run->ended_early || run->epoch >= run->epochs ||
+        (run->options.settings.updates && run->parameters.version >= run->options.settings.updates);
     run->why_over = "it was already finished";
     return take_node_arrays(run, file);
 }

@@ -1,5 +1,5 @@
-/* Loss and metrics of given weights on given rows. Rows are cut into fixed leaves whose sums are added in
-   order: the result does not depend on the number of threads. */
+/* Loss and metrics of given weights on given rows. Rows are cut into fixed leaves whose sums are
+   added in order: the result does not depend on the number of threads. */
 #include "base/memory.h"
 #include "base/thread.h"
 #include "run.h"
@@ -51,7 +51,8 @@ static void count_row(const struct job *job, uint32_t row, float *score, struct 
         sum->target_sum += weight * target;
         sum->target_square += weight * (double)target * target;
     }
-    sum->loss += weight * job->kind->loss(problem->model_options, score, problem->outputs, target, score);
+    sum->loss +=
+        weight * job->kind->loss(problem->model_options, score, problem->outputs, target, score);
     sum->weight += weight;
 }
 

@@ -57,7 +57,8 @@ enum sdr_status sdr_classes_find(const struct sdr_data *data, struct sdr_classes
     if (schema->many_labels)
         return sdr_fail(SDR_BAD_DATA,
                         "%s: more than %d different labels: this is not classification "
-                        "(try --model squared)", data->name, SDR_LABELS_MOST);
+                        "(try --model squared)",
+                        data->name, SDR_LABELS_MOST);
     SDR_TRY(sdr_allocate(&label, count, sizeof *label, "classes"));
     for (uint32_t i = 0; i < count; i++)
         label[i] = (struct label){schema->labels.text[i],
@@ -145,7 +146,8 @@ enum sdr_status sdr_targets(const struct sdr_data *data, const struct sdr_classe
     SDR_TRY(sdr_allocate(target, count, sizeof(float), "targets"));
     if (task == SDR_REGRESSION) {
         if (schema->text_labels)
-            return sdr_fail(SDR_BAD_DATA, "%s: the label '%s' is not a number: regression needs numbers",
+            return sdr_fail(SDR_BAD_DATA,
+                            "%s: the label '%s' is not a number: regression needs numbers",
                             data->name, schema->labels.text[0]);
         memcpy(*target, data->rows.label, count * sizeof(float));
         return SDR_OK;
@@ -157,7 +159,7 @@ enum sdr_status sdr_targets(const struct sdr_data *data, const struct sdr_classe
     }
     for (uint64_t row = 0; row < count; row++) {
         float label = data->rows.label[row];
-        int64_t number = !of_text    ? class_of_number(classes, label)
+        int64_t number = !of_text     ? class_of_number(classes, label)
                          : label >= 0 ? of_text[(uint32_t)label]
                                       : -1; /* a text the schema does not know */
         if (number < 0)

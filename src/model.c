@@ -39,13 +39,15 @@ static void fold_center(struct sdr_model *model, const float *center)
     for (uint32_t k = 0; k < weight->cols; k++) {
         double moved = intercept[k];
         for (uint32_t j = 0; j < weight->rows; j++)
-            moved -= (double)model->value[weight->offset + (uint64_t)j * weight->cols + k] * center[j];
+            moved -=
+                (double)model->value[weight->offset + (uint64_t)j * weight->cols + k] * center[j];
         intercept[k] = (float)moved;
     }
 }
 
 /* "name:key=value,…" of the options in force. */
-static enum sdr_status print_spec(const struct sdr_model_kind *kind, const void *options, char **spec)
+static enum sdr_status print_spec(const struct sdr_model_kind *kind, const void *options,
+                                  char **spec)
 {
     struct sdr_text text = {0};
     sdr_text_add(&text, "%s", kind->name);
@@ -56,22 +58,25 @@ static enum sdr_status print_spec(const struct sdr_model_kind *kind, const void 
     return sdr_text_take(&text, spec);
 }
 
-/* What defines the model; not where files lay or how many threads there were, so that equal training gives
-   equal bytes. */
+/* What defines the model; not where files lay or how many threads there were, so that equal
+   training gives equal bytes. */
 static enum sdr_status print_training(const struct sdr_run *run, char **text)
 {
-    static const char *const names[] = {"optimizer", "lr",        "schedule",   "l1",      "l2",
-                                        "group-lasso", "penalty-on", "standardize", "scale", "average",
-                                        "batch",     "shuffle",   "sync",       "class-weight",
-                                        "seed",      "valid-fraction"};
+    static const char *const names[] = {
+        "optimizer", "lr",           "schedule",   "l1",
+        "l2",        "group-lasso",  "penalty-on", "standardize",
+        "scale",     "average",      "batch",      "shuffle",
+        "sync",      "class-weight", "seed",       "valid-fraction"};
     json_t *object = json_object();
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        json_object_set_new(object, names[i], json_string(sdr_options_get(&run->options, names[i])));
+        json_object_set_new(object, names[i],
+                            json_string(sdr_options_get(&run->options, names[i])));
     json_object_set_new(object, "epochs", json_integer((json_int_t)run->epoch));
     return sdr_json_text(object, text);
 }
 
-enum sdr_status sdr_model_create(const struct sdr_run *run, const float *w, struct sdr_model **result)
+enum sdr_status sdr_model_create(const struct sdr_run *run, const float *w,
+                                 struct sdr_model **result)
 {
     const struct sdr_parameters *p = &run->parameters;
     struct sdr_model *model;
@@ -263,9 +268,9 @@ enum sdr_status sdr_model_evaluate(const struct sdr_model *model, const struct s
                               sdr_thread_limit(), &e);
     sdr_release(target);
     SDR_TRY(status);
-    json_t *object = json_pack("{s:s, s:I, s:I}", "model", model->kind->name, "rows",
-                               (json_int_t)data->rows.count, "features",
-                               (json_int_t)data->rows.features);
+    json_t *object =
+        json_pack("{s:s, s:I, s:I}", "model", model->kind->name, "rows",
+                  (json_int_t)data->rows.count, "features", (json_int_t)data->rows.features);
     sdr_evaluation_json(&e, model->kind->task, "", object);
     if (data->unseen)
         json_object_set_new(object, "unseen_features", json_integer((json_int_t)data->unseen));

@@ -118,9 +118,11 @@ static enum sdr_status load_blocks(const char *path, const struct sdr_tensors *f
     return SDR_OK;
 }
 
-static enum sdr_status load(const char *path, const struct sdr_tensors *file, struct sdr_model *model)
+static enum sdr_status load(const char *path, const struct sdr_tensors *file,
+                            struct sdr_model *model)
 {
-    const char *format = sdr_tensors_text(file, "format"), *version = sdr_tensors_text(file, "version");
+    const char *format = sdr_tensors_text(file, "format"),
+               *version = sdr_tensors_text(file, "version");
     const char *kind = sdr_tensors_text(file, "model"), *text = sdr_tensors_text(file, "schema");
     const char *training = sdr_tensors_text(file, "training");
     const struct sdr_plugin *plugin;

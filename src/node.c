@@ -14,10 +14,10 @@ enum { LOOK_EVERY = 1024 }; /* rows between two looks at the clock */
 static void check_health(struct sdr_run *run)
 {
     double typical = run->weight_sum > 0 ? run->loss_sum / run->weight_sum : 0;
-    double bound = 1e9 * (run->kind->task == SDR_REGRESSION
-                              ? run->target_size * run->target_size +
-                                    run->target_mean * run->target_mean
-                              : 1);
+    double bound =
+        1e9 * (run->kind->task == SDR_REGRESSION
+                   ? run->target_size * run->target_size + run->target_mean * run->target_mean
+                   : 1);
     if (!isfinite(typical) || typical > bound) {
         run->over = run->diverged = true;
         run->why_over = "diverged";
@@ -119,8 +119,8 @@ void sdr_gradient(struct sdr_node *node, const struct sdr_view *view, const stru
                   struct sdr_update *update)
 {
     struct sdr_run *run = node->run;
-    run->kind->gradient(run->kind, &run->problem, run->parameters.block, view->w, batch, run->scratch,
-                        update);
+    run->kind->gradient(run->kind, &run->problem, run->parameters.block, view->w, batch,
+                        run->scratch, update);
 }
 
 static void count(struct sdr_run *run, uint64_t rows, double loss, double weight)
@@ -220,8 +220,8 @@ static inline double entry(const struct entries *e, uint32_t n, uint32_t *featur
     return (double)e->dense[n] - (e->problem->center ? e->problem->center[n] : 0.0f);
 }
 
-/* Sums u·x over all rows in double: first-order methods stall on float sums long before they are done. u is the
-   slope of the loss at the scores of w, or the scores themselves (curve). */
+/* Sums u·x over all rows in double: first-order methods stall on float sums long before they are
+   done. u is the slope of the loss at the scores of w, or the scores themselves (curve). */
 static double sum_rows(struct sdr_run *run, const double *w, bool curve, double *gradient)
 {
     const struct sdr_problem *problem = &run->problem;

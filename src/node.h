@@ -15,10 +15,10 @@ struct sdr_node_array {
 enum { SDR_NODE_ARRAYS = 8 };
 
 struct sdr_node {
-    struct sdr_run *run;     /* for the helpers below; a loop does not look inside */
+    struct sdr_run *run; /* for the helpers below; a loop does not look inside */
     int id, worker, workers;
-    const void *options;     /* the strategy's own */
-    void *state;             /* the strategy's, state_size bytes: zero, or as a checkpoint left it */
+    const void *options; /* the strategy's own */
+    void *state;         /* the strategy's, state_size bytes: zero, or as a checkpoint left it */
     struct sdr_node_array array[SDR_NODE_ARRAYS];
     int arrays;
 };
@@ -26,11 +26,11 @@ struct sdr_node {
 /* The values a gradient is computed from. */
 struct sdr_view {
     uint64_t version;
-    const float *w;          /* borrowed until the next commit */
+    const float *w; /* borrowed until the next commit */
 };
 
-/* The next batch; *more is false when the run is over (then the loop returns SDR_OK). Evaluates, checkpoints
-   and reports at the boundaries. Never blocks on anybody. */
+/* The next batch; *more is false when the run is over (then the loop returns SDR_OK). Evaluates,
+   checkpoints and reports at the boundaries. Never blocks on anybody. */
 enum sdr_status sdr_deal(struct sdr_node *node, struct sdr_batch *batch, bool *more);
 /* A batch of all rows: one update an epoch. */
 enum sdr_status sdr_deal_all(struct sdr_node *node, struct sdr_batch *batch, bool *more);
@@ -45,13 +45,15 @@ void sdr_commit(struct sdr_node *node, const struct sdr_update *update);
 /* For loops that take their own steps: the weights in double, with their units. */
 enum sdr_status sdr_node_array(struct sdr_node *node, const char *name, uint64_t count,
                                double **value);
-/* Smooth part of the objective and its gradient at w (values in the layout of the blocks): the mean loss. */
+/* Smooth part of the objective and its gradient at w (values in the layout of the blocks): the mean
+ * loss. */
 void sdr_full_gradient(struct sdr_node *node, const double *w, double *loss, double *gradient);
 /* product = B·v, with B = curvature·XᵀX/N a bound on the second derivatives of the mean loss. */
 void sdr_curve(struct sdr_node *node, const double *v, double *product);
 /* Sets the weights and counts one update. */
 void sdr_put(struct sdr_node *node, const double *w, double loss);
-/* Proximal step of the penalty in place: w ← argmin ½‖w − x‖²/step + penalty(w), per value step·unit². */
+/* Proximal step of the penalty in place: w ← argmin ½‖w − x‖²/step + penalty(w), per value
+ * step·unit². */
 void sdr_proximal(struct sdr_node *node, double *w, double step);
 /* The penalty of weights w. */
 double sdr_penalty(struct sdr_node *node, const double *w);

@@ -13,7 +13,8 @@ void sdr_rows_passed(const struct sdr_rows *rows, uint64_t first, uint64_t end)
 }
 
 static enum sdr_status read_data(const struct sdr_data_options *options, const char *const *paths,
-                                 size_t count, const struct sdr_schema *known, struct sdr_data **data)
+                                 size_t count, const struct sdr_schema *known,
+                                 struct sdr_data **data)
 {
     SDR_TRY(sdr_data_read(options, paths, count, known, data));
     (*data)->rows.streams = (*data)->streams ? *data : NULL;

@@ -1,11 +1,11 @@
 /* The order of the rows in an epoch, a function of (seed, epoch) and the data alone.
 
    rows    a random permutation.
-   chunks  for data larger than the caches: 32 chunks of 16 neighbouring rows, drawn at random without replacement,
-           make a window, and the 512 rows of a window come in random order. Memory is read 16 rows at a stretch, one
-           window ahead; even in a file sorted by label every window is a mixture.
-   blocks  for data that streams: whole blocks in random order, rows in random order within each.
-   none    as they stand in the file. */
+   chunks  for data larger than the caches: 32 chunks of 16 neighbouring rows, drawn at random
+   without replacement, make a window, and the 512 rows of a window come in random order. Memory is
+   read 16 rows at a stretch, one window ahead; even in a file sorted by label every window is a
+   mixture. blocks  for data that streams: whole blocks in random order, rows in random order within
+   each. none    as they stand in the file. */
 #include "base/memory.h"
 #include "base/rng.h"
 #include "run.h"
@@ -23,7 +23,8 @@ static enum sdr_shuffle_choice choose(const struct sdr_run *run)
         return asked;
     if (run->data->streams)
         return SDR_SHUFFLE_BLOCKS;
-    uint64_t bytes = rows->dense ? rows->count * rows->stride * sizeof(float) : run->data->nonzeros * 6;
+    uint64_t bytes =
+        rows->dense ? rows->count * rows->stride * sizeof(float) : run->data->nonzeros * 6;
     return bytes > CACHED_BYTES ? SDR_SHUFFLE_CHUNKS : SDR_SHUFFLE_ROWS;
 }
 
@@ -107,7 +108,8 @@ void sdr_order_lay(struct sdr_run *run)
 }
 
 /* ---- fetching ahead ---- */
-/* Always inline: a function that does nothing but prefetch counts as without effect, and its calls are dropped. */
+/* Always inline: a function that does nothing but prefetch counts as without effect, and its calls
+ * are dropped. */
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 
 ALWAYS_INLINE void prefetch_bytes(const void *from, size_t bytes)
@@ -134,8 +136,9 @@ ALWAYS_INLINE void prefetch_row(const struct sdr_run *run, uint32_t row)
         prefetch_bytes(rows->index32 + first, count * sizeof(uint32_t));
 }
 
-/* A shuffled row lies anywhere: waiting for it would take longer than the step itself. Chunks are fetched a window
-   ahead and in the order they lie in memory; other orders a few rows ahead, once their place is known. */
+/* A shuffled row lies anywhere: waiting for it would take longer than the step itself. Chunks are
+   fetched a window ahead and in the order they lie in memory; other orders a few rows ahead, once
+   their place is known. */
 void sdr_order_prefetch(const struct sdr_run *run)
 {
     enum { FAR = 24, NEAR = 8 };

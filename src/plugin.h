@@ -11,7 +11,8 @@
 /* Defines the plug-in's symbol; '-' in names is '_' here. */
 #define SDR_REGISTER(kind, name) const struct sdr_##kind sdr_##kind##_##name
 
-/* What every plug-in begins with, so that all kinds can be listed, found and given options alike. */
+/* What every plug-in begins with, so that all kinds can be listed, found and given options alike.
+ */
 #define SDR_ABOUT                                                                                  \
     const char *name, *summary;                                                                    \
     const struct sdr_option *options; /* or NULL */                                                \
@@ -29,11 +30,12 @@ struct sdr_rows {
     const uint16_t *index16; /* sparse: one of index16 (features ≤ 65536) and index32 is set; */
     const uint32_t *index32; /*         distinct and increasing within a row                  */
     const float *value;
-    const float *dense;      /* dense[row * stride + feature] */
+    const float *dense; /* dense[row * stride + feature] */
     uint64_t stride;
-    const float *label;      /* raw labels; NULL: none */
-    const float *weight;     /* NULL: all one */
-    const struct sdr_data *streams; /* set if the rows lie on disk: say what was passed; else NULL */
+    const float *label;  /* raw labels; NULL: none */
+    const float *weight; /* NULL: all one */
+    const struct sdr_data
+        *streams; /* set if the rows lie on disk: say what was passed; else NULL */
 };
 /* A pass is done with rows [first, end) for now: rows that stream give their memory back. */
 void sdr_rows_passed(const struct sdr_rows *rows, uint64_t first, uint64_t end);
@@ -67,23 +69,25 @@ struct sdr_piece;
 struct sdr_source;
 struct sdr_format {
     SDR_ABOUT;
-    const char *extensions;           /* "svm libsvm", without dots; "" if content alone decides */
-    size_t state_size;                /* the framework allocates it and the options, zeroed */
+    const char *extensions; /* "svm libsvm", without dots; "" if content alone decides */
+    size_t state_size;      /* the framework allocates it and the options, zeroed */
     /* How sure the format is that a file starting with head is its own: 0 no … 100 certain. */
     int (*recognise)(const char *head, size_t count);
     /* Looks at the head of the first file and fixes schema and state. Does not block. */
-    enum sdr_status (*open)(void *state, struct sdr_reading *reading, const char *head, size_t count);
-    /* Line formats: bytes up to and including the last whole record in a buffer, 0 if there is none;
-       NULL: the last newline. The last chunk of a file is passed whole. */
+    enum sdr_status (*open)(void *state, struct sdr_reading *reading, const char *head,
+                            size_t count);
+    /* Line formats: bytes up to and including the last whole record in a buffer, 0 if there is
+       none; NULL: the last newline. The last chunk of a file is passed whole. */
     size_t (*cut)(const void *state, const char *bytes, size_t count);
     /* Line formats: turns a chunk of whole records into rows. Called in parallel: state is const.
-       `first` is true for the chunk a file begins with (header lines). Errors go to sdr_piece_fail. */
+       `first` is true for the chunk a file begins with (header lines). Errors go to sdr_piece_fail.
+     */
     enum sdr_status (*parse)(const void *state, const char *bytes, size_t count, bool first,
                              struct sdr_piece *piece);
     /* Other formats (parse is NULL): reads one whole file and gives pieces to reading->builder. */
     enum sdr_status (*whole)(void *state, struct sdr_reading *reading, struct sdr_source *source);
-    void (*close)(void *state);       /* frees what open allocated; may be NULL */
-    bool by_density;                  /* rows may become dense if few cells are zero */
+    void (*close)(void *state); /* frees what open allocated; may be NULL */
+    bool by_density;            /* rows may become dense if few cells are zero */
 };
 
 /* ---- generators: data with known truth ---- */
@@ -103,9 +107,9 @@ struct sdr_generator {
 struct sdr_block {
     char name[24];
     uint32_t rows, cols;
-    uint64_t offset;   /* of its first value in the array */
-    bool per_feature;  /* row j belongs to feature j: it has its scale and is penalised; otherwise
-                          (an intercept) neither */
+    uint64_t offset;  /* of its first value in the array */
+    bool per_feature; /* row j belongs to feature j: it has its scale and is penalised; otherwise
+                         (an intercept) neither */
 };
 enum { SDR_BLOCKS_MOST = 64 };
 
@@ -114,7 +118,7 @@ struct sdr_batch {
     const struct sdr_rows *rows; /* borrowed */
     const uint32_t *row;         /* count row numbers, borrowed until the next deal */
     uint32_t count;
-    uint64_t number;             /* global number of this batch: what to deal again after a loss */
+    uint64_t number; /* global number of this batch: what to deal again after a loss */
 };
 
 /* A gradient is born as factors, Σ u_i·v_iᵀ with v_i the examples, and multiplied out late. */
@@ -124,18 +128,19 @@ enum sdr_sense { SDR_GRADIENT, SDR_STEP, SDR_STATE, SDR_STATISTIC };
 struct sdr_update {
     enum sdr_form form;
     enum sdr_sense sense;
-    uint32_t outputs;        /* values per row of the block */
+    uint32_t outputs; /* values per row of the block */
     /* FACTORS: u[i * outputs + k] for example i; the mean over the batch is already in u.
        The intercept's part is Σ u_i. */
     const float *u;
     struct sdr_batch examples;
-    /* ROWS: count rows of the first block, index[i], value[i * outputs + k]; the intercept apart. */
+    /* ROWS: count rows of the first block, index[i], value[i * outputs + k]; the intercept apart.
+     */
     const uint32_t *index;
     uint32_t count;
     /* DENSE: value has every value of the parameter array. */
     const float *value;
-    double loss;             /* weighted sum of the losses before the update */
-    double weight;           /* sum of the weights: what the sum of losses is divided by */
+    double loss;   /* weighted sum of the losses before the update */
+    double weight; /* sum of the weights: what the sum of losses is divided by */
 };
 
 /* ---- models: what is computed ---- */
@@ -143,10 +148,10 @@ enum sdr_task { SDR_REGRESSION, SDR_BINARY, SDR_CLASSES };
 
 /* The problem as the model sees it: fixed before training, const afterwards. */
 struct sdr_problem {
-    const struct sdr_rows *rows;   /* training rows */
-    const float *target;           /* per row: the value; −1 or +1; the class number */
-    const float *row_weight;       /* per row, mean 1; NULL: all one */
-    const float *center;           /* dense rows: subtracted from x; NULL: nothing */
+    const struct sdr_rows *rows; /* training rows */
+    const float *target;         /* per row: the value; −1 or +1; the class number */
+    const float *row_weight;     /* per row, mean 1; NULL: all one */
+    const float *center;         /* dense rows: subtracted from x; NULL: nothing */
     uint32_t features, outputs, classes;
     bool intercept;
     const void *model_options;
@@ -156,8 +161,9 @@ struct sdr_problem {
 struct sdr_model_kind {
     SDR_ABOUT;
     enum sdr_task task;
-    double curvature;                 /* bound on the second derivative of the loss by a score */
-    /* Loss of one example; writes slope[k] = ∂loss/∂score[k]. score and slope may be the same array. */
+    double curvature; /* bound on the second derivative of the loss by a score */
+    /* Loss of one example; writes slope[k] = ∂loss/∂score[k]. score and slope may be the same
+     * array. */
     double (*loss)(const void *options, const float *score, uint32_t outputs, float target,
                    float *slope);
     /* Probabilities of the classes from the scores (classes values); NULL: it has none. */
@@ -167,7 +173,8 @@ struct sdr_model_kind {
     /* Scores of `batch`, count × outputs. w is the array of values behind the blocks. */
     void (*score)(const struct sdr_problem *problem, const struct sdr_block *block, const float *w,
                   const struct sdr_batch *batch, float *score);
-    /* Gradient of the mean loss of the batch. scratch has count × outputs floats and backs update->u. */
+    /* Gradient of the mean loss of the batch. scratch has count × outputs floats and backs
+     * update->u. */
     void (*gradient)(const struct sdr_model_kind *kind, const struct sdr_problem *problem,
                      const struct sdr_block *block, const float *w, const struct sdr_batch *batch,
                      float *scratch, struct sdr_update *update);
@@ -178,31 +185,32 @@ struct sdr_model_kind {
    All arrays run over values, except scale, which runs over features. */
 struct sdr_target {
     float *value;
-    float *slot[2];          /* optimizer state; NULL where the optimizer has less */
-    float *charged;          /* penalty already charged, in units of Σ rate; NULL: no penalty */
-    const float *scale;      /* 1 / size of each feature: steps are taken in scaled units; NULL: all 1 */
-    const float *center;     /* dense rows: subtracted from x; NULL: nothing */
-    const float *constant;   /* what begin() computed */
-    float charge;            /* Σ rate so far */
-    float l1, l2, group;     /* penalty weights */
-    bool standardize;        /* the penalty is on the scaled weights */
-    bool plain_decay;        /* l2 ignores scales: standardized, or decoupled decay */
-    bool settle_fully;       /* charge what is due however little it is */
+    float *slot[2];     /* optimizer state; NULL where the optimizer has less */
+    float *charged;     /* penalty already charged, in units of Σ rate; NULL: no penalty */
+    const float *scale; /* 1 / size of each feature: steps are taken in scaled units; NULL: all 1 */
+    const float *center;   /* dense rows: subtracted from x; NULL: nothing */
+    const float *constant; /* what begin() computed */
+    float charge;          /* Σ rate so far */
+    float l1, l2, group;   /* penalty weights */
+    bool standardize;      /* the penalty is on the scaled weights */
+    bool plain_decay;      /* l2 ignores scales: standardized, or decoupled decay */
+    bool settle_fully;     /* charge what is due however little it is */
 };
 enum { SDR_CONSTANTS = 8 };
 
 /* Compiled once per CPU level from optimizer/step.h; see there for the loops. A value's state
-   advances when a row touches it; penalties of the steps in between are charged when it is next read. */
+   advances when a row touches it; penalties of the steps in between are charged when it is next
+   read. */
 struct sdr_optimizer {
     SDR_ABOUT;
-    int slots;                     /* state arrays, each as long as the values, zero at the start */
-    double rate;                   /* default --lr in units of typical_row^−rate_power */
-    int rate_power;                /* 2: plain gradient steps; 1: steps normalised per value; 0: absolute */
-    bool uniform;                  /* one metric for all values of a row: group lasso is exact */
-    bool own_penalty;              /* charges l1 and l2 itself (FTRL) */
+    int slots;        /* state arrays, each as long as the values, zero at the start */
+    double rate;      /* default --lr in units of typical_row^−rate_power */
+    int rate_power;   /* 2: plain gradient steps; 1: steps normalised per value; 0: absolute */
+    bool uniform;     /* one metric for all values of a row: group lasso is exact */
+    bool own_penalty; /* charges l1 and l2 itself (FTRL) */
     /* Constants of update number `update` (from 1) with step `rate`. */
-    void (*begin)(const void *options, uint64_t update, double rate, const struct sdr_target *target,
-                  float constant[SDR_CONSTANTS]);
+    void (*begin)(const void *options, uint64_t update, double rate,
+                  const struct sdr_target *target, float constant[SDR_CONSTANTS]);
     /* One step with gradient u·x on one output: index and x of a sparse row, or a dense row. */
     void (*sparse16)(const struct sdr_target *t, const uint16_t *index, const float *x, uint32_t n,
                      float u);
@@ -216,12 +224,15 @@ struct sdr_optimizer {
                      const float *u, uint32_t outputs);
     void (*matrix)(const struct sdr_target *t, const float *x, uint32_t n, const float *u,
                    uint32_t outputs);
-    /* Charges the penalty up to now on the values of the given rows; n rows from first, or listed. */
-    void (*settle16)(const struct sdr_target *t, const uint16_t *index, uint32_t n, uint32_t outputs);
-    void (*settle32)(const struct sdr_target *t, const uint32_t *index, uint32_t n, uint32_t outputs);
+    /* Charges the penalty up to now on the values of the given rows; n rows from first, or listed.
+     */
+    void (*settle16)(const struct sdr_target *t, const uint16_t *index, uint32_t n,
+                     uint32_t outputs);
+    void (*settle32)(const struct sdr_target *t, const uint32_t *index, uint32_t n,
+                     uint32_t outputs);
     void (*settle)(const struct sdr_target *t, uint32_t n, uint32_t outputs);
-    /* The weights where they differ from the point gradients are taken at (Nesterov); NULL: the same.
-       n rows into out. */
+    /* The weights where they differ from the point gradients are taken at (Nesterov); NULL: the
+       same. n rows into out. */
     void (*publish)(const struct sdr_target *t, uint32_t n, uint32_t outputs, float *out);
     /* Decoupled decay (AdamW): replaces l2 and is no part of the objective; NULL: none. */
     double (*decay)(const void *options);
@@ -232,7 +243,7 @@ struct sdr_optimizer {
 /* ---- schedules of the step size ---- */
 struct sdr_schedule {
     SDR_ABOUT;
-    bool needs_end;          /* needs to know when the run ends */
+    bool needs_end; /* needs to know when the run ends */
     /* Factor on the rate after `epoch` epochs (a fraction counts) of `epochs` planned. */
     double (*factor)(const void *options, double epoch, double epochs);
 };
@@ -242,9 +253,9 @@ struct sdr_node;
 struct sdr_run;
 struct sdr_strategy {
     SDR_ABOUT;
-    size_t state_size;       /* the loop's own state, zeroed or resumed; saved in checkpoints */
-    bool full_batch;         /* an update takes all rows: --batch does not apply */
-    bool own_steps;          /* takes its steps itself: optimizer, schedule and averaging do not apply */
+    size_t state_size; /* the loop's own state, zeroed or resumed; saved in checkpoints */
+    bool full_batch;   /* an update takes all rows: --batch does not apply */
+    bool own_steps;    /* takes its steps itself: optimizer, schedule and averaging do not apply */
     /* Rules across options, one sentence; may be NULL. */
     enum sdr_status (*check)(const struct sdr_run *run);
     /* The worker's loop: starts from node->state, returns when sdr_deal says the run is over. */

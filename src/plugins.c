@@ -35,7 +35,8 @@ static enum sdr_status unknown(const char *kind, const struct sdr_plugin *const 
     }
     if (best)
         return sdr_fail(SDR_USAGE, "there is no %s '%s'; did you mean '%s'?", kind, name, best);
-    return sdr_fail(SDR_USAGE, "there is no %s '%s'; 'sounder list' shows what there is", kind, name);
+    return sdr_fail(SDR_USAGE, "there is no %s '%s'; 'sounder list' shows what there is", kind,
+                    name);
 }
 
 enum sdr_status sdr_plugin_choose(const char *kind, const void *table, const char *spec,
@@ -106,7 +107,8 @@ enum sdr_status sdr_list(const char *kind, bool verbose, char **text)
         for (size_t i = 1; i < count; i++)
             if (sdr_edit_distance(kind, kinds[i].name) < sdr_edit_distance(kind, best))
                 best = kinds[i].name;
-        return sdr_fail(SDR_USAGE, "there is no kind of plug-in '%s'; did you mean '%s'?", kind, best);
+        return sdr_fail(SDR_USAGE, "there is no kind of plug-in '%s'; did you mean '%s'?", kind,
+                        best);
     }
     return sdr_text_take(&out, text);
 }

@@ -48,9 +48,10 @@ static enum sdr_status choose_model(struct sdr_run *run)
         return sdr_fail(SDR_BAD_DATA, "%s: all labels are '%s': there is nothing to learn",
                         run->data->name, count ? run->classes.text[0] : "");
     if (run->kind->task == SDR_BINARY && count != 2)
-        return sdr_fail(SDR_BAD_DATA,
-                        "%s: %u different labels, but the model '%s' takes two (try --model softmax)",
-                        run->data->name, count, run->kind->name);
+        return sdr_fail(
+            SDR_BAD_DATA,
+            "%s: %u different labels, but the model '%s' takes two (try --model softmax)",
+            run->data->name, count, run->kind->name);
     return SDR_OK;
 }
 
@@ -68,11 +69,13 @@ static enum sdr_status split_rows(struct sdr_run *run)
         return sdr_fail(SDR_USAGE, "--valid and --valid-fraction exclude each other");
     SDR_TRY(sdr_allocate(&run->train_rows.row, rows->count, sizeof(uint32_t), "row numbers"));
     SDR_TRY(sdr_allocate(&run->valid_rows.row, rows->count, sizeof(uint32_t), "row numbers"));
-    /* By a hash of the row's number: every file has one split, whatever the seed and the order of training. */
+    /* By a hash of the row's number: every file has one split, whatever the seed and the order of
+     * training. */
     uint64_t below = (uint64_t)(share * 0x1p64);
     run->train_rows.count = 0;
     for (uint32_t row = 0; row < rows->count; row++) {
-        struct sdr_row_list *list = sdr_hash64(&row, sizeof row, 0) < below ? &run->valid_rows : &run->train_rows;
+        struct sdr_row_list *list =
+            sdr_hash64(&row, sizeof row, 0) < below ? &run->valid_rows : &run->train_rows;
         list->row[list->count++] = row;
     }
     if (!run->train_rows.count || !run->valid_rows.count)
@@ -118,13 +121,15 @@ static enum sdr_status class_weights(const struct sdr_run *run, double *weight)
         if (equals && sdr_scan_double(equals + 1, end, &value) == end && value >= 0 &&
             isfinite(value)) {
             char text[128];
-            size_t width = (size_t)(equals - at) < sizeof text ? (size_t)(equals - at) : sizeof text - 1;
+            size_t width =
+                (size_t)(equals - at) < sizeof text ? (size_t)(equals - at) : sizeof text - 1;
             memcpy(text, at, width);
             text[width] = 0;
             number = sdr_class_of_text(&run->classes, text);
         }
         if (number < 0)
-            return sdr_fail(SDR_USAGE, "--class-weight: '%.*s' is not LABEL=WEIGHT with a label of the data",
+            return sdr_fail(SDR_USAGE,
+                            "--class-weight: '%.*s' is not LABEL=WEIGHT with a label of the data",
                             (int)length, at);
         weight[number] = value;
         at = *end ? end + 1 : end;
@@ -132,7 +137,8 @@ static enum sdr_status class_weights(const struct sdr_run *run, double *weight)
     return SDR_OK;
 }
 
-/* Sample weights times class weights, scaled to mean 1 over the training rows; NULL if all are 1. */
+/* Sample weights times class weights, scaled to mean 1 over the training rows; NULL if all are 1.
+ */
 static enum sdr_status weigh_rows(struct sdr_run *run)
 {
     const struct sdr_rows *rows = &run->data->rows;
@@ -197,8 +203,8 @@ static enum sdr_status feature_moments(const struct sdr_run *run, struct moment 
     return SDR_OK;
 }
 
-/* The size of a feature: its standard deviation where rows are dense or the penalty asks for it, the root
-   mean square of its non-zeros otherwise. A feature that never varies has size 1. */
+/* The size of a feature: its standard deviation where rows are dense or the penalty asks for it,
+   the root mean square of its non-zeros otherwise. A feature that never varies has size 1. */
 static double feature_size(const struct moment *m, double rows, bool deviation)
 {
     double variance = m->square / rows - (m->sum / rows) * (m->sum / rows);
@@ -217,7 +223,8 @@ static enum sdr_status measure_features(struct sdr_run *run)
     double count = run->train_rows.count, typical = 0;
     struct moment *moments;
     if (s->standardize && s->scale == SDR_SCALE_NONE)
-        return sdr_fail(SDR_USAGE, "--standardize takes steps in scaled units: not with --scale none");
+        return sdr_fail(SDR_USAGE,
+                        "--standardize takes steps in scaled units: not with --scale none");
     /* With --lr and no scales nothing below is needed. */
     if (!scaled && s->lr > 0 && !rows->dense)
         return SDR_OK;
@@ -289,17 +296,17 @@ enum sdr_status sdr_problem_prepare(struct sdr_run *run)
     SDR_TRY(weigh_rows(run));
     SDR_TRY(measure_features(run));
     measure_targets(run);
-    run->problem = (struct sdr_problem){
-        .rows = rows,
-        .target = run->target,
-        .row_weight = run->row_weight,
-        .center = run->center,
-        .features = rows->features,
-        .outputs = run->kind->task == SDR_CLASSES ? run->classes.count : 1,
-        .classes = run->classes.count,
-        .intercept = s->intercept,
-        .model_options = run->model_options,
-        .kernels = sdr_linear_kernels(sdr_cpu_best())};
+    run->problem =
+        (struct sdr_problem){.rows = rows,
+                             .target = run->target,
+                             .row_weight = run->row_weight,
+                             .center = run->center,
+                             .features = rows->features,
+                             .outputs = run->kind->task == SDR_CLASSES ? run->classes.count : 1,
+                             .classes = run->classes.count,
+                             .intercept = s->intercept,
+                             .model_options = run->model_options,
+                             .kernels = sdr_linear_kernels(sdr_cpu_best())};
     if (!run->valid)
         return SDR_OK;
     run->valid_problem = run->problem;

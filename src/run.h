@@ -23,15 +23,16 @@ struct sdr_row_list {
 
 /* Sums over rows that were evaluated. */
 struct sdr_evaluation {
-    double loss, weight;           /* weighted sum of losses, sum of weights */
-    double correct, counted;       /* classification: weights of the right ones, and of all */
+    double loss, weight;     /* weighted sum of losses, sum of weights */
+    double correct, counted; /* classification: weights of the right ones, and of all */
     double target_sum, target_square, error_square; /* regression */
-    uint64_t rows, unknown;        /* unknown: labels never seen in training */
+    uint64_t rows, unknown;                         /* unknown: labels never seen in training */
 };
 
 struct sdr_run {
-    struct sdr_options options;    /* own copy */
-    struct sdr_data *data, *valid; /* borrowed; valid may be NULL or the same as data (a share of it) */
+    struct sdr_options options; /* own copy */
+    struct sdr_data *data,
+        *valid; /* borrowed; valid may be NULL or the same as data (a share of it) */
 
     const struct sdr_model_kind *kind;
     const struct sdr_optimizer *optimizer;
@@ -43,47 +44,47 @@ struct sdr_run {
     struct sdr_problem problem, valid_problem;
     struct sdr_row_list train_rows, valid_rows;
     float *target, *valid_target, *row_weight, *scale, *center; /* owned or NULL */
-    double typical_row;            /* mean squared length of a row, in the units steps are taken in */
+    double typical_row; /* mean squared length of a row, in the units steps are taken in */
     double target_mean, target_size; /* regression: mean and standard deviation of the labels */
-    double rate;                   /* the step size in force */
-    uint64_t epochs;               /* planned */
-    double length;                 /* of the step's schedule, in epochs */
-    uint64_t average_from;         /* epochs before averaging starts; UINT64_MAX: never */
-    uint64_t average_every;        /* updates between two additions to the average */
+    double rate;                     /* the step size in force */
+    uint64_t epochs;                 /* planned */
+    double length;                   /* of the step's schedule, in epochs */
+    uint64_t average_from;           /* epochs before averaging starts; UINT64_MAX: never */
+    uint64_t average_every;          /* updates between two additions to the average */
 
     struct sdr_parameters parameters;
     struct sdr_node node;
-    float *scratch;                /* owned: scores and slopes of one batch */
+    float *scratch; /* owned: scores and slopes of one batch */
 
     /* Where the run stands; saved in checkpoints. */
-    uint64_t epoch;                /* finished epochs */
-    uint64_t at;                   /* rows dealt in this epoch */
+    uint64_t epoch; /* finished epochs */
+    uint64_t at;    /* rows dealt in this epoch */
     uint64_t rows_done;
-    double loss_sum, weight_sum;   /* of this epoch, before each update */
-    double last_epoch_loss;        /* mean loss of the epoch before, NaN at first */
-    double best_valid;             /* with early stopping */
+    double loss_sum, weight_sum; /* of this epoch, before each update */
+    double last_epoch_loss;      /* mean loss of the epoch before, NaN at first */
+    double best_valid;           /* with early stopping */
     uint64_t best_epoch;
-    double seconds_before;         /* training seconds before a resume */
+    double seconds_before; /* training seconds before a resume */
 
     enum sdr_shuffle_choice shuffle; /* in force */
-    uint32_t *order;               /* owned: the rows of this epoch in the order they are dealt */
-    uint32_t *chunk;               /* owned: order of the chunks, shuffled by chunks */
-    uint64_t window;               /* first row of the block in memory, where data streams */
-    float *best, *good;            /* owned: weights of the best epoch; of the last finite one */
+    uint32_t *order;                 /* owned: the rows of this epoch in the order they are dealt */
+    uint32_t *chunk;                 /* owned: order of the chunks, shuffled by chunks */
+    uint64_t window;                 /* first row of the block in memory, where data streams */
+    float *best, *good;              /* owned: weights of the best epoch; of the last finite one */
     bool has_best, has_good, over, diverged, preempted, resumed;
-    bool ended_early;              /* the target was reached, or early stopping; resuming does not go on */
-    const char *why_over;          /* static text */
+    bool ended_early;     /* the target was reached, or early stopping; resuming does not go on */
+    const char *why_over; /* static text */
     atomic_uint requests;
     int64_t started, paused, tick; /* clock: start of training; nanoseconds evaluating; next look */
     int64_t next_checkpoint_time;
     uint64_t next_checkpoint_update, checkpoint_updates;
     double checkpoint_seconds;
     double seconds_train, seconds_total_start;
-    char *fingerprint;             /* owned: hash of the options that define the path */
+    char *fingerprint; /* owned: hash of the options that define the path */
 
     struct sdr_evaluation train_result, valid_result; /* of the final weights */
     double objective;
-    struct sdr_model *model;       /* owned, once trained */
+    struct sdr_model *model; /* owned, once trained */
 };
 
 /* problem.c: which model, which rows, weights of rows, sizes of features. */
@@ -109,7 +110,8 @@ enum sdr_status sdr_evaluate(const struct sdr_model_kind *kind, const struct sdr
 double sdr_evaluation_loss(const struct sdr_evaluation *e);
 /* Accuracy or R². */
 double sdr_evaluation_metric(const struct sdr_evaluation *e, enum sdr_task task);
-/* Adds loss, accuracy or rmse and r2 to a JSON object, with a prefix such as "valid_" on their names. */
+/* Adds loss, accuracy or rmse and r2 to a JSON object, with a prefix such as "valid_" on their
+ * names. */
 void sdr_evaluation_json(const struct sdr_evaluation *e, enum sdr_task task, const char *prefix,
                          json_t *object);
 

@@ -17,11 +17,11 @@ enum {
 
 const struct sdr_option sdr_settings_table[] = {
     /* data */
-    {"format", SDR_TEXT, "auto", "NAME", 0, 0, "format of the data; auto: by extension, then content",
-     AT(format), READS},
+    {"format", SDR_TEXT, "auto", "NAME", 0, 0,
+     "format of the data; auto: by extension, then content", AT(format), READS},
     {"label", SDR_TEXT, NULL, "COLUMN", 0, 0, "CSV: the column with the label", AT(label), READS},
-    {"labels", SDR_TEXT, NULL, "FILE", 0, 0, "IDX, NPY, NPZ, Matrix Market: the file with the labels",
-     AT(labels), READS},
+    {"labels", SDR_TEXT, NULL, "FILE", 0, 0,
+     "IDX, NPY, NPZ, Matrix Market: the file with the labels", AT(labels), READS},
     {"weight", SDR_TEXT, NULL, "COLUMN", 0, 0, "CSV: the column with sample weights", AT(weight),
      READS},
     {"ignore", SDR_TEXT, NULL, "COLUMNS", 0, 0, "CSV: columns to leave out, separated by commas",
@@ -40,8 +40,8 @@ const struct sdr_option sdr_settings_table[] = {
      "memory the data may take, e.g. 2G; more streams from disk; 0: no limit", AT(memory), READS},
     {"scratch", SDR_TEXT, "/tmp", "DIR", 0, 0, "folder for data that streams without a cache",
      AT(scratch), READS},
-    {"threads", SDR_INTEGER, "0", "N", 0, 1024, "threads that read files and evaluate; 0: all cores", AT(threads),
-     READS},
+    {"threads", SDR_INTEGER, "0", "N", 0, 1024,
+     "threads that read files and evaluate; 0: all cores", AT(threads), READS},
     /* model */
     {"model", SDR_TEXT, "auto", "NAME", 0, 0,
      "what is trained: see 'sounder list model'; auto: by the labels", AT(model), SDR_TRAIN},
@@ -77,7 +77,8 @@ const struct sdr_option sdr_settings_table[] = {
      AT(updates), SDR_TRAIN},
     {"shuffle", SDR_CHOICE, "auto", "auto|rows|chunks|blocks|none", 0, 0,
      "order of the rows in an epoch; auto: rows, chunks of 16 where data is large, blocks where it "
-     "streams", AT(shuffle), SDR_TRAIN},
+     "streams",
+     AT(shuffle), SDR_TRAIN},
     {"sync", SDR_TEXT, "serial", "NAME", 0, 0, "strategy: see 'sounder list sync'", AT(sync),
      SDR_TRAIN},
     {"workers", SDR_INTEGER, "1", "N", 1, 1, "workers that train", AT(workers), SDR_TRAIN},
@@ -89,8 +90,8 @@ const struct sdr_option sdr_settings_table[] = {
     {"valid-labels", SDR_TEXT, NULL, "FILE", 0, 0, "its labels, where --labels is used",
      AT(valid_labels), SDR_TRAIN},
     {"valid-fraction", SDR_NUMBER, "0", "F", 0, 0.99,
-     "set this share of the rows aside for validation, by a hash of their numbers", AT(valid_fraction),
-     SDR_TRAIN},
+     "set this share of the rows aside for validation, by a hash of their numbers",
+     AT(valid_fraction), SDR_TRAIN},
     {"early-stop", SDR_INTEGER, "0", "N", 0, 1e9,
      "stop after N epochs without a better validation loss, keep the best model; 0: off",
      AT(early_stop), SDR_TRAIN},
@@ -108,8 +109,8 @@ const struct sdr_option sdr_settings_table[] = {
     {"rows", SDR_INTEGER, "10000", "N", 1, 4e9, "rows to make", AT(rows), SDR_GENERATE},
     {"features", SDR_INTEGER, "0", "N", 0, 2e9, "features; 0: what suits the kind", AT(features),
      SDR_GENERATE},
-    {"nnz", SDR_INTEGER, "0", "N", 0, 1e6, "mean non-zeros of a row; 0: what suits the kind", AT(nnz),
-     SDR_GENERATE},
+    {"nnz", SDR_INTEGER, "0", "N", 0, 1e6, "mean non-zeros of a row; 0: what suits the kind",
+     AT(nnz), SDR_GENERATE},
     {"classes", SDR_INTEGER, "2", "N", 2, 1e6, "classes, clusters or topics", AT(classes),
      SDR_GENERATE},
     {"noise", SDR_NUMBER, "0.1", "X", 0, 1e9,
@@ -276,7 +277,8 @@ enum sdr_status sdr_options_print(const struct sdr_options *options, char **text
 
 static unsigned command_bit(const char *command)
 {
-    static const char *const names[] = {"train", "predict", "eval", "inspect", "convert", "generate"};
+    static const char *const names[] = {"train",   "predict", "eval",
+                                        "inspect", "convert", "generate"};
     for (unsigned i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(command, names[i]) == 0)
             return 1u << i;

@@ -55,12 +55,14 @@ struct sdr_options {
 extern const struct sdr_option sdr_settings_table[];
 
 bool sdr_options_given(const struct sdr_options *options, const char *name);
-/* "sgd", "1/t" … in force: the options that define the model as JSON text pairs for its metadata. */
+/* "sgd", "1/t" … in force: the options that define the model as JSON text pairs for its metadata.
+ */
 enum sdr_status sdr_settings_data(const struct sdr_options *options, struct sdr_data_options *data,
                                   char **format_name);
 
-/* Finds a plug-in of a NULL-terminated table by the name in "name:options", or fails naming the nearest;
-   parses its options into *parsed (allocated with the defaults; given away; NULL if it has none). */
+/* Finds a plug-in of a NULL-terminated table by the name in "name:options", or fails naming the
+   nearest; parses its options into *parsed (allocated with the defaults; given away; NULL if it has
+   none). */
 enum sdr_status sdr_plugin_choose(const char *kind, const void *table, const char *spec,
                                   const struct sdr_plugin **plugin, void **parsed);
 /* The optimizers compiled for the CPU level in use. */

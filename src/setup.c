@@ -36,8 +36,8 @@ static enum sdr_status choose_plugins(struct sdr_run *run)
     SDR_TRY(sdr_plugin_choose("optimizer", sdr_optimizers(), automatic ? "adagrad" : s->optimizer,
                               &plugin, &run->optimizer_options));
     run->optimizer = (const struct sdr_optimizer *)plugin;
-    /* Steps of constant size end in the noise of single rows. FTRL's weights are sums over all steps: a step
-       that shrinks would shrink them. */
+    /* Steps of constant size end in the noise of single rows. FTRL's weights are sums over all
+       steps: a step that shrinks would shrink them. */
     const char *schedule = s->schedule;
     if (strcmp(schedule, "auto") == 0)
         schedule = run->optimizer->own_penalty ? "constant" : "linear";
@@ -52,8 +52,9 @@ static enum sdr_status check_options(const struct sdr_run *run)
     const struct sdr_settings *s = &run->options.settings;
     const struct sdr_options *o = &run->options;
     if (s->group_lasso > 0 && run->kind->task != SDR_CLASSES)
-        return sdr_fail(SDR_USAGE, "--group-lasso groups the weights of a feature over classes: it needs "
-                                   "--model softmax (with one output, --l1 is the same)");
+        return sdr_fail(SDR_USAGE,
+                        "--group-lasso groups the weights of a feature over classes: it needs "
+                        "--model softmax (with one output, --l1 is the same)");
     if (s->group_lasso > 0 && !run->strategy->full_batch && !run->optimizer->uniform)
         return sdr_fail(SDR_USAGE, "--group-lasso needs steps that are equal within a feature: "
                                    "--optimizer sgd, momentum or nesterov, or --sync batch");
@@ -68,13 +69,13 @@ static enum sdr_status check_options(const struct sdr_run *run)
                         run->optimizer->name);
     if (s->group_lasso > 0 && s->l1 > 0 && !run->strategy->full_batch)
         return sdr_fail(SDR_USAGE, "--group-lasso with --l1 needs --sync batch");
-    if (run->optimizer->own_penalty &&
-        (strcmp(run->schedule->name, "constant") != 0 ||
-         run->schedule->factor(run->schedule_options, 0, 1) != 1))
+    if (run->optimizer->own_penalty && (strcmp(run->schedule->name, "constant") != 0 ||
+                                        run->schedule->factor(run->schedule_options, 0, 1) != 1))
         return sdr_fail(SDR_USAGE, "%s shrinks its steps by itself: --schedule %s does not apply",
                         run->optimizer->name, s->schedule);
     if (run->strategy->full_batch && sdr_options_given(o, "batch"))
-        return sdr_fail(SDR_USAGE, "--batch does nothing with --sync %s, which takes all rows at once",
+        return sdr_fail(SDR_USAGE,
+                        "--batch does nothing with --sync %s, which takes all rows at once",
                         run->strategy->name);
     if (s->early_stop && !run->valid)
         return sdr_fail(SDR_USAGE, "--early-stop needs --valid or --valid-fraction");
@@ -83,12 +84,13 @@ static enum sdr_status check_options(const struct sdr_run *run)
     if (s->resume && !s->run)
         return sdr_fail(SDR_USAGE, "--resume needs --run DIR, the folder of the run to go on with");
     if (sdr_options_given(o, "checkpoint-every") && !s->run)
-        return sdr_fail(SDR_USAGE, "--checkpoint-every needs --run DIR, the folder to keep them in");
+        return sdr_fail(SDR_USAGE,
+                        "--checkpoint-every needs --run DIR, the folder to keep them in");
     return SDR_OK;
 }
 
-/* How many passes, and how long the schedule of the step is: up to --epochs or --updates, whichever ends
-   first. Left to itself: few rows need several passes, many rows need few. */
+/* How many passes, and how long the schedule of the step is: up to --epochs or --updates, whichever
+   ends first. Left to itself: few rows need several passes, many rows need few. */
 static void choose_length(struct sdr_run *run)
 {
     const struct sdr_settings *s = &run->options.settings;
@@ -123,7 +125,8 @@ static enum sdr_status choose_averaging(struct sdr_run *run)
     }
     /* An addition costs as much as it has values; this often it costs no more than the steps. */
     uint64_t features = run->problem.features, rows = run->data->rows.count;
-    double per_row = run->data->rows.dense ? (double)features : (double)run->data->nonzeros / (double)rows;
+    double per_row =
+        run->data->rows.dense ? (double)features : (double)run->data->nonzeros / (double)rows;
     double every = (double)features / fmax(per_row * (double)run->options.settings.batch, 1);
     run->average_every = every > 1 ? (uint64_t)every : 1;
     return SDR_OK;
@@ -138,7 +141,8 @@ static void choose_rate(struct sdr_run *run)
         return;
     double length = sqrt(run->typical_row);
     run->rate = o->rate / pow(length, o->rate_power);
-    if (o->rate_power == 1) { /* such steps do not grow with the labels or slopes: give them their unit */
+    if (o->rate_power ==
+        1) { /* such steps do not grow with the labels or slopes: give them their unit */
         run->rate *= run->target_size;
         if (run->kind->task == SDR_CLASSES) /* a class wins by the difference of two scores */
             run->rate *= 2;
@@ -164,12 +168,13 @@ static enum sdr_status make_parameters(struct sdr_run *run)
     struct sdr_parameters *p = &run->parameters;
     struct sdr_penalty penalty = penalty_of(run);
     int blocks = run->kind->shape(&run->problem, block);
-    uint64_t batch = run->strategy->full_batch ? run->train_rows.count : run->options.settings.batch;
+    uint64_t batch =
+        run->strategy->full_batch ? run->train_rows.count : run->options.settings.batch;
     if (batch > run->train_rows.count)
         batch = run->train_rows.count;
-    SDR_TRY(sdr_parameters_create(p, block, blocks, run->optimizer, run->optimizer_options, &penalty,
-                                  run->scale, run->center, run->problem.kernels, batch > 1,
-                                  run->average_from != UINT64_MAX));
+    SDR_TRY(sdr_parameters_create(p, block, blocks, run->optimizer, run->optimizer_options,
+                                  &penalty, run->scale, run->center, run->problem.kernels,
+                                  batch > 1, run->average_from != UINT64_MAX));
     SDR_TRY(sdr_allocate(&run->scratch, batch * run->problem.outputs, sizeof(float), "scores"));
     SDR_TRY(sdr_allocate(&run->good, p->count, sizeof(float), "the last good model"));
     if (run->options.settings.early_stop)

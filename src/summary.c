@@ -46,9 +46,9 @@ enum sdr_status sdr_run_summary(const struct sdr_run *run, char **json)
     set_integer(object, "updates", run->parameters.version);
     json_object_set_new(object, "seconds_read", json_real(run->data->seconds));
     json_object_set_new(object, "seconds_train", json_real(run->seconds_train));
-    json_object_set_new(object, "seconds_total",
-                        json_real(run->data->seconds + (double)sdr_clock_now() * 1e-9 -
-                                  run->seconds_total_start));
+    json_object_set_new(
+        object, "seconds_total",
+        json_real(run->data->seconds + (double)sdr_clock_now() * 1e-9 - run->seconds_total_start));
     if (run->model) {
         sdr_evaluation_json(&run->train_result, run->kind->task, "train_", object);
         if (isfinite(run->objective))
@@ -138,9 +138,9 @@ static json_t *largest_weights(const struct sdr_model *model)
 
 enum sdr_status sdr_model_inspect(const struct sdr_model *model, char **json)
 {
-    json_t *object = json_pack("{s:s, s:s, s:I, s:I}", "model", model->kind_spec, "hash", model->hash,
-                               "features", (json_int_t)model->schema.features, "outputs",
-                               (json_int_t)model->outputs);
+    json_t *object = json_pack("{s:s, s:s, s:I, s:I}", "model", model->kind_spec, "hash",
+                               model->hash, "features", (json_int_t)model->schema.features,
+                               "outputs", (json_int_t)model->outputs);
     json_t *labels = json_array(), *blocks = json_array(), *schema;
     for (uint32_t k = 0; k < model->classes.count; k++)
         json_array_append_new(labels, json_string(model->classes.text[k]));

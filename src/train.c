@@ -1,8 +1,8 @@
 /* How a run goes, top to bottom.
 
        sdr_run_create   options + data → problem, plug-ins, parameters (setup.c)
-       sdr_run_train    strategy.worker(node): deal → pull → gradient → commit, until the run is over
-         sdr_epoch_end    evaluate, report, early stop, checkpoint; then the next epoch's order
+       sdr_run_train    strategy.worker(node): deal → pull → gradient → commit, until the run is
+   over sdr_epoch_end    evaluate, report, early stop, checkpoint; then the next epoch's order
        sdr_run_model    the weights in the units of the data, with schema and labels
 
    The loops that train are in sync/; what they may use is in node.h. */
@@ -64,8 +64,8 @@ static enum sdr_status consider_target(struct sdr_run *run, const float *w, doub
     } else {
         SDR_TRY(sdr_evaluate(run->kind, &run->problem, run->parameters.block, w, &run->train_rows,
                              threads_of(run), &run->train_result));
-        reached = *objective = sdr_evaluation_loss(&run->train_result) +
-                               sdr_parameters_penalty(&run->parameters, w);
+        reached = *objective =
+            sdr_evaluation_loss(&run->train_result) + sdr_parameters_penalty(&run->parameters, w);
     }
     if (reached <= target) {
         run->over = run->ended_early = true;
@@ -128,8 +128,8 @@ static enum sdr_status finish(struct sdr_run *run)
     if (run->valid)
         SDR_TRY(sdr_evaluate(run->kind, &run->valid_problem, run->parameters.block, w,
                              &run->valid_rows, threads_of(run), &run->valid_result));
-    run->objective = sdr_evaluation_loss(&run->train_result) +
-                     sdr_parameters_penalty(&run->parameters, w);
+    run->objective =
+        sdr_evaluation_loss(&run->train_result) + sdr_parameters_penalty(&run->parameters, w);
     if (!isfinite(run->objective))
         run->diverged = true;
     return sdr_model_create(run, w, &run->model);
@@ -148,10 +148,11 @@ static enum sdr_status outcome(struct sdr_run *run)
                         "training diverged in its first epoch (a smaller --lr may help; it was %g)",
                         run->rate);
     if (run->preempted)
-        return sdr_fail(run->options.settings.run ? SDR_PREEMPTED : SDR_RUNTIME,
-                        run->options.settings.run
-                            ? "stopped on request; a checkpoint was written, go on with --resume"
-                            : "stopped on request; without --run there is no checkpoint to go on from");
+        return sdr_fail(
+            run->options.settings.run ? SDR_PREEMPTED : SDR_RUNTIME,
+            run->options.settings.run
+                ? "stopped on request; a checkpoint was written, go on with --resume"
+                : "stopped on request; without --run there is no checkpoint to go on from");
     return SDR_OK;
 }
 
@@ -174,7 +175,9 @@ enum sdr_status sdr_run_train(struct sdr_run *run)
     if (run->options.settings.run && !run->diverged && !run->preempted)
         SDR_TRY(sdr_checkpoint_write(run));
     SDR_TRY(finish(run));
-    SDR_TRY(sdr_watch_close(run, run->diverged ? "diverged" : run->preempted ? "preempted" : "done"));
+    SDR_TRY(sdr_watch_close(run, run->diverged    ? "diverged"
+                                 : run->preempted ? "preempted"
+                                                  : "done"));
     return outcome(run);
 }
 

@@ -1,4 +1,5 @@
-/* What others see of a run: reports to the caller, metrics.jsonl and status.json in the run directory. */
+/* What others see of a run: reports to the caller, metrics.jsonl and status.json in the run
+ * directory. */
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/memory.h"
@@ -24,10 +25,10 @@ static void set_number(json_t *object, const char *key, double value)
 /* One line of metrics, or the content of status.json. */
 static char *print_state(const struct sdr_run *run, const char *state, double objective)
 {
-    json_t *object = json_pack("{s:s, s:I, s:I, s:I, s:I}", "state", state, "epoch",
-                               (json_int_t)run->epoch, "epochs", (json_int_t)run->epochs, "rows",
-                               (json_int_t)run->rows_done, "updates",
-                               (json_int_t)run->parameters.version);
+    json_t *object =
+        json_pack("{s:s, s:I, s:I, s:I, s:I}", "state", state, "epoch", (json_int_t)run->epoch,
+                  "epochs", (json_int_t)run->epochs, "rows", (json_int_t)run->rows_done, "updates",
+                  (json_int_t)run->parameters.version);
     double loss = run->weight_sum > 0 ? run->loss_sum / run->weight_sum : run->last_epoch_loss;
     set_number(object, "seconds", sdr_run_seconds(run));
     set_number(object, "train_loss", loss);
@@ -39,7 +40,8 @@ static char *print_state(const struct sdr_run *run, const char *state, double ob
     return text;
 }
 
-static enum sdr_status put_state(struct sdr_run *run, const char *state, double objective, bool line)
+static enum sdr_status put_state(struct sdr_run *run, const char *state, double objective,
+                                 bool line)
 {
     const char *folder = run->options.settings.run;
     char *path = NULL, *text;
@@ -66,8 +68,10 @@ enum sdr_status sdr_watch_open(struct sdr_run *run)
     const char *every = s->checkpoint_every, *end = every + strlen(every);
     const char *unit = sdr_scan_double(every, end, &value);
     if (!unit || value <= 0 || (strcmp(unit, "s") != 0 && strcmp(unit, "u") != 0))
-        return sdr_fail(SDR_USAGE, "--checkpoint-every takes seconds or updates such as 60s or 10000u, "
-                                   "not '%s'", every);
+        return sdr_fail(SDR_USAGE,
+                        "--checkpoint-every takes seconds or updates such as 60s or 10000u, "
+                        "not '%s'",
+                        every);
     run->tick = sdr_clock_now() + TICK_NS;
     if (!s->run)
         return SDR_OK;
@@ -124,8 +128,7 @@ static struct sdr_report report_of(const struct sdr_run *run, enum sdr_report_ki
 static enum sdr_status checkpoint_if_due(struct sdr_run *run, int64_t now)
 {
     bool due = (run->checkpoint_seconds > 0 && now >= run->next_checkpoint_time) ||
-               (run->checkpoint_updates &&
-                run->parameters.version >= run->next_checkpoint_update);
+               (run->checkpoint_updates && run->parameters.version >= run->next_checkpoint_update);
     if (!due)
         return SDR_OK;
     SDR_TRY(sdr_checkpoint_write(run));

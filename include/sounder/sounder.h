@@ -1,8 +1,8 @@
 /* Sounder: parallel and distributed stochastic gradient descent. The whole public interface.
 
-   Handles are opaque. Every function that can fail returns an enum sdr_status; the sentence that explains
-   the failure is sdr_error(), kept per thread. Options are strings, the same that the program takes.
-   The library never prints, exits, aborts, or reads the environment.
+   Handles are opaque. Every function that can fail returns an enum sdr_status; the sentence that
+   explains the failure is sdr_error(), kept per thread. Options are strings, the same that the
+   program takes. The library never prints, exits, aborts, or reads the environment.
 
    A training run in six lines:
 
@@ -62,7 +62,8 @@ SDR_API enum sdr_status sdr_options_set(struct sdr_options *options, const char 
                                         const char *value);
 /* True if the option exists and takes no value on a command line. */
 SDR_API bool sdr_options_is_flag(const char *name);
-/* The value in force (set, or the default), NULL for an unknown name; valid until the thread's next call. */
+/* The value in force (set, or the default), NULL for an unknown name; valid until the thread's next
+ * call. */
 SDR_API const char *sdr_options_get(const struct sdr_options *options, const char *name);
 /* Reads "name = value" lines; '#' starts a comment. Options already set are kept. */
 SDR_API enum sdr_status sdr_options_load(struct sdr_options *options, const char *path);
@@ -88,15 +89,15 @@ enum sdr_report_kind {
 };
 struct sdr_report {
     enum sdr_report_kind kind;
-    const char *note;           /* NOTE: borrowed for the call */
-    uint64_t done, total;       /* READ: bytes; PROGRESS: rows of the whole run, 0 if unknown */
-    uint64_t rows, updates;     /* rows and updates applied so far */
-    uint64_t epoch, epochs;     /* finished, planned */
-    double seconds, rate, eta;  /* so far; rows (or bytes) per second; seconds to go, < 0 unknown */
-    double train_loss;          /* running mean of the loss before each update; NaN if unknown */
-    double objective;           /* EPOCH: train loss at the end + penalty; NaN if not evaluated */
-    double valid_loss;          /* EPOCH: NaN without validation data */
-    const char *metric;         /* EPOCH: "accuracy", "r2"; NULL without validation data */
+    const char *note;          /* NOTE: borrowed for the call */
+    uint64_t done, total;      /* READ: bytes; PROGRESS: rows of the whole run, 0 if unknown */
+    uint64_t rows, updates;    /* rows and updates applied so far */
+    uint64_t epoch, epochs;    /* finished, planned */
+    double seconds, rate, eta; /* so far; rows (or bytes) per second; seconds to go, < 0 unknown */
+    double train_loss;         /* running mean of the loss before each update; NaN if unknown */
+    double objective;          /* EPOCH: train loss at the end + penalty; NaN if not evaluated */
+    double valid_loss;         /* EPOCH: NaN without validation data */
+    const char *metric;        /* EPOCH: "accuracy", "r2"; NULL without validation data */
     double valid_metric;
 };
 /* Called from the thread that called the library, never concurrently. */
@@ -114,7 +115,7 @@ SDR_API enum sdr_status sdr_data_open(const struct sdr_options *options, const c
                                       size_t count, const struct sdr_model *model,
                                       struct sdr_data **data);
 /* The data named by the options valid and valid-labels, read with the schema of train;
-   *data is NULL if there is none. */
+ *data is NULL if there is none. */
 SDR_API enum sdr_status sdr_data_open_valid(const struct sdr_options *options,
                                             const struct sdr_data *train, struct sdr_data **data);
 /* Arrays of the caller, borrowed until sdr_data_destroy. label may be NULL for prediction,

@@ -1,4 +1,5 @@
-/* Fault injection: tests make the n-th allocation, read or write fail. Costs one load where unarmed. */
+/* Fault injection: tests make the n-th allocation, read or write fail. Costs one load where
+ * unarmed. */
 #ifndef SDR_BASE_FAULT_H
 #define SDR_BASE_FAULT_H
 

@@ -113,7 +113,8 @@ struct sdr_writer {
     unsigned char buffer[1 << 18];
 };
 
-/* Opens a temporary file beside path under a name nobody has: a killed process may have left some behind. */
+/* Opens a temporary file beside path under a name nobody has: a killed process may have left some
+ * behind. */
 static enum sdr_status open_temporary(struct sdr_writer *w)
 {
     static atomic_uint serial;
@@ -202,8 +203,8 @@ enum sdr_status sdr_writer_patch(struct sdr_writer *w, uint64_t offset, const vo
     return write_all(w, bytes, count, (off_t)offset);
 }
 
-/* A rename survives a power cut only once its folder is on disk. The rename itself has succeeded: where this
-   cannot be done the file is there all the same. */
+/* A rename survives a power cut only once its folder is on disk. The rename itself has succeeded:
+   where this cannot be done the file is there all the same. */
 static void sync_folder(const char *path)
 {
     const char *base = sdr_path_base(path);
@@ -270,7 +271,8 @@ enum sdr_status sdr_file_append(const char *path, const char *line, size_t lengt
     if (descriptor < 0)
         return sdr_fail_errno("cannot write '%s'", path);
     ssize_t n = sdr_fault_strikes(SDR_FAULT_WRITE) ? -1 : write(descriptor, line, length);
-    enum sdr_status status = n == (ssize_t)length ? SDR_OK : sdr_fail_errno("cannot write '%s'", path);
+    enum sdr_status status =
+        n == (ssize_t)length ? SDR_OK : sdr_fail_errno("cannot write '%s'", path);
     close(descriptor);
     return status;
 }

@@ -1,4 +1,5 @@
-/* JSON is jansson's; this is the one thing it lacks here: text that the caller frees like any other. */
+/* JSON is jansson's; this is the one thing it lacks here: text that the caller frees like any
+ * other. */
 #ifndef SDR_BASE_JSON_H
 #define SDR_BASE_JSON_H
 

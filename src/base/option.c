@@ -50,18 +50,18 @@ static bool within(const struct sdr_option *option, double value)
 
 static enum sdr_status refuse(const struct sdr_option *option, const char *owner, const char *value)
 {
-    static const char *const what[] = {"yes or no", "a whole number", "a number",
-                                       "a size such as 512M", "", "text"};
+    static const char *const what[] = {
+        "yes or no", "a whole number", "a number", "a size such as 512M", "", "text"};
     if (option->type == SDR_CHOICE)
         return sdr_fail(SDR_USAGE, "%s takes one of %s, not '%s'", owner, option->choices, value);
     if (option->least != 0 || option->most != 0)
-        return sdr_fail(SDR_USAGE, "%s takes %s from %g to %g, not '%s'", owner,
-                        what[option->type], option->least, option->most, value);
+        return sdr_fail(SDR_USAGE, "%s takes %s from %g to %g, not '%s'", owner, what[option->type],
+                        option->least, option->most, value);
     return sdr_fail(SDR_USAGE, "%s takes %s, not '%s'", owner, what[option->type], value);
 }
 
-enum sdr_status sdr_option_set(const struct sdr_option *option, const char *owner, const char *value,
-                               void *target)
+enum sdr_status sdr_option_set(const struct sdr_option *option, const char *owner,
+                               const char *value, void *target)
 {
     void *place = (char *)target + option->offset;
     bool good = false;
@@ -178,13 +178,14 @@ static enum sdr_status set_pair(const struct sdr_option *table, const char *name
     if (!option) {
         const char *near = sdr_option_nearest(table, pair);
         if (near)
-            return sdr_fail(SDR_USAGE, "%s has no option '%s'; did you mean '%s'?", name, pair, near);
+            return sdr_fail(SDR_USAGE, "%s has no option '%s'; did you mean '%s'?", name, pair,
+                            near);
         return sdr_fail(SDR_USAGE, "%s has no option '%s'%s", name, pair,
                         table && table->key ? "" : "; it takes none");
     }
     sdr_text_add(&owner, "%s:%s", name, option->key);
-    enum sdr_status status =
-        sdr_option_set(option, owner.bytes ? owner.bytes : name, equals ? equals + 1 : pair, target);
+    enum sdr_status status = sdr_option_set(option, owner.bytes ? owner.bytes : name,
+                                            equals ? equals + 1 : pair, target);
     sdr_text_free(&owner);
     return status;
 }

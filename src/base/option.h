@@ -20,19 +20,19 @@ enum sdr_option_type {
 struct sdr_option {
     const char *key;
     enum sdr_option_type type;
-    const char *preset;   /* the default, as text; NULL for a TEXT that may be absent */
-    const char *choices;  /* CHOICE: "a|b|c"; else what the help shows for the value, or NULL */
-    double least, most;   /* INTEGER, NUMBER; both 0: any */
-    const char *help;     /* one sentence, no full stop */
+    const char *preset;  /* the default, as text; NULL for a TEXT that may be absent */
+    const char *choices; /* CHOICE: "a|b|c"; else what the help shows for the value, or NULL */
+    double least, most;  /* INTEGER, NUMBER; both 0: any */
+    const char *help;    /* one sentence, no full stop */
     size_t offset;
-    unsigned commands;    /* run options only: which commands take it */
+    unsigned commands; /* run options only: which commands take it */
 };
 
 /* Fills the target with the defaults. TEXT members must be NULL or owned. */
 enum sdr_status sdr_option_defaults(const struct sdr_option *table, void *target);
 /* Sets one option from text. `owner` is for the sentence: "--lr", "adam:beta1". */
-enum sdr_status sdr_option_set(const struct sdr_option *option, const char *owner, const char *value,
-                               void *target);
+enum sdr_status sdr_option_set(const struct sdr_option *option, const char *owner,
+                               const char *value, void *target);
 /* The option of that key, or NULL. */
 const struct sdr_option *sdr_option_find(const struct sdr_option *table, const char *key);
 /* The key of the table nearest to a misspelt one, or NULL if none is near. */

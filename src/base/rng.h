@@ -1,11 +1,13 @@
 /* Counter-based randomness: Philox4x32-10 (Salmon et al., SC 2011).
-   A draw is a pure function of (seed, purpose, a, b): never of a thread or of the draws before it. */
+   A draw is a pure function of (seed, purpose, a, b): never of a thread or of the draws before it.
+ */
 #ifndef SDR_BASE_RNG_H
 #define SDR_BASE_RNG_H
 
 #include <stdint.h>
 
-/* What the randomness is for; each purpose is its own stream. Append only: the numbers fix the bits. */
+/* What the randomness is for; each purpose is its own stream. Append only: the numbers fix the
+ * bits. */
 enum sdr_purpose {
     SDR_FOR_SHUFFLE = 1,
     SDR_FOR_BLOCK_SHUFFLE = 2,
@@ -20,7 +22,8 @@ struct sdr_random4 {
 };
 struct sdr_random4 sdr_philox(uint64_t seed, uint32_t purpose, uint64_t a, uint32_t b);
 
-/* A stream over the counter b for one (seed, purpose, a): as good as sequential generators to use. */
+/* A stream over the counter b for one (seed, purpose, a): as good as sequential generators to use.
+ */
 struct sdr_stream {
     uint64_t seed, a;
     uint32_t purpose, b;

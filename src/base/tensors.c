@@ -31,7 +31,8 @@ static enum sdr_status checksum(const json_t *metadata, const struct sdr_tensor 
     json_t *value;
     if (!hasher)
         return sdr_fail(SDR_RUNTIME, "out of memory: a checksum");
-    json_object_foreach((json_t *)(uintptr_t)metadata, key, value) {
+    json_object_foreach((json_t *)(uintptr_t)metadata, key, value)
+    {
         if (strcmp(key, "checksum") == 0)
             continue;
         sdr_hasher_add(hasher, key, strlen(key) + 1);
@@ -57,8 +58,8 @@ static json_t *describe(const struct sdr_tensor *tensor, uint64_t offset)
                      "data_offsets", (json_int_t)offset, (json_int_t)(offset + bytes_of(tensor)));
 }
 
-static enum sdr_status make_header(const json_t *metadata, const struct sdr_tensor *tensor, int count,
-                                   char **header)
+static enum sdr_status make_header(const json_t *metadata, const struct sdr_tensor *tensor,
+                                   int count, char **header)
 {
     char sum[33];
     uint64_t offset = 0;
@@ -173,15 +174,15 @@ static enum sdr_status read_all(const char *path, json_t *root, const char *data
     file->metadata = json_incref(json_object_get(root, "__metadata__"));
     if (!json_is_object(file->metadata))
         return bad(path, "it has no metadata");
-    json_object_foreach(file->metadata, name, value)
-        if (!json_is_string(value))
-            return bad(path, "its metadata is not text");
+    json_object_foreach(file->metadata, name, value) if (!json_is_string(value)) return bad(
+        path, "its metadata is not text");
     SDR_TRY(sdr_allocate(&file->tensor, json_object_size(root), sizeof *file->tensor, path));
-    json_object_foreach(root, name, entry) {
+    json_object_foreach(root, name, entry)
+    {
         if (strcmp(name, "__metadata__") == 0)
             continue;
-        SDR_TRY(read_tensor(path, name, entry, data, data_bytes, &offset,
-                            &file->tensor[file->count]));
+        SDR_TRY(
+            read_tensor(path, name, entry, data, data_bytes, &offset, &file->tensor[file->count]));
         file->count++;
     }
     if (offset != data_bytes)

@@ -29,7 +29,8 @@ struct sdr_tensors {
     struct sdr_tensor *tensor;
     int count;
 };
-/* SDR_BAD_FILE with the reason for anything that is not as it should be, SDR_RUNTIME if it cannot be read. */
+/* SDR_BAD_FILE with the reason for anything that is not as it should be, SDR_RUNTIME if it cannot
+ * be read. */
 enum sdr_status sdr_tensors_read(const char *path, struct sdr_tensors *file);
 enum sdr_status sdr_tensors_parse(const char *path, char *bytes, size_t count,
                                   struct sdr_tensors *file); /* takes bytes over */

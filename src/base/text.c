@@ -143,7 +143,8 @@ const char *sdr_scan_double(const char *at, const char *end, double *value)
             p = q;
         }
     }
-    /* Exact when the digits fit 53 bits and the power of ten is itself exact (Clinger's fast path). */
+    /* Exact when the digits fit 53 bits and the power of ten is itself exact (Clinger's fast path).
+     */
     double result;
     if (digits <= 19 && mantissa < (uint64_t)1 << 53 && scale >= -22 && scale <= 22)
         result = scale < 0 ? (double)mantissa / power[-scale] : (double)mantissa * power[scale];
@@ -182,7 +183,10 @@ bool sdr_parse_size(const char *text, uint64_t *bytes)
         return false;
     int shift = 0;
     if (p < end) {
-        const char *found = strchr(suffix, *p == 'K' ? 'k' : *p == 'm' ? 'M' : *p == 'g' ? 'G' : *p);
+        const char *found = strchr(suffix, *p == 'K'   ? 'k'
+                                           : *p == 'm' ? 'M'
+                                           : *p == 'g' ? 'G'
+                                                       : *p);
         if (!found || !*found)
             return false;
         shift = 10 * (int)(found - suffix + 1);

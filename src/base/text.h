@@ -1,4 +1,5 @@
-/* Text: a growing string, numbers in and out without the locale, and the nearest of several names. */
+/* Text: a growing string, numbers in and out without the locale, and the nearest of several names.
+ */
 #ifndef SDR_BASE_TEXT_H
 #define SDR_BASE_TEXT_H
 
@@ -25,9 +26,10 @@ bool sdr_parse_u64(const char *text, uint64_t *value);
 /* Bytes with an optional suffix k, M, G, T (powers of 1024): "512M". */
 bool sdr_parse_size(const char *text, uint64_t *bytes);
 
-/* Parses the number at the start of [at, end): decimal, optional sign, fraction and exponent; correctly
-   rounded, independent of the locale. Returns the first byte behind it, or NULL if there is no number.
-   "nan" and "inf" are not numbers here; an overflow gives infinity, which the caller refuses. */
+/* Parses the number at the start of [at, end): decimal, optional sign, fraction and exponent;
+   correctly rounded, independent of the locale. Returns the first byte behind it, or NULL if there
+   is no number. "nan" and "inf" are not numbers here; an overflow gives infinity, which the caller
+   refuses. */
 const char *sdr_scan_double(const char *at, const char *end, double *value);
 
 /* The shortest text that reads back as the same float / double; returns its length. */

@@ -72,7 +72,8 @@ enum sdr_status sdr_parallel(int threads, size_t count,
                              enum sdr_status (*task)(void *context, size_t index), void *context)
 {
     enum { MOST = 256 };
-    struct parallel p = {.task = task, .context = context, .count = count, .failed_index = SIZE_MAX};
+    struct parallel p = {
+        .task = task, .context = context, .count = count, .failed_index = SIZE_MAX};
     pthread_t others[MOST];
     int started = 0;
     pthread_mutex_init(&p.lock, NULL);

@@ -8,8 +8,8 @@
 int sdr_thread_limit(void);
 
 /* Runs task(context, i) for i in 0 … count−1 on up to `threads` threads, this one included; indices
-   are handed out in order. The first failing index stops the hand-out; its status is returned and its
-   sentence becomes this thread's. */
+   are handed out in order. The first failing index stops the hand-out; its status is returned and
+   its sentence becomes this thread's. */
 enum sdr_status sdr_parallel(int threads, size_t count,
                              enum sdr_status (*task)(void *context, size_t index), void *context);
 

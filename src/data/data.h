@@ -18,41 +18,46 @@ enum sdr_missing { SDR_MISSING_ERROR, SDR_MISSING_ZERO, SDR_MISSING_MEAN };
 
 /* The data options of a run, by value; every pointer is borrowed for the call. */
 struct sdr_data_options {
-    const char *format;        /* NULL or "auto": by extension, then by content */
-    const char *format_rest;   /* options behind the ':' of --format, or "" */
-    const char *label;         /* CSV: label column by name; NULL: guessed */
-    const char *weight;        /* CSV: weight column by name, or NULL */
-    const char *ignore;        /* CSV: columns to leave out, comma separated, or NULL */
-    const char *categories;    /* CSV: columns that are categories whatever they look like, or NULL */
-    const char *labels;        /* IDX, NPY, Matrix Market: the file with the labels, or NULL */
-    unsigned bits;             /* feature hashing into 2^bits features; 0: off (VW: 18) */
-    int base;                  /* first index of sparse text: 0, 1, or −1 for auto */
+    const char *format;      /* NULL or "auto": by extension, then by content */
+    const char *format_rest; /* options behind the ':' of --format, or "" */
+    const char *label;       /* CSV: label column by name; NULL: guessed */
+    const char *weight;      /* CSV: weight column by name, or NULL */
+    const char *ignore;      /* CSV: columns to leave out, comma separated, or NULL */
+    const char *categories;  /* CSV: columns that are categories whatever they look like, or NULL */
+    const char *labels;      /* IDX, NPY, Matrix Market: the file with the labels, or NULL */
+    unsigned bits;           /* feature hashing into 2^bits features; 0: off (VW: 18) */
+    int base;                /* first index of sparse text: 0, 1, or −1 for auto */
     enum sdr_missing missing;
-    const char *cache;         /* folder for cache files, or NULL */
-    uint64_t memory;           /* bytes the data may take; 0: no limit. More than that streams */
-    const char *scratch;       /* folder for files of data that streams without a cache; NULL: /tmp */
+    const char *cache;   /* folder for cache files, or NULL */
+    uint64_t memory;     /* bytes the data may take; 0: no limit. More than that streams */
+    const char *scratch; /* folder for files of data that streams without a cache; NULL: /tmp */
     int threads;
-    bool labels_optional;      /* prediction: rows may lack a label */
+    bool labels_optional;        /* prediction: rows may lack a label */
     sdr_report_function *report; /* may be NULL */
     void *report_context;
 };
 
 /* ---- what the columns mean ---- */
-enum sdr_column_kind { SDR_COLUMN_NUMBER, SDR_COLUMN_CATEGORY, SDR_COLUMN_LABEL, SDR_COLUMN_WEIGHT,
-                       SDR_COLUMN_IGNORED };
+enum sdr_column_kind {
+    SDR_COLUMN_NUMBER,
+    SDR_COLUMN_CATEGORY,
+    SDR_COLUMN_LABEL,
+    SDR_COLUMN_WEIGHT,
+    SDR_COLUMN_IGNORED
+};
 struct sdr_column {
-    char *name;                 /* owned */
+    char *name; /* owned */
     enum sdr_column_kind kind;
-    uint32_t feature;           /* NUMBER: its feature; unused otherwise */
+    uint32_t feature; /* NUMBER: its feature; unused otherwise */
 };
 /* Distinct texts numbered by first appearance. Zero-initialise. */
 struct sdr_dictionary {
-    char **text;                /* owned */
+    char **text; /* owned */
     uint32_t *length;
     uint32_t count, room;
-    uint32_t *slot;             /* hash table of number+1, 0: free */
+    uint32_t *slot; /* hash table of number+1, 0: free */
     uint32_t slots;
-    char *block;                /* owned: where texts are put; begins with the block before it */
+    char *block; /* owned: where texts are put; begins with the block before it */
     size_t block_used, block_room;
 };
 /* Finds, or adds if `add`; UINT32_MAX if absent. SDR_RUNTIME only when out of memory. */
@@ -63,23 +68,24 @@ void sdr_dictionary_free(struct sdr_dictionary *dictionary);
 
 /* Everything needed to read another file the same way: saved in model and cache files as JSON. */
 struct sdr_schema {
-    char *format;               /* owned: name of the format */
-    struct sdr_column *column;  /* owned; columnar formats only, in the order of the file */
+    char *format;              /* owned: name of the format */
+    struct sdr_column *column; /* owned; columnar formats only, in the order of the file */
     uint32_t columns;
-    uint32_t features;          /* known width: trained models and later files keep it */
-    uint32_t numbers;           /* features that are not categories: 0 … numbers−1 */
-    /* Categories: feature numbers + i is the i-th text; a text is "column=value" (CSV), "user:ID" or
-       "item:ID" (triples). Empty for formats without categories. */
+    uint32_t features; /* known width: trained models and later files keep it */
+    uint32_t numbers;  /* features that are not categories: 0 … numbers−1 */
+    /* Categories: feature numbers + i is the i-th text; a text is "column=value" (CSV), "user:ID"
+       or "item:ID" (triples). Empty for formats without categories. */
     struct sdr_dictionary category;
-    unsigned bits;              /* feature hashing, 0: off */
-    int base;                   /* of sparse text: 0 or 1 */
+    unsigned bits; /* feature hashing, 0: off */
+    int base;      /* of sparse text: 0 or 1 */
     enum sdr_missing missing;
-    float *mean;                /* owned; `features` means if missing is MEAN and some cell was missing, else NULL */
-    bool text_labels;           /* labels are texts: a row's label is its number in `labels` */
+    float
+        *mean; /* owned; `features` means if missing is MEAN and some cell was missing, else NULL */
+    bool text_labels;             /* labels are texts: a row's label is its number in `labels` */
     struct sdr_dictionary labels; /* texts of the distinct labels; for numbers, with label_value */
-    float *label_value;         /* owned; numeric labels: the value of labels.text[i] */
-    bool many_labels;           /* more distinct numbers than are worth listing (SDR_LABELS_MOST) */
-    uint32_t dims[3];           /* IDX, NPY: shape of one row (28, 28, 0), zeros if flat */
+    float *label_value;           /* owned; numeric labels: the value of labels.text[i] */
+    bool many_labels; /* more distinct numbers than are worth listing (SDR_LABELS_MOST) */
+    uint32_t dims[3]; /* IDX, NPY: shape of one row (28, 28, 0), zeros if flat */
 };
 enum { SDR_LABELS_MOST = 4096 };
 void sdr_schema_free(struct sdr_schema *schema);
@@ -90,19 +96,19 @@ enum sdr_status sdr_schema_from_json(const json_t *json, struct sdr_schema *sche
 
 /* ---- the data set: the public handle ---- */
 struct sdr_data {
-    struct sdr_rows rows;       /* what training reads; pointers into what follows */
+    struct sdr_rows rows; /* what training reads; pointers into what follows */
     struct sdr_schema schema;
     uint64_t nonzeros;
-    uint64_t unseen;            /* category values unknown to the model's schema, left out */
+    uint64_t unseen; /* category values unknown to the model's schema, left out */
     bool has_labels;
-    bool streams;               /* larger than the memory allowed: touch it block by block */
-    uint64_t stream_rows;       /* streams: rows of one block */
-    char *name;                 /* owned: the first path, for messages */
-    char *source_key;           /* owned: hash of what was read and how; names the cache, checked on resume */
+    bool streams;         /* larger than the memory allowed: touch it block by block */
+    uint64_t stream_rows; /* streams: rows of one block */
+    char *name;           /* owned: the first path, for messages */
+    char *source_key; /* owned: hash of what was read and how; names the cache, checked on resume */
     struct sdr_region start, index, value, dense, label, weight; /* owned, or empty */
-    const void *map;            /* owned mapping of a cache file, or NULL */
+    const void *map; /* owned mapping of a cache file, or NULL */
     size_t map_bytes;
-    double seconds;             /* spent reading */
+    double seconds; /* spent reading */
 };
 
 /* read.c: the whole of reading. known: schema to read with, or NULL to find it out. */
@@ -127,29 +133,30 @@ void sdr_label_clear(struct sdr_label_finder *finder);
 void sdr_label_free(struct sdr_label_finder *finder);
 
 /* ---- pieces: what a format makes of one chunk ---- */
-/* An index with this bit is a number in the piece's own category dictionary; the builder resolves it
-   to a feature, in file order, so that numbering does not depend on threads. */
+/* An index with this bit is a number in the piece's own category dictionary; the builder resolves
+   it to a feature, in file order, so that numbering does not depend on threads. */
 #define SDR_CATEGORY_BIT 0x80000000u
 enum { SDR_MISSING_ROW_LABEL = -1 };
 
 struct sdr_piece {
     /* Entries: capacity is at least half the chunk's bytes plus 64, so that text formats need not
-       check. Row r has entries end[r−1] … end[r]−1, strictly increasing indices unless categories. */
+       check. Row r has entries end[r−1] … end[r]−1, strictly increasing indices unless categories.
+     */
     uint32_t *index;
-    float *value;               /* NaN: missing, to become the mean */
+    float *value; /* NaN: missing, to become the mean */
     uint64_t entries, entry_room;
     uint64_t *end;
-    float *label, *weight;      /* weight is read only if has_weights; set 1 where a row has none */
+    float *label, *weight; /* weight is read only if has_weights; set 1 where a row has none */
     uint64_t rows, row_room;
     bool has_weights, has_missing, lacks_labels;
-    uint32_t features;          /* largest index + 1 of plain indices in this piece */
-    bool index_zero;            /* sparse text: index 0 was seen */
+    uint32_t features;              /* largest index + 1 of plain indices in this piece */
+    bool index_zero;                /* sparse text: index 0 was seen */
     struct sdr_dictionary category; /* texts behind SDR_CATEGORY_BIT */
     struct sdr_dictionary labels;   /* distinct labels; text labels: label[] is the number here */
-    float *label_value;         /* numeric labels: value of labels.text[i] */
+    float *label_value;             /* numeric labels: value of labels.text[i] */
     struct sdr_label_finder label_finder;
     bool text_labels, many_labels;
-    uint64_t lines;             /* lines in the chunk, for the next chunk's line numbers */
+    uint64_t lines; /* lines in the chunk, for the next chunk's line numbers */
     /* The first error: line counts from 1 within the chunk, column from 1; 0: no such place. */
     enum sdr_status status;
     uint64_t error_line, error_column;
@@ -190,11 +197,11 @@ enum sdr_status sdr_source_rest(struct sdr_source *source, struct sdr_region *by
 /* ---- a format at work: see struct sdr_format in plugin.h ---- */
 struct sdr_reading {
     const struct sdr_data_options *options;
-    const struct sdr_schema *known;  /* NULL: find it out */
-    struct sdr_schema *schema;       /* what was found; open() fills what it can tell from the head */
-    const void *format_options;      /* the format's own options struct */
-    const char *path;                /* of the file at hand */
-    struct sdr_builder *builder;     /* where whole-file formats put their pieces */
+    const struct sdr_schema *known; /* NULL: find it out */
+    struct sdr_schema *schema;   /* what was found; open() fills what it can tell from the head */
+    const void *format_options;  /* the format's own options struct */
+    const char *path;            /* of the file at hand */
+    struct sdr_builder *builder; /* where whole-file formats put their pieces */
 };
 
 /* ---- the builder: pieces in file order → rows ---- */

@@ -1,8 +1,8 @@
 /* Sixteen floats at a time: the one vector type the hot loops are written in.
 
-   The same source is compiled for several CPU levels (see cmake/registry.cmake); only the primitives below
-   differ. Every level gives the same bits: sixteen lanes always, one order of summation, no fused
-   multiply-add, square roots and divisions as IEEE 754 rounds them. */
+   The same source is compiled for several CPU levels (see cmake/registry.cmake); only the
+   primitives below differ. Every level gives the same bits: sixteen lanes always, one order of
+   summation, no fused multiply-add, square roots and divisions as IEEE 754 rounds them. */
 #ifndef SDR_KERNEL_LANES_H
 #define SDR_KERNEL_LANES_H
 
@@ -49,7 +49,8 @@ SDR_INLINE lanes_index lanes_load32(const uint32_t *from, uint32_t n)
 }
 SDR_INLINE lanes lanes_gather(const float *base, lanes_index at, uint32_t n)
 {
-    return (lanes)_mm512_mask_i32gather_ps(_mm512_setzero_ps(), lanes_mask(n), (__m512i)at, base, 4);
+    return (lanes)_mm512_mask_i32gather_ps(_mm512_setzero_ps(), lanes_mask(n), (__m512i)at, base,
+                                           4);
 }
 SDR_INLINE void lanes_scatter(float *base, lanes_index at, lanes v, uint32_t n)
 {
@@ -153,7 +154,8 @@ SDR_INLINE float lanes_sum(lanes v)
 #endif
 }
 
-/* exp for x ≤ 0 in float: Cody–Waite reduction and the Taylor polynomial of degree 7, relative error < 2e-7. */
+/* exp for x ≤ 0 in float: Cody–Waite reduction and the Taylor polynomial of degree 7, relative
+ * error < 2e-7. */
 SDR_INLINE lanes lanes_exp_negative(lanes x)
 {
     x = lanes_max(x, lanes_all(-87.0f));

@@ -1,4 +1,5 @@
-/* Names with the CPU level they are compiled for: sdr_x → sdr_x_avx512. SDR_CPU_LEVEL comes from the build. */
+/* Names with the CPU level they are compiled for: sdr_x → sdr_x_avx512. SDR_CPU_LEVEL comes from
+ * the build. */
 #ifndef SDR_KERNEL_LEVEL_H
 #define SDR_KERNEL_LEVEL_H
 

@@ -11,7 +11,7 @@ SDR_INLINE uint32_t left(uint32_t n, uint32_t i)
 
 /* Whole vectors first, so that the common case carries no mask. */
 #define SPARSE_DOT(name, type, load)                                                               \
-    static float name(const float *w, const type *index, const float *x, uint32_t n)              \
+    static float name(const float *w, const type *index, const float *x, uint32_t n)               \
     {                                                                                              \
         lanes sum = {0};                                                                           \
         uint32_t i = 0;                                                                            \
@@ -43,7 +43,7 @@ static float dot(const float *w, const float *x, const float *center, uint32_t n
 
 /* Sixteen outputs at a time, all features for each: the sums stay in a register. */
 #define SPARSE_SCORES(name, type)                                                                  \
-    static void name(const float *w, const type *index, const float *x, uint32_t n,               \
+    static void name(const float *w, const type *index, const float *x, uint32_t n,                \
                      uint32_t outputs, float *score)                                               \
     {                                                                                              \
         for (uint32_t k = 0, m; k < outputs; k += m) {                                             \

@@ -25,8 +25,8 @@ static const double sdr_exp_table[64] = {
     0x1.ea4afa2a490dap+0, 0x1.efa1bee615a27p+0, 0x1.f50765b6e4540p+0, 0x1.fa7c1819e90d8p+0,
 };
 
-/* exp(x): x = (64k + i)·ln 2/64 + r, |r| ≤ ln 2/128; table times Taylor to degree 5: relative error < 1e-15.
-   Short chains of dependent operations: a step waits for this. */
+/* exp(x): x = (64k + i)·ln 2/64 + r, |r| ≤ ln 2/128; table times Taylor to degree 5: relative error
+   < 1e-15. Short chains of dependent operations: a step waits for this. */
 static inline double sdr_exp(double x)
 {
     if (x > 709.0)

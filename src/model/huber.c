@@ -6,10 +6,10 @@
 struct options {
     double delta;
 };
-static const struct sdr_option table[] = {
-    {"delta", SDR_NUMBER, "1", NULL, 1e-30, 1e30, "residual from which the loss is linear",
-     offsetof(struct options, delta), 0},
-    {0}};
+static const struct sdr_option table[] = {{"delta", SDR_NUMBER, "1", NULL, 1e-30, 1e30,
+                                           "residual from which the loss is linear",
+                                           offsetof(struct options, delta), 0},
+                                          {0}};
 
 static double loss(const void *options, const float *score, uint32_t outputs, float target,
                    float *slope)

@@ -23,13 +23,15 @@ static float score_one(const struct sdr_problem *problem, const float *w, uint64
                      : kernels->dot32(w, r.index32, r.x, r.n);
 }
 
-static void score_many(const struct sdr_problem *problem, const float *w, uint64_t row, float *score)
+static void score_many(const struct sdr_problem *problem, const float *w, uint64_t row,
+                       float *score)
 {
     const struct sdr_rows *rows = problem->rows;
     const struct sdr_linear_kernels *kernels = problem->kernels;
     uint32_t outputs = problem->outputs;
     if (rows->dense) {
-        kernels->scores(w, sdr_dense_row(rows, row), problem->center, rows->features, outputs, score);
+        kernels->scores(w, sdr_dense_row(rows, row), problem->center, rows->features, outputs,
+                        score);
         return;
     }
     struct sdr_sparse_row r = sdr_sparse_row(rows, row);

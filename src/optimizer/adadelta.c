@@ -1,4 +1,5 @@
-/* AdaDelta (Zeiler, 2012): r ← ρr + (1−ρ)g²; d = g·√(a + ε)/√(r + ε); a ← ρa + (1−ρ)d²; w ← w − ηd. */
+/* AdaDelta (Zeiler, 2012): r ← ρr + (1−ρ)g²; d = g·√(a + ε)/√(r + ε); a ← ρa + (1−ρ)d²; w ← w − ηd.
+ */
 #include "optimizer/mean_square.h"
 
 #define SDR_STEP_SLOTS 2 /* s0 = r, s1 = a */
@@ -11,8 +12,8 @@ static const struct sdr_option table[] = {
                             "inside both roots; sets the size of the first steps"),
     {0}};
 
-static void begin(const void *options, uint64_t update, double rate, const struct sdr_target *target,
-                  float c[SDR_CONSTANTS])
+static void begin(const void *options, uint64_t update, double rate,
+                  const struct sdr_target *target, float c[SDR_CONSTANTS])
 {
     (void)update, (void)target;
     mean_square_begin(&((const struct options *)options)->square, rate, c);

@@ -6,13 +6,13 @@
 struct options {
     double epsilon;
 };
-static const struct sdr_option table[] = {
-    {"epsilon", SDR_NUMBER, "1e-10", NULL, 0, 1, "added to the root, against division by zero",
-     offsetof(struct options, epsilon), 0},
-    {0}};
+static const struct sdr_option table[] = {{"epsilon", SDR_NUMBER, "1e-10", NULL, 0, 1,
+                                           "added to the root, against division by zero",
+                                           offsetof(struct options, epsilon), 0},
+                                          {0}};
 
-static void begin(const void *options, uint64_t update, double rate, const struct sdr_target *target,
-                  float c[SDR_CONSTANTS])
+static void begin(const void *options, uint64_t update, double rate,
+                  const struct sdr_target *target, float c[SDR_CONSTANTS])
 {
     (void)update, (void)target;
     c[0] = (float)-rate;

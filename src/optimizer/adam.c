@@ -1,4 +1,5 @@
-/* Adam (Kingma and Ba, 2015); on sparse rows the moments of untouched values rest, as in SparseAdam. */
+/* Adam (Kingma and Ba, 2015); on sparse rows the moments of untouched values rest, as in
+ * SparseAdam. */
 #include "optimizer/adam.h"
 
 struct options {
@@ -6,15 +7,16 @@ struct options {
 };
 static const struct sdr_option table[] = {SDR_MOMENT_OPTIONS(struct options, m), {0}};
 
-static void begin(const void *options, uint64_t update, double rate, const struct sdr_target *target,
-                  float c[SDR_CONSTANTS])
+static void begin(const void *options, uint64_t update, double rate,
+                  const struct sdr_target *target, float c[SDR_CONSTANTS])
 {
     (void)target;
     moments_begin(&((const struct options *)options)->m, update, rate, c);
 }
 
-/* The step per unit of gradient is rate/(√v̂ + ε) = rate·√(1 − β₂ᵗ)/(√v + …): the factor that drifts with t is
-   charged step by step, so that the metric of a value that rests does not change behind its back. */
+/* The step per unit of gradient is rate/(√v̂ + ε) = rate·√(1 − β₂ᵗ)/(√v + …): the factor that drifts
+   with t is charged step by step, so that the metric of a value that rests does not change behind
+   its back. */
 SDR_INLINE lanes metric(const float *c, lanes s0, lanes s1)
 {
     (void)s0;

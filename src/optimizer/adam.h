@@ -11,12 +11,28 @@ struct moments {
     double beta1, beta2, epsilon;
 };
 #define SDR_MOMENT_OPTIONS(type, member)                                                           \
-    {"beta1", SDR_NUMBER, "0.9", NULL, 0, 0.999999, "share of the old mean that is kept",          \
-     offsetof(type, member.beta1), 0},                                                             \
-        {"beta2", SDR_NUMBER, "0.999", NULL, 0, 0.99999999,                                        \
-         "share of the old mean square that is kept", offsetof(type, member.beta2), 0},            \
-        {"epsilon", SDR_NUMBER, "1e-8", NULL, 0, 1, "added to the root, against division by zero", \
-         offsetof(type, member.epsilon), 0}
+    {"beta1",                                                                                      \
+     SDR_NUMBER,                                                                                   \
+     "0.9",                                                                                        \
+     NULL,                                                                                         \
+     0,                                                                                            \
+     0.999999,                                                                                     \
+     "share of the old mean that is kept",                                                         \
+     offsetof(type, member.beta1),                                                                 \
+     0},                                                                                           \
+        {"beta2",                                                                                  \
+         SDR_NUMBER,                                                                               \
+         "0.999",                                                                                  \
+         NULL,                                                                                     \
+         0,                                                                                        \
+         0.99999999,                                                                               \
+         "share of the old mean square that is kept",                                              \
+         offsetof(type, member.beta2),                                                             \
+         0},                                                                                       \
+    {                                                                                              \
+        "epsilon", SDR_NUMBER, "1e-8", NULL, 0, 1, "added to the root, against division by zero",  \
+            offsetof(type, member.epsilon), 0                                                      \
+    }
 
 static inline void moments_begin(const struct moments *o, uint64_t update, double rate,
                                  float c[SDR_CONSTANTS])

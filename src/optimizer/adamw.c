@@ -1,18 +1,19 @@
-/* AdamW (Loshchilov and Hutter, 2019): Adam whose weight decay w ← w − ηλw does not pass through the moments. */
+/* AdamW (Loshchilov and Hutter, 2019): Adam whose weight decay w ← w − ηλw does not pass through
+ * the moments. */
 #include "optimizer/adam.h"
 
 struct options {
     struct moments m;
     double decay;
 };
-static const struct sdr_option table[] = {
-    SDR_MOMENT_OPTIONS(struct options, m),
-    {"decay", SDR_NUMBER, "0.01", NULL, 0, 1e6, "weight decay, in place of --l2",
-     offsetof(struct options, decay), 0},
-    {0}};
+static const struct sdr_option table[] = {SDR_MOMENT_OPTIONS(struct options, m),
+                                          {"decay", SDR_NUMBER, "0.01", NULL, 0, 1e6,
+                                           "weight decay, in place of --l2",
+                                           offsetof(struct options, decay), 0},
+                                          {0}};
 
-static void begin(const void *options, uint64_t update, double rate, const struct sdr_target *target,
-                  float c[SDR_CONSTANTS])
+static void begin(const void *options, uint64_t update, double rate,
+                  const struct sdr_target *target, float c[SDR_CONSTANTS])
 {
     (void)target;
     moments_begin(&((const struct options *)options)->m, update, rate, c);

@@ -2,7 +2,8 @@
        σ = (√(n + g²) − √n)/η;  z ← z + g − σw;  n ← n + g²
        w = 0 if |z| ≤ tλ₁, else −(z − sign(z)·tλ₁)/((β + √n)/η + tλ₂)
    The penalty grows with the number of updates t, so that it is the penalty of the mean loss as
-   everywhere else in the program; the paper has a constant λ, which is --penalty-on sum after one epoch. */
+   everywhere else in the program; the paper has a constant λ, which is --penalty-on sum after one
+   epoch. */
 #include "optimizer/step.h"
 
 #define SDR_STEP_SLOTS 2 /* s0 = z, s1 = n */
@@ -11,13 +12,13 @@
 struct options {
     double beta;
 };
-static const struct sdr_option table[] = {
-    {"beta", SDR_NUMBER, "1", NULL, 0, 1e6, "added to the root of the squared gradients",
-     offsetof(struct options, beta), 0},
-    {0}};
+static const struct sdr_option table[] = {{"beta", SDR_NUMBER, "1", NULL, 0, 1e6,
+                                           "added to the root of the squared gradients",
+                                           offsetof(struct options, beta), 0},
+                                          {0}};
 
-static void begin(const void *options, uint64_t update, double rate, const struct sdr_target *target,
-                  float c[SDR_CONSTANTS])
+static void begin(const void *options, uint64_t update, double rate,
+                  const struct sdr_target *target, float c[SDR_CONSTANTS])
 {
     c[0] = (float)(1 / rate);
     c[1] = (float)(((const struct options *)options)->beta / rate);

@@ -8,10 +8,19 @@ struct mean_square {
     double rho, epsilon;
 };
 #define SDR_MEAN_SQUARE_OPTIONS(type, member, rho_preset, epsilon_preset, epsilon_help)            \
-    {"rho", SDR_NUMBER, rho_preset, NULL, 0, 0.999999, "share of the old mean square that is kept", \
-     offsetof(type, member.rho), 0},                                                               \
-        {"epsilon", SDR_NUMBER, epsilon_preset, NULL, 0, 1, epsilon_help,                          \
-         offsetof(type, member.epsilon), 0}
+    {"rho",                                                                                        \
+     SDR_NUMBER,                                                                                   \
+     rho_preset,                                                                                   \
+     NULL,                                                                                         \
+     0,                                                                                            \
+     0.999999,                                                                                     \
+     "share of the old mean square that is kept",                                                  \
+     offsetof(type, member.rho),                                                                   \
+     0},                                                                                           \
+    {                                                                                              \
+        "epsilon", SDR_NUMBER, epsilon_preset, NULL, 0, 1, epsilon_help,                           \
+            offsetof(type, member.epsilon), 0                                                      \
+    }
 
 /* c[0] = −rate, c[1] = ρ, c[2] = 1 − ρ, c[3] = ε */
 static inline void mean_square_begin(const struct mean_square *o, double rate,

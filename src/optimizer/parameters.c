@@ -28,10 +28,10 @@ static struct sdr_target make_target(struct sdr_parameters *p, const struct sdr_
 
 enum sdr_status sdr_parameters_create(struct sdr_parameters *p, const struct sdr_block *block,
                                       int blocks, const struct sdr_optimizer *optimizer,
-                                      const void *optimizer_options, const struct sdr_penalty *penalty,
-                                      const float *scale, const float *center,
-                                      const struct sdr_linear_kernels *kernels, bool batches,
-                                      bool average)
+                                      const void *optimizer_options,
+                                      const struct sdr_penalty *penalty, const float *scale,
+                                      const float *center, const struct sdr_linear_kernels *kernels,
+                                      bool batches, bool average)
 {
     *p = (struct sdr_parameters){.blocks = blocks,
                                  .optimizer = optimizer,
@@ -139,7 +139,8 @@ static void step_row(struct sdr_parameters *p, const struct sdr_target *t,
         o->matrix32(t, r.index32, r.x, r.n, u, outputs);
 }
 
-/* The row of the scratch gradient that collects feature j of this batch, zeroed at its first use. */
+/* The row of the scratch gradient that collects feature j of this batch, zeroed at its first use.
+ */
 static float *gradient_row(struct sdr_parameters *p, uint32_t j, uint32_t *count)
 {
     uint32_t outputs = p->block[0].cols;
@@ -153,8 +154,8 @@ static float *gradient_row(struct sdr_parameters *p, uint32_t j, uint32_t *count
     return p->gradient + (size_t)p->place[j] * outputs;
 }
 
-/* Multiplies the factors of several sparse rows out: ROWS of the touched features, in the order of the
-   examples within each feature. */
+/* Multiplies the factors of several sparse rows out: ROWS of the touched features, in the order of
+   the examples within each feature. */
 static struct sdr_update multiply_sparse(struct sdr_parameters *p, const struct sdr_update *update)
 {
     const struct sdr_batch *batch = &update->examples;
@@ -199,7 +200,8 @@ static struct sdr_update multiply_dense(struct sdr_parameters *p, const struct s
 }
 
 /* Steps on a gradient that was multiplied out: it is what it is, no row to center. */
-static void step_rows(struct sdr_parameters *p, struct sdr_target t, const struct sdr_update *update)
+static void step_rows(struct sdr_parameters *p, struct sdr_target t,
+                      const struct sdr_update *update)
 {
     static const float one = 1;
     uint32_t outputs = update->outputs;
@@ -249,8 +251,8 @@ void sdr_parameters_apply(struct sdr_parameters *p, const struct sdr_update *upd
     if (update->form == SDR_FACTORS && update->examples.count == 1) {
         step_row(p, t, update->examples.rows, update->examples.row[0], update->u);
     } else if (update->form == SDR_FACTORS) {
-        struct sdr_update multiplied = update->examples.rows->dense ? multiply_dense(p, update)
-                                                                    : multiply_sparse(p, update);
+        struct sdr_update multiplied =
+            update->examples.rows->dense ? multiply_dense(p, update) : multiply_sparse(p, update);
         step_rows(p, *t, &multiplied);
     } else {
         step_rows(p, *t, update);
@@ -261,8 +263,9 @@ void sdr_parameters_apply(struct sdr_parameters *p, const struct sdr_update *upd
         p->optimizer->begin(p->optimizer_options, p->version + 1, rate, t, p->constant);
     p->version++;
     if (p->charged)
-        p->charge += p->optimizer->charge ? rate * p->optimizer->charge(p->optimizer_options, p->version)
-                                          : rate;
+        p->charge += p->optimizer->charge
+                         ? rate * p->optimizer->charge(p->optimizer_options, p->version)
+                         : rate;
 }
 
 const float *sdr_parameters_weights(struct sdr_parameters *p)
@@ -309,6 +312,7 @@ double sdr_parameters_penalty(const struct sdr_parameters *p, const float *w)
         two += row;
         group += sqrt(row);
     }
-    double l2 = p->optimizer->decay ? 0 : penalty->l2; /* decoupled decay is no part of the objective */
+    double l2 =
+        p->optimizer->decay ? 0 : penalty->l2; /* decoupled decay is no part of the objective */
     return penalty->l1 * one + 0.5 * l2 * two + penalty->group * group;
 }

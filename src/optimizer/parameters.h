@@ -7,40 +7,41 @@
 #include "plugin.h"
 
 struct sdr_penalty {
-    double l1, l2, group;  /* weights on the mean loss */
-    bool standardize;      /* on weights in units of the features' standard deviations */
+    double l1, l2, group; /* weights on the mean loss */
+    bool standardize;     /* on weights in units of the features' standard deviations */
 };
 
 struct sdr_parameters {
     struct sdr_block block[SDR_BLOCKS_MOST];
     int blocks;
-    uint64_t count;                       /* values, padding between blocks included */
+    uint64_t count; /* values, padding between blocks included */
     const struct sdr_optimizer *optimizer;
-    const void *optimizer_options;        /* borrowed */
+    const void *optimizer_options; /* borrowed */
     struct sdr_penalty penalty;
-    const float *scale, *center;          /* borrowed, per feature; may be NULL */
+    const float *scale, *center; /* borrowed, per feature; may be NULL */
     const struct sdr_linear_kernels *kernels;
-    uint64_t version;                     /* updates applied */
-    double charge;                        /* Σ rate since all penalties were settled */
-    float *value, *slot[2], *charged;     /* owned; charged is NULL without a penalty */
-    double *sum;                          /* owned; sum of published weights, NULL: no averaging */
+    uint64_t version;                 /* updates applied */
+    double charge;                    /* Σ rate since all penalties were settled */
+    float *value, *slot[2], *charged; /* owned; charged is NULL without a penalty */
+    double *sum;                      /* owned; sum of published weights, NULL: no averaging */
     uint64_t summed;
     float constant[SDR_CONSTANTS];
     struct sdr_target target[SDR_BLOCKS_MOST]; /* each block as a step sees it */
     /* Scratch of batches: gradient rows of the touched features. Owned, NULL for single rows. */
     float *gradient;
-    uint32_t *touched, *place;            /* place[j] is valid where mark[j] == marks */
+    uint32_t *touched, *place; /* place[j] is valid where mark[j] == marks */
     uint32_t *mark, marks;
-    float *published;                     /* owned: the weights as others see them */
+    float *published; /* owned: the weights as others see them */
 };
 
-/* Lays out the blocks (sets their offsets) and allocates; batches: room for gradients of many rows. */
+/* Lays out the blocks (sets their offsets) and allocates; batches: room for gradients of many rows.
+ */
 enum sdr_status sdr_parameters_create(struct sdr_parameters *p, const struct sdr_block *block,
                                       int blocks, const struct sdr_optimizer *optimizer,
-                                      const void *optimizer_options, const struct sdr_penalty *penalty,
-                                      const float *scale, const float *center,
-                                      const struct sdr_linear_kernels *kernels, bool batches,
-                                      bool average);
+                                      const void *optimizer_options,
+                                      const struct sdr_penalty *penalty, const float *scale,
+                                      const float *center, const struct sdr_linear_kernels *kernels,
+                                      bool batches, bool average);
 void sdr_parameters_destroy(struct sdr_parameters *p);
 
 /* Settles the penalties of the values a batch will read. O(non-zeros of the batch). */

@@ -11,8 +11,8 @@ static const struct sdr_option table[] = {
                             "added to the root, against division by zero"),
     {0}};
 
-static void begin(const void *options, uint64_t update, double rate, const struct sdr_target *target,
-                  float c[SDR_CONSTANTS])
+static void begin(const void *options, uint64_t update, double rate,
+                  const struct sdr_target *target, float c[SDR_CONSTANTS])
 {
     (void)update, (void)target;
     mean_square_begin(&((const struct options *)options)->square, rate, c);

@@ -15,8 +15,8 @@ static const struct sdr_option table[] = {
     SDR_BETA_OPTION(struct options, beta),
     {0}};
 
-static void begin(const void *options, uint64_t update, double rate, const struct sdr_target *target,
-                  float c[SDR_CONSTANTS])
+static void begin(const void *options, uint64_t update, double rate,
+                  const struct sdr_target *target, float c[SDR_CONSTANTS])
 {
     (void)update, (void)target;
     const struct options *o = options;

@@ -1,5 +1,6 @@
-/* Schedules of the step size: the factor on --lr after `epoch` epochs (fractions count), so that they do not
-   depend on the batch size. All take a warm-up: the step rises linearly over that many epochs. */
+/* Schedules of the step size: the factor on --lr after `epoch` epochs (fractions count), so that
+   they do not depend on the batch size. All take a warm-up: the step rises linearly over that many
+   epochs. */
 #include "plugin.h"
 
 #include <math.h>
@@ -8,11 +9,15 @@ struct options {
     double warmup, decay, every, factor, least;
 };
 #define WARMUP                                                                                     \
-    {"warmup", SDR_NUMBER, "0", NULL, 0, 1e9, "epochs over which the step rises from 0",           \
-     offsetof(struct options, warmup), 0}
+    {                                                                                              \
+        "warmup", SDR_NUMBER, "0", NULL, 0, 1e9, "epochs over which the step rises from 0",        \
+            offsetof(struct options, warmup), 0                                                    \
+    }
 #define DECAY                                                                                      \
-    {"decay", SDR_NUMBER, "1", NULL, 0, 1e9, "how fast the step falls, per epoch",                 \
-     offsetof(struct options, decay), 0}
+    {                                                                                              \
+        "decay", SDR_NUMBER, "1", NULL, 0, 1e9, "how fast the step falls, per epoch",              \
+            offsetof(struct options, decay), 0                                                     \
+    }
 
 static double warmed(const struct options *o, double epoch)
 {
@@ -50,7 +55,8 @@ static double cosine(const void *options, double epoch, double epochs)
 {
     const struct options *o = options;
     double part = epochs > 0 ? fmin(epoch / epochs, 1.0) : 0.0;
-    return warmed(o, epoch) * (o->least + (1 - o->least) * 0.5 * (1 + cos(3.141592653589793 * part)));
+    return warmed(o, epoch) *
+           (o->least + (1 - o->least) * 0.5 * (1 + cos(3.141592653589793 * part)));
 }
 
 static double linear(const void *options, double epoch, double epochs)
@@ -69,11 +75,11 @@ static const struct sdr_option stepping[] = {
      offsetof(struct options, factor), 0},
     WARMUP,
     {0}};
-static const struct sdr_option ending[] = {
-    {"least", SDR_NUMBER, "0", NULL, 0, 1, "the factor reached at the end of the run",
-     offsetof(struct options, least), 0},
-    WARMUP,
-    {0}};
+static const struct sdr_option ending[] = {{"least", SDR_NUMBER, "0", NULL, 0, 1,
+                                            "the factor reached at the end of the run",
+                                            offsetof(struct options, least), 0},
+                                           WARMUP,
+                                           {0}};
 
 SDR_REGISTER(schedule, constant) = {
     .name = "constant",

@@ -3,8 +3,8 @@
 
 #define SDR_STEP_SLOTS 0
 
-static void begin(const void *options, uint64_t update, double rate, const struct sdr_target *target,
-                  float c[SDR_CONSTANTS])
+static void begin(const void *options, uint64_t update, double rate,
+                  const struct sdr_target *target, float c[SDR_CONSTANTS])
 {
     (void)options, (void)update, (void)target;
     c[0] = (float)-rate;

@@ -47,7 +47,7 @@ SDR_INLINE lanes moved_unscaled(const float *c, lanes w, lanes g, lanes *s0, lan
     } while (0)
 
 #define SPARSE_STEP(name, type, load)                                                              \
-    SDR_INLINE void name##_loop(const struct sdr_target *t, const type *index, const float *x,    \
+    SDR_INLINE void name##_loop(const struct sdr_target *t, const type *index, const float *x,     \
                                 uint32_t n, float u, const bool scaled)                            \
     {                                                                                              \
         uint32_t i = 0;                                                                            \
@@ -56,7 +56,7 @@ SDR_INLINE lanes moved_unscaled(const float *c, lanes w, lanes g, lanes *s0, lan
         if (i < n)                                                                                 \
             SPARSE_BLOCK(load, n - i);                                                             \
     }                                                                                              \
-    static void name(const struct sdr_target *t, const type *index, const float *x, uint32_t n,   \
+    static void name(const struct sdr_target *t, const type *index, const float *x, uint32_t n,    \
                      float u)                                                                      \
     {                                                                                              \
         if (t->scale)                                                                              \
@@ -128,9 +128,9 @@ static void matrix(const struct sdr_target *t, const float *x, uint32_t n, const
 }
 
 /* ---- penalties ---- */
-/* Settles one vector of values in place; *charged moves on where something was charged. A charge too small to
-   show in a float waits for more, unless all must be settled: otherwise penalties of frequent features would be
-   rounded away. Zeros are never behind: they owe nothing. */
+/* Settles one vector of values in place; *charged moves on where something was charged. A charge
+   too small to show in a float waits for more, unless all must be settled: otherwise penalties of
+   frequent features would be rounded away. Zeros are never behind: they owe nothing. */
 SDR_INLINE lanes shrunk(const struct sdr_target *t, lanes w, lanes q, lanes s0, lanes s1,
                         lanes *charged)
 {
@@ -169,8 +169,9 @@ SDR_INLINE void settle_run(const struct sdr_target *t, size_t at, uint32_t m, la
     lanes_store(t->charged + at, charged, m);
 }
 
-/* Group lasso and l2 together shrink the norm r of a row: r ← r·e − (group/l2)(1 − e). Only optimizers whose
-   metric is the same for all values of a row (`uniform`) are let in, so any state serves to ask for it. */
+/* Group lasso and l2 together shrink the norm r of a row: r ← r·e − (group/l2)(1 − e). Only
+   optimizers whose metric is the same for all values of a row (`uniform`) are let in, so any state
+   serves to ask for it. */
 SDR_INLINE void settle_group(const struct sdr_target *t, size_t at, uint32_t outputs, float q)
 {
 #if !defined(SDR_STEP_ASSIGNS)
@@ -181,8 +182,8 @@ SDR_INLINE void settle_group(const struct sdr_target *t, size_t at, uint32_t out
     float norm = sqrtf(square), less = m * q * (t->standardize ? 1.0f : q) * t->group;
     if (t->l2 > 0) {
         float x = (t->standardize ? m : m * q * q) * t->l2;
-        less = lanes_gone(lanes_all(x))[0] *
-               (norm + (t->standardize ? q : 1.0f) * (t->group / t->l2));
+        less =
+            lanes_gone(lanes_all(x))[0] * (norm + (t->standardize ? q : 1.0f) * (t->group / t->l2));
     }
     if (norm > 0 && less < norm * 0x1p-17f && !t->settle_fully)
         return;

@@ -1,7 +1,7 @@
 /* What optimizers with a velocity share: β, and Nesterov's look-ahead.
 
-   With look-ahead the stored value is the point gradients are taken at, y = w + βv, so that a step needs no second
-   array: with v' the new velocity, y' = w + v' + βv' = y + (1 + β)v' − βv. */
+   With look-ahead the stored value is the point gradients are taken at, y = w + βv, so that a step
+   needs no second array: with v' the new velocity, y' = w + v' + βv' = y + (1 + β)v' − βv. */
 #ifndef SDR_OPTIMIZER_VELOCITY_H
 #define SDR_OPTIMIZER_VELOCITY_H
 

@@ -1,10 +1,11 @@
 /* Gradient descent on all rows at once.
 
    plain:       w ← prox(w − η∇f(w))
-   accelerated: FISTA (Beck and Teboulle, 2009), y ← w' + ((t−1)/t')(w' − w) with t' = (1 + √(1 + 4t²))/2,
-                restarted when the step turns against the momentum (O'Donoghue and Candès, 2015).
-   The step is 1/L; L bounds the curvature of the mean loss and is found by power iteration on the Hessian's
-   bound curvature·XᵀX/N, in the units of the features. With --optimizer the optimizer takes the steps. */
+   accelerated: FISTA (Beck and Teboulle, 2009), y ← w' + ((t−1)/t')(w' − w) with t' = (1 + √(1 +
+   4t²))/2, restarted when the step turns against the momentum (O'Donoghue and Candès, 2015). The
+   step is 1/L; L bounds the curvature of the mean loss and is found by power iteration on the
+   Hessian's bound curvature·XᵀX/N, in the units of the features. With --optimizer the optimizer
+   takes the steps. */
 #include "base/rng.h"
 #include "node.h"
 
@@ -54,7 +55,8 @@ static double find_bound(struct sdr_node *node, struct arrays *a)
 {
     enum { ITERATIONS = 200, CALM = 8 };
     double bound = 0;
-    int calm = 0; /* small changes in a row: a start nearly orthogonal to the answer is calm at first too */
+    int calm = 0; /* small changes in a row: a start nearly orthogonal to the answer is calm at
+                     first too */
     struct sdr_stream stream = sdr_stream_open(1, SDR_FOR_START, a->count);
     for (uint64_t i = 0; i < a->count; i++)
         a->y[i] = sdr_stream_normal(&stream);
@@ -102,7 +104,8 @@ static void accelerate(struct sdr_node *node, struct arrays *a, struct state *s)
 /* Plain steps never raise the objective; accelerated ones may, but not by much. */
 static bool rose(const struct state *s, double objective, bool accelerated)
 {
-    double allowed = accelerated ? 2 * s->objective + 1e-12 : s->objective + 1e-6 * fabs(s->objective);
+    double allowed =
+        accelerated ? 2 * s->objective + 1e-12 : s->objective + 1e-6 * fabs(s->objective);
     return !(objective <= allowed);
 }
 
