@@ -11,7 +11,7 @@ enum { ROWS = 40, FEATURES = 3 };
 
 /* One strategy steps through rows, the other keeps arrays of its own. */
 static const char *const configurations[][12] = {
-    {"model", "logistic", "optimizer", "adam", "average", "1", "early-stop", "2", "valid-fraction",
+    {"model", "logistic", "optimizer", "adam", "average", "0", "early-stop", "2", "valid-fraction",
      "0.25"},
     {"model", "logistic", "sync", "batch"},
 };

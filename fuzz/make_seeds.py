@@ -59,7 +59,7 @@ for name, arguments in {"logistic": ["two.svm"], "softmax": ["words.csv", "--mod
         keep("model", "whole", read("m.safetensors"))
 
 # The configurations of fuzz_checkpoint.c, on data of the same shape.
-rows = ["--optimizer", "adam", "--average", "1", "--early-stop", "2", "--valid-fraction", "0.25"]
+rows = ["--optimizer", "adam", "--average", "0", "--early-stop", "2", "--valid-fraction", "0.25"]
 for name, updates, arguments in [("rows", "17", rows), ("averaged", "50", rows), ("batch", "1", ["--sync", "batch"])]:
     folder = "run-" + name
     run("train", "numbers.csv", "--model", "logistic", "--epochs", "3", "--threads", "1", "--run", folder,

@@ -53,9 +53,11 @@ static inline double sdr_log(double x)
     bits -= k * ((int64_t)1 << 52);
     double m;
     memcpy(&m, &bits, sizeof m);
-    double s = (m - 1.0) / (m + 1.0), z = s * s, p = 1.0 / 21;
-    for (int i = 19; i >= 1; i -= 2)
-        p = p * z + 1.0 / i;
+    double s = (m - 1.0) / (m + 1.0), z = s * s, z2 = z * z, z4 = z2 * z2;
+    double low = (1.0 + z * (1.0 / 3)) + z2 * (1.0 / 5 + z * (1.0 / 7));
+    double middle = (1.0 / 9 + z * (1.0 / 11)) + z2 * (1.0 / 13 + z * (1.0 / 15));
+    double high = (1.0 / 17 + z * (1.0 / 19)) + z2 * (1.0 / 21);
+    double p = low + z4 * (middle + z4 * high);
     return 2.0 * s * p + (double)k * 0.693147180559945309417;
 }
 

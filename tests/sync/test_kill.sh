@@ -1,0 +1,162 @@
+#!/bin/bash
+# Laws of interruption: killed, stopped or out of space, a run leaves whole files and goes on to the same bits.
+# shellcheck source=tests/cli/lib.sh
+. "$(dirname "$0")/../cli/lib.sh"
+: "${SOUNDER_SOURCE:?SOUNDER_SOURCE must be the folder of the sources}"
+
+# kill −9, at random and within checkpoints; make soak does it more often.
+holds "killed runs resume to the same bits" python3 -B "$SOUNDER_SOURCE/scripts/soak" 8 --program "$sounder" \
+    --seconds 15
+
+succeeds generate sparse-classification data.svm --rows 20000 --features 3000 --nnz 20
+epochs=400 # seconds of training, time enough to be interrupted
+[ -z "${SOUNDER_SANITIZE:-}" ] || epochs=40
+hash_of() { key model_hash <out.txt; }
+train() { # train FOLDER OPTIONS...: the run these laws are about
+    local folder=$1
+    shift
+    "$sounder" train data.svm --optimizer adagrad --epochs $epochs --threads 1 --run "$folder" --json \
+        --checkpoint-every 100000u "$@" >out.txt 2>err.txt </dev/null
+}
+# wait_for SECONDS COMMAND...: until the command succeeds.
+wait_for() {
+    local end=$((SECONDS + $1))
+    shift
+    until "$@"; do
+        [ $SECONDS -lt $end ] || return 1
+        sleep 0.02
+    done
+}
+some() { compgen -G "$1" >/dev/null; }
+# A run in the background has begun to train once it reports an epoch; the report of the one before is removed.
+forget() { rm -f out.txt err.txt; }
+trains() { wait_for 30 grep -qs '^epoch' err.txt; }
+train unbroken
+status=$?
+holds "an unbroken run ends well" test $status = 0
+unbroken=$(hash_of)
+
+# SIGTERM and SIGINT: a checkpoint, exit code 75, the same bits after --resume; again and again.
+for round in 1 2 3; do
+    resume=
+    [ $round = 1 ] || resume=--resume
+    signal=TERM
+    [ $round != 2 ] || signal=INT
+    forget
+    # A shell's background job is deaf to SIGINT; this one is not.
+    python3 -c 'import os, signal, sys
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+os.execv(sys.argv[1], sys.argv[1:])' "$sounder" train data.svm --optimizer adagrad --epochs $epochs --threads 1 \
+        --run stopped --json --checkpoint-every 100000u $resume >out.txt 2>err.txt </dev/null &
+    pid=$!
+    trains
+    kill -$signal $pid
+    wait $pid
+    status=$?
+    refused 75 'go on with --resume' "train under SIG$signal"
+    holds "a checkpoint is there" some 'stopped/checkpoint-*.safetensors'
+done
+train stopped --resume
+status=$?
+holds "a stopped run can be resumed" test $status = 0
+holds "a stopped run resumes to the same bits" test "$(hash_of)" = "$unbroken"
+train stopped --resume
+holds "resuming a finished run changes nothing" test "$(hash_of)" = "$unbroken"
+holds "status.json says that it is done" grep -q '"state":"done"' stopped/status.json
+
+# SIGUSR1: a checkpoint, and on it goes.
+forget
+"$sounder" train data.svm --optimizer adagrad --epochs $epochs --threads 1 --run asked --json \
+    --checkpoint-every 1000000000u >out.txt 2>err.txt </dev/null &
+pid=$!
+trains
+holds "no checkpoint unless asked" test -z "$(compgen -G 'asked/checkpoint-*')"
+kill -USR1 $pid
+holds "SIGUSR1 writes a checkpoint" wait_for 10 some 'asked/checkpoint-*.safetensors'
+holds "SIGUSR1 does not stop the run" kill -0 $pid
+wait $pid
+status=$?
+holds "SIGUSR1 does not fail the run" test $status = 0
+holds "SIGUSR1 does not change the model" test "$(hash_of)" = "$unbroken"
+
+# A new run in the folder of an old one: its checkpoints are the ones that count.
+succeeds train data.svm --optimizer sgd --epochs 3 --run again --quiet
+for path in again/checkpoint-*.safetensors; do # as if it had gone on for longer than the new one will
+    mv "$path" "again/checkpoint-00009${path#again/checkpoint-?????}"
+done
+forget
+"$sounder" train data.svm --optimizer adagrad --epochs $epochs --threads 1 --run again --json \
+    --checkpoint-every 5000u >out.txt 2>err.txt </dev/null &
+pid=$!
+trains
+kill -TERM $pid
+wait $pid
+status=$?
+if [ $status = 75 ]; then # else it refused to overwrite the old run, which is as good
+    train again --resume
+    status=$?
+    holds "a run in an old folder can be resumed" test $status = 0
+    holds "a run in an old folder resumes to the same bits" test "$(hash_of)" = "$unbroken"
+else
+    refused 2 'again' 'train in the folder of an old run'
+fi
+
+# A damaged newest checkpoint: the one before it is taken.
+rm -rf damaged
+cp -r unbroken damaged
+train damaged --resume
+newest=$(printf '%s\n' damaged/checkpoint-*.safetensors | tail -n 1)
+head -c 1000 "$newest" >cut
+mv cut "$newest"
+train damaged --resume
+status=$?
+holds "a damaged checkpoint is passed over" test $status = 0
+holds "and the one before it leads to the same bits" test "$(hash_of)" = "$unbroken"
+
+# No space left: one sentence, the old file intact, nothing beside it.
+small=$work/small
+mkdir "$small"
+if [ "$(id -u)" = 0 ] && mount -t tmpfs -o size=96k,nr_inodes=64 tmpfs "$small" 2>/dev/null; then
+    trap 'umount "$small"; rm -rf "$work"' EXIT
+    limited() { "$sounder" "$@" >out.txt 2>err.txt </dev/null; }
+else
+    # A limit on the size of files; ignored signals stay ignored, so that write(2) fails as on a full disk.
+    limited() { (trap '' XFSZ; ulimit -f 4; exec "$sounder" "$@") >out.txt 2>err.txt </dev/null; }
+fi
+full() { # full NAME ARGUMENTS...: there is no room for what this writes to $small/NAME
+    local name=$1
+    shift
+    limited "$@"
+    status=$?
+    refused 1 'No space left|too large' "$*"
+    holds "no temporary file is left by $1 on a full disk" test -z "$(find "$small" -name '*.tmp-*')"
+}
+echo old >"$small/model"
+succeeds generate dense-classification wide.csv --rows 300 --features 3000
+full model train wide.csv --model softmax --epochs 1 --quiet --threads 1 --out "$small/model"
+holds "the old model is intact" test "$(cat "$small/model")" = old
+rm "$small/model"
+full run train wide.csv --epochs 3 --checkpoint-every 1u --quiet --threads 1 --optimizer adam --run "$small/run"
+holds "no checkpoint is cut off" python3 - "$small" <<'END'
+import glob, struct, sys
+for path in glob.glob(sys.argv[1] + "/run/checkpoint-*"):
+    content = open(path, "rb").read()
+    assert len(content) > 8 + struct.unpack("<Q", content[:8])[0]
+END
+rm -rf "$small/run"
+echo old >"$small/data.sdc"
+full data.sdc convert wide.csv "$small/data.sdc"
+holds "the old cache is intact" test "$(cat "$small/data.sdc")" = old
+rm "$small/data.sdc"
+full data.svm generate sparse-classification "$small/data.svm" --rows 20000
+holds "no data file is cut off" test ! -e "$small/data.svm"
+succeeds train data.svm --epochs 1 --quiet --out good.model
+full predictions predict good.model data.svm --proba --out "$small/predictions"
+holds "no predictions are cut off" test ! -e "$small/predictions"
+# A cache folder is a convenience: a full one may cost time, not the run.
+limited train wide.csv --epochs 1 --quiet --threads 1 --cache "$small/cache"
+status=$?
+holds "a cache that cannot be written does not stop the run, or says so in one line" \
+    test $status = 0 -o "$(grep -c '^sounder: ' err.txt)" = 1
+holds "no cache is cut off" test -z "$(find "$small" -name '*.tmp-*' -o -name '*.sdc')"
+finish
