@@ -115,11 +115,16 @@ void cli_signals_stop(void);
 bool cli_signals_stopped(void);
 
 /* ---- output files (output.c) ---- */
-/* Fails early if a file cannot be written at `path`, or if it is one of the inputs. `what` names it
+/* Fails early if a file cannot be written at `path`, or if it is one of the inputs, which
+   may be patterns. `what` names it
    in the sentence: "--out", "OUT". `regular` refuses pipes and devices: the library replaces files
    by renaming, which must not happen to /dev/null. */
 enum sdr_status cli_output_check(const char *what, const char *path, const char *const *inputs,
                                  size_t input_count, bool regular);
+/* The same for the first input_count positional arguments and the files that options name. */
+enum sdr_status cli_output_check_all(const char *what, const char *path,
+                                     const struct cli_arguments *arguments, size_t input_count,
+                                     bool regular);
 /* A stream that becomes the file when it is committed; path NULL or "-" is standard output. */
 struct cli_output {
     FILE *stream;

@@ -32,7 +32,7 @@ static enum sdr_status run(struct cli_arguments *arguments)
     if (length <= tail || strcmp(path + length - tail, extension) != 0)
         return cli_fail(SDR_USAGE,
                         "the last argument of sounder convert must end in .sdc, not '%s'", path);
-    CLI_TRY(cli_output_check("OUT", path, arguments->paths, inputs, true));
+    CLI_TRY(cli_output_check_all("OUT", path, arguments, inputs, true));
     cli_progress_start(arguments);
     struct sdr_data *data = NULL;
     CLI_TRY(sdr_data_open(arguments->options, arguments->paths, inputs, NULL, &data));

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -15,10 +16,32 @@ uint64_t cli_file_bytes(const char *path)
     return stat(path, &facts) == 0 ? (uint64_t)facts.st_size : 0;
 }
 
+static bool is_file(const char *path, const struct stat *facts)
+{
+    struct stat input;
+    return stat(path, &input) == 0 && input.st_dev == facts->st_dev &&
+           input.st_ino == facts->st_ino;
+}
+
+/* An input that is no file is a pattern, as the library takes it. */
+static enum sdr_status check_input(const char *what, const char *path, const struct stat *facts,
+                                   const char *input)
+{
+    glob_t found = {0};
+    bool same = is_file(input, facts);
+    if (!same && access(input, F_OK) != 0 && glob(input, 0, NULL, &found) == 0)
+        for (size_t i = 0; i < found.gl_pathc && !same; i++)
+            same = is_file(found.gl_pathv[i], facts);
+    globfree(&found);
+    if (same)
+        return cli_fail(SDR_USAGE, "%s '%s' would overwrite the input '%s'", what, path, input);
+    return SDR_OK;
+}
+
 enum sdr_status cli_output_check(const char *what, const char *path, const char *const *inputs,
                                  size_t input_count, bool regular)
 {
-    struct stat facts, input;
+    struct stat facts;
     const char *slash = strrchr(path, '/');
     size_t length = strlen(path);
     if (length == 0)
@@ -30,12 +53,8 @@ enum sdr_status cli_output_check(const char *what, const char *path, const char 
             return cli_fail(SDR_USAGE, "%s '%s' is a folder, not a file", what, path);
         if (regular && !S_ISREG(facts.st_mode))
             return cli_fail(SDR_USAGE, "%s '%s' is not a regular file", what, path);
-        for (size_t i = 0; i < input_count; i++) {
-            if (stat(inputs[i], &input) == 0 && input.st_dev == facts.st_dev &&
-                input.st_ino == facts.st_ino)
-                return cli_fail(SDR_USAGE, "%s '%s' would overwrite the input '%s'", what, path,
-                                inputs[i]);
-        }
+        for (size_t i = 0; i < input_count; i++)
+            CLI_TRY(check_input(what, path, &facts, inputs[i]));
     }
     char *folder = strdup(path);
     if (!folder)
@@ -53,6 +72,20 @@ enum sdr_status cli_output_check(const char *what, const char *path, const char 
                           strerror(errno));
     free(folder);
     return status;
+}
+
+enum sdr_status cli_output_check_all(const char *what, const char *path,
+                                     const struct cli_arguments *arguments, size_t input_count,
+                                     bool regular)
+{
+    static const char *const readers[] = {"labels", "valid", "valid-labels"};
+    CLI_TRY(cli_output_check(what, path, arguments->paths, input_count, regular));
+    for (size_t i = 0; i < sizeof readers / sizeof *readers; i++) {
+        const char *input = sdr_options_get(arguments->options, readers[i]);
+        if (input && input[0])
+            CLI_TRY(cli_output_check(what, path, &input, 1, regular));
+    }
+    return SDR_OK;
 }
 
 static enum sdr_status open_temporary(struct cli_output *output, const char *path)

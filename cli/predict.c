@@ -48,6 +48,31 @@ static char separator(const struct sdr_model *model)
     return ' ';
 }
 
+/* Labels that would break the lines, and those that look as if they had, are JSON strings. */
+static void put_label(FILE *stream, const char *label)
+{
+    bool plain = label[0] != '"';
+    for (const char *p = label; *p && plain; p++)
+        plain = (unsigned char)*p >= ' ' && *p != 0x7F;
+    if (plain) {
+        fputs(label, stream);
+        return;
+    }
+    putc('"', stream);
+    for (const char *p = label; *p; p++) {
+        const char *letter = strchr("\nn\tt\rr", *p);
+        if (*p == '"' || *p == '\\')
+            fprintf(stream, "\\%c", *p);
+        else if (letter && (unsigned char)*p < ' ')
+            fprintf(stream, "\\%c", letter[1]);
+        else if ((unsigned char)*p < ' ' || *p == 0x7F)
+            fprintf(stream, "\\u%04x", (unsigned)(unsigned char)*p);
+        else
+            putc(*p, stream);
+    }
+    putc('"', stream);
+}
+
 static enum sdr_status write_lines(FILE *stream, const struct sdr_model *model,
                                    const struct predictions *predictions)
 {
@@ -55,16 +80,20 @@ static enum sdr_status write_lines(FILE *stream, const struct sdr_model *model,
     char gap = separator(model), text[CLI_NUMBER_TEXT];
     if (predictions->numbers) {
         fputs(classes ? "labels" : "value score", stream);
-        for (size_t i = 0; i < classes; i++)
-            fprintf(stream, "%c%s", gap, sdr_model_label(model, i));
+        for (size_t i = 0; i < classes; i++) {
+            putc(gap, stream);
+            put_label(stream, sdr_model_label(model, i));
+        }
         putc('\n', stream);
     }
     for (size_t row = 0; row < predictions->rows; row++) {
         float value = predictions->value[row];
         if (classes && !(value >= 0 && value < (float)classes))
             return cli_fail(SDR_RUNTIME, "the model gave row %zu no class", row + 1);
-        fputs(classes ? sdr_model_label(model, (size_t)value) : cli_float_text(text, value),
-              stream);
+        if (classes)
+            put_label(stream, sdr_model_label(model, (size_t)value));
+        else
+            fputs(cli_float_text(text, value), stream);
         for (size_t i = 0; predictions->numbers && i < columns; i++) {
             putc(gap, stream);
             fputs(cli_float_text(text, predictions->numbers[row * columns + i]), stream);
@@ -87,7 +116,7 @@ static enum sdr_status run(struct cli_arguments *arguments)
     if ((arguments->given & CLI_PROBA) && (arguments->given & CLI_SCORES))
         return cli_fail(SDR_USAGE, "--proba and --scores exclude each other");
     if (to_file)
-        CLI_TRY(cli_output_check("--out", out, arguments->paths, arguments->path_count, false));
+        CLI_TRY(cli_output_check_all("--out", out, arguments, arguments->path_count, false));
     cli_progress_start(arguments);
     CLI_CHECK(sdr_model_load(arguments->paths[0], &model));
     if ((arguments->given & CLI_PROBA) && sdr_model_classes(model) == 0)
@@ -120,12 +149,12 @@ const struct cli_command cli_predict = {
     .description =
         "Reads DATA the way MODEL was trained (columns, categories, labels) and writes one line a\n"
         "row: the label as it stood in the training data, or the value. Labels in DATA are not\n"
-        "needed and not looked at. With --proba or --scores a first line 'labels A B ...' names "
-        "the\n"
-        "classes, and the numbers follow every label in that order; a model of two classes has "
-        "one\n"
-        "score, positive for the second. Fields are set apart by a space, or by a tab if a label\n"
-        "holds spaces.\n",
+        "needed and change nothing; where a line of text begins with one it must be a number.\n"
+        "With --proba or --scores a first line 'labels A B ...' names the classes, and the numbers\n"
+        "follow every label in that order; a model of two classes has one score, positive for the\n"
+        "second. Fields are set apart by a space, or by a tab if a label holds spaces. A label with\n"
+        "tabs, line breaks or other control characters, or with a quote in front, is written as a\n"
+        "JSON string: \"two\\nlines\".\n",
     .example = "  sounder predict a9a.model a9a.t --proba --out probabilities.txt\n"
                "  cat new.csv | sounder predict house.model - --format csv\n",
     .out_help = "write the predictions here instead of standard output",

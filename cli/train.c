@@ -54,8 +54,8 @@ static enum sdr_status print_results(const char *text, const char *written, cons
     if (written)
         cli_print_clean(stdout, written);
     else if (directory && directory[0]) {
-        fputs("in the run directory ", stdout);
         cli_print_clean(stdout, directory);
+        fputs("/model.safetensors", stdout);
     } else
         fputs("not written (--out FILE keeps it)", stdout);
     printf("%s%s\n", hash ? ", hash " : "", hash ? hash : "");
@@ -121,19 +121,21 @@ static enum sdr_status train_on(const struct cli_arguments *arguments, struct sd
 }
 
 /* Before hours of work, not after them. */
-static enum sdr_status check_out(const struct cli_arguments *arguments)
+static enum sdr_status check_files(const struct cli_arguments *arguments)
 {
     static const char *const readers[] = {"labels", "valid", "valid-labels"};
-    if (!arguments->out)
-        return SDR_OK;
-    CLI_TRY(
-        cli_output_check("--out", arguments->out, arguments->paths, arguments->path_count, true));
+    size_t standard = 0;
+    for (size_t i = 0; i < arguments->path_count; i++)
+        standard += strcmp(arguments->paths[i], "-") == 0;
     for (size_t i = 0; i < sizeof readers / sizeof *readers; i++) {
         const char *path = sdr_options_get(arguments->options, readers[i]);
-        if (path && path[0])
-            CLI_TRY(cli_output_check("--out", arguments->out, &path, 1, true));
+        standard += path && strcmp(path, "-") == 0;
     }
-    return SDR_OK;
+    if (standard > 1)
+        return cli_fail(SDR_USAGE, "standard input ('-') is given twice");
+    if (!arguments->out)
+        return SDR_OK;
+    return cli_output_check_all("--out", arguments->out, arguments, arguments->path_count, true);
 }
 
 static enum sdr_status run(struct cli_arguments *arguments)
@@ -141,7 +143,7 @@ static enum sdr_status run(struct cli_arguments *arguments)
     struct sdr_data *train = NULL, *valid = NULL;
     struct sdr_run *training = NULL;
     enum sdr_status status;
-    CLI_TRY(check_out(arguments));
+    CLI_TRY(check_files(arguments));
     cli_progress_start(arguments);
     cli_signals_start();
     CLI_CHECK(

@@ -7,6 +7,8 @@ if(TARGET sounder)
     install(TARGETS sounder RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
 install(FILES include/sounder/sounder.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/sounder)
+# The installed tree may be moved: paths are relative to the files themselves.
+file(RELATIVE_PATH PC_UP /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 configure_file(cmake/sounder.pc.in ${CMAKE_BINARY_DIR}/sounder.pc @ONLY)
 install(FILES ${CMAKE_BINARY_DIR}/sounder.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 configure_package_config_file(cmake/sounder-config.cmake.in

@@ -15,9 +15,44 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { KEPT = 2, NAME_BYTES = 64, TENSORS_MOST = 8 + SDR_NODE_ARRAYS };
+enum { KEPT = 2, NAME_BYTES = 64, TENSORS_MOST = 9 + SDR_NODE_ARRAYS };
 
-/* The options that decide every bit of the path; not how long it is. */
+static void hash_texts(struct sdr_hasher *hasher, const struct sdr_dictionary *texts)
+{
+    for (uint32_t i = 0; i < texts->count; i++)
+        sdr_hasher_add(hasher, texts->text[i], texts->length[i] + (size_t)1);
+}
+
+/* All of the data, and what its labels and categories mean. */
+static enum sdr_status hash_data(const struct sdr_data *data, char text[33])
+{
+    const struct sdr_rows *rows = &data->rows;
+    struct sdr_hasher *hasher = sdr_hasher_create();
+    if (!hasher)
+        return sdr_fail(SDR_RUNTIME, "out of memory: a hash");
+    hash_texts(hasher, &data->schema.labels);
+    hash_texts(hasher, &data->schema.category);
+    for (uint64_t row = 0; row < rows->count; row++) {
+        if (rows->dense) {
+            sdr_hasher_add(hasher, sdr_dense_row(rows, row), rows->features * sizeof(float));
+        } else {
+            struct sdr_sparse_row r = sdr_sparse_row(rows, row);
+            sdr_hasher_add(hasher, r.index16 ? (const void *)r.index16 : (const void *)r.index32,
+                           r.n * (r.index16 ? sizeof(uint16_t) : sizeof(uint32_t)));
+            sdr_hasher_add(hasher, r.x, r.n * sizeof(float));
+        }
+        if (row % 8192 == 8191)
+            sdr_rows_passed(rows, row - 8191, row + 1);
+    }
+    sdr_hasher_add(hasher, rows->label, rows->count * sizeof(float));
+    if (rows->weight)
+        sdr_hasher_add(hasher, rows->weight, rows->count * sizeof(float));
+    sdr_hasher_text(hasher, text);
+    sdr_hasher_destroy(hasher);
+    return SDR_OK;
+}
+
+/* The options that decide every bit of the path, and the data; not how long it is. */
 enum sdr_status sdr_fingerprint(struct sdr_run *run)
 {
     static const char *const names[] = {
@@ -29,10 +64,18 @@ enum sdr_status sdr_fingerprint(struct sdr_run *run)
         sdr_text_add(&text, "%s=%s;", names[i], sdr_options_get(&run->options, names[i]));
     if (run->schedule->needs_end && !run->strategy->full_batch)
         sdr_text_add(&text, "length=%.17g;", run->length);
-    sdr_text_add(&text, "data=%s", run->data->source_key ? run->data->source_key : "");
-    char *all;
+    char *all, hash[33] = "";
     SDR_TRY(sdr_text_take(&text, &all));
-    char hash[33];
+    if (run->options.settings.run) { /* nobody else asks */
+        enum sdr_status status = hash_data(run->data, hash);
+        char *options = all;
+        if (status == SDR_OK) {
+            sdr_text_add(&text, "%sdata=%s", options, hash);
+            status = sdr_text_take(&text, &all);
+        }
+        sdr_release(options);
+        SDR_TRY(status);
+    }
     sdr_hash_text(all, strlen(all), hash);
     sdr_release(all);
     return sdr_copy_string(&run->fingerprint, hash);
@@ -147,45 +190,59 @@ static int newest_first(const void *a, const void *b)
     return strcmp(b, a);
 }
 
-/* Names of the checkpoints in a folder, newest first (their numbers have a fixed width). Temporary
-   files that a killed run left behind are removed. */
+/* Names of the checkpoints in a folder, newest first (their numbers have a fixed width). */
 static int list_checkpoints(const char *folder, char (*name)[NAME_BYTES], int most)
 {
     int count = 0;
     DIR *directory = opendir(folder);
     struct dirent *entry;
-    while (directory && (entry = readdir(directory))) {
-        if (is_checkpoint(entry->d_name) && count < most) {
+    while (directory && count < most && (entry = readdir(directory)))
+        if (is_checkpoint(entry->d_name))
             snprintf(name[count++], NAME_BYTES, "%.63s", entry->d_name);
-        } else if (strncmp(entry->d_name, "checkpoint-", 11) == 0 &&
-                   strstr(entry->d_name, ".safetensors.tmp-")) {
-            char *path;
-            if (sdr_path_join(folder, entry->d_name, &path) == SDR_OK) {
-                unlink(path);
-                sdr_release(path);
-            }
-        }
-    }
     if (directory)
         closedir(directory);
     qsort(name, (size_t)count, NAME_BYTES, newest_first);
     return count;
 }
 
+bool sdr_checkpoint_any(const char *folder)
+{
+    char name[1][NAME_BYTES];
+    return list_checkpoints(folder, name, 1) > 0;
+}
+
+static void remove_file(const char *folder, const char *name)
+{
+    char *path;
+    if (sdr_path_join(folder, name, &path) == SDR_OK) {
+        unlink(path);
+        sdr_release(path);
+    }
+}
+
+/* What a killed run left half-written. The folder is locked: nobody else is writing. */
+static void remove_temporaries(const char *folder)
+{
+    DIR *directory = opendir(folder);
+    struct dirent *entry;
+    while (directory && (entry = readdir(directory)))
+        if (strstr(entry->d_name, ".tmp-"))
+            remove_file(folder, entry->d_name);
+    if (directory)
+        closedir(directory);
+}
+
 static void remove_old(const char *folder)
 {
-    char name[64][NAME_BYTES], *path;
+    char name[64][NAME_BYTES];
     int count = list_checkpoints(folder, name, 64);
     for (int i = KEPT; i < count; i++)
-        if (sdr_path_join(folder, name[i], &path) == SDR_OK) {
-            unlink(path);
-            sdr_release(path);
-        }
+        remove_file(folder, name[i]);
 }
 
 enum sdr_status sdr_checkpoint_write(struct sdr_run *run)
 {
-    struct sdr_tensor tensor[TENSORS_MOST + 1];
+    struct sdr_tensor tensor[TENSORS_MOST];
     const char *folder = run->options.settings.run;
     char name[NAME_BYTES], *path = NULL;
     int64_t before = sdr_clock_now();
@@ -233,7 +290,7 @@ static enum sdr_status take_node_arrays(struct sdr_run *run, const struct sdr_te
 
 static enum sdr_status take(struct sdr_run *run, const char *path, const struct sdr_tensors *file)
 {
-    struct sdr_tensor tensor[TENSORS_MOST + 1];
+    struct sdr_tensor tensor[TENSORS_MOST];
     const char *format = sdr_tensors_text(file, "format");
     const char *fingerprint = sdr_tensors_text(file, "fingerprint");
     const char *best = sdr_tensors_text(file, "has_best"),
@@ -286,6 +343,7 @@ enum sdr_status sdr_checkpoint_resume(struct sdr_run *run)
 {
     const char *folder = run->options.settings.run;
     char name[64][NAME_BYTES];
+    remove_temporaries(folder);
     int count = list_checkpoints(folder, name, 64);
     for (int i = 0; i < count; i++) {
         struct sdr_tensors file;

@@ -32,7 +32,7 @@ static void count_row(const struct job *job, uint32_t row, float *score, struct 
 {
     const struct sdr_problem *problem = job->problem;
     float target = problem->target[row];
-    double weight = problem->row_weight ? problem->row_weight[row] : 1.0;
+    double weight = problem->metric_weight ? problem->metric_weight[row] : 1.0;
     sum->rows++;
     if (job->kind->task != SDR_REGRESSION) {
         sum->counted += weight;
@@ -51,8 +51,8 @@ static void count_row(const struct job *job, uint32_t row, float *score, struct 
         sum->target_sum += weight * target;
         sum->target_square += weight * (double)target * target;
     }
-    sum->loss +=
-        weight * job->kind->loss(problem->model_options, score, problem->outputs, target, score);
+    weight = problem->row_weight ? problem->row_weight[row] : 1.0;
+    sum->loss += weight * job->kind->loss(problem->model_options, score, problem->outputs, target, score);
     sum->weight += weight;
 }
 
@@ -75,7 +75,9 @@ static enum sdr_status evaluate_leaf(void *context, size_t index)
             count_row(job, row[i], score + (size_t)i * outputs, &job->leaf[index]);
     }
     sdr_release(score);
-    if (!job->rows->row)
+    if (job->rows->row && first < end)
+        sdr_rows_passed(job->problem->rows, job->rows->row[first], job->rows->row[end - 1] + 1);
+    else
         sdr_rows_passed(job->problem->rows, first, end);
     return SDR_OK;
 }

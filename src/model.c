@@ -71,6 +71,11 @@ static enum sdr_status print_training(const struct sdr_run *run, char **text)
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         json_object_set_new(object, names[i],
                             json_string(sdr_options_get(&run->options, names[i])));
+    /* What was chosen where the options left it open. */
+    json_object_set_new(object, "optimizer", json_string(run->optimizer->name));
+    json_object_set_new(object, "schedule", json_string(run->schedule->name));
+    json_object_set_new(object, "scale", json_string(run->scale ? "feature" : "none"));
+    json_object_set_new(object, "lr", json_real(run->rate));
     json_object_set_new(object, "epochs", json_integer((json_int_t)run->epoch));
     return sdr_json_text(object, text);
 }
@@ -193,6 +198,7 @@ static enum sdr_status problem_for(const struct sdr_model *model, const struct s
         return sdr_fail(SDR_RUNTIME, "more than 4 294 967 295 rows");
     *problem = (struct sdr_problem){.rows = &data->rows,
                                     .row_weight = data->rows.weight,
+                                    .metric_weight = data->rows.weight,
                                     .features = model->schema.features,
                                     .outputs = model->outputs,
                                     .classes = model->classes.count,

@@ -12,8 +12,11 @@
 static json_t *classes_json(const struct sdr_classes *classes)
 {
     json_t *array = json_array();
-    for (uint32_t k = 0; k < classes->count; k++)
-        json_array_append_new(array, json_string(classes->text[k]));
+    for (uint32_t k = 0; array && k < classes->count; k++)
+        if (json_array_append_new(array, sdr_text_to_json(classes->text[k], strlen(classes->text[k])))) {
+            json_decref(array);
+            return NULL;
+        }
     return array;
 }
 
@@ -69,13 +72,16 @@ static enum sdr_status load_classes(const char *path, const struct sdr_tensors *
     if (status == SDR_OK && numbers)
         status = sdr_allocate(&classes->value, count, sizeof(float), "classes");
     for (size_t i = 0; i < count && status == SDR_OK; i++) {
-        const char *label = json_string_value(json_array_get(array, i));
         double number = 0;
-        if (!label || (numbers && !sdr_parse_double(label, &number)))
+        size_t length = 0;
+        status = sdr_text_from_json(json_array_get(array, i), &classes->text[i], &length);
+        if (status != SDR_OK)
+            break;
+        classes->count++;
+        if (strlen(classes->text[i]) != length ||
+            (numbers && !sdr_parse_double(classes->text[i], &number)))
             status = bad_model(path, "a label is unreadable");
-        else if ((status = sdr_copy_string(&classes->text[i], label)) == SDR_OK)
-            classes->count++;
-        if (status == SDR_OK && numbers)
+        if (numbers)
             classes->value[i] = (float)number;
     }
     json_decref(array);

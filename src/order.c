@@ -2,10 +2,11 @@
 
    rows    a random permutation.
    chunks  for data larger than the caches: 32 chunks of 16 neighbouring rows, drawn at random
-   without replacement, make a window, and the 512 rows of a window come in random order. Memory is
-   read 16 rows at a stretch, one window ahead; even in a file sorted by label every window is a
-   mixture. blocks  for data that streams: whole blocks in random order, rows in random order within
-   each. none    as they stand in the file. */
+           without replacement, make a window, and its 512 rows come in random order. Memory is
+           read 16 rows at a stretch, one window ahead; even in a file sorted by label every
+           window is a mixture.
+   blocks  for data that streams: whole blocks in random order, rows in random order within each.
+   none    as they stand in the file. */
 #include "base/memory.h"
 #include "base/rng.h"
 #include "run.h"
@@ -33,6 +34,9 @@ enum sdr_status sdr_order_allocate(struct sdr_run *run)
     uint32_t count = run->train_rows.count;
     run->shuffle = choose(run);
     run->window = UINT64_MAX;
+    run->block_rows = run->data->stream_rows ? run->data->stream_rows : 65536;
+    if (run->data->rows.count / BLOCKS_MOST >= run->block_rows)
+        run->block_rows = run->data->rows.count / BLOCKS_MOST + 1;
     if (run->shuffle == SDR_SHUFFLE_CHUNKS)
         SDR_TRY(sdr_allocate(&run->chunk, count / CHUNK + 1, sizeof(uint32_t), "row order"));
     return sdr_allocate(&run->order, count, sizeof(uint32_t), "row order");
@@ -62,23 +66,39 @@ static void shuffle_chunks(struct sdr_run *run)
         shuffle_window(run, from, count - from < WINDOW ? count - from : WINDOW);
 }
 
+/* The first place in the list of rows that is at or behind a row. */
+static uint32_t place_of(const struct sdr_row_list *list, uint64_t row)
+{
+    uint32_t low = 0, high = list->count;
+    if (!list->row)
+        return row < list->count ? (uint32_t)row : list->count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (list->row[middle] < row)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* Blocks are cut where the data lies, also where only some of its rows are listed. */
 static void shuffle_blocks(struct sdr_run *run)
 {
-    uint32_t block[BLOCKS_MOST], count = run->train_rows.count, at = 0;
-    uint32_t size = run->data->stream_rows ? (uint32_t)run->data->stream_rows : 65536;
-    if (count / BLOCKS_MOST >= size)
-        size = count / BLOCKS_MOST + 1;
-    uint32_t blocks = (uint32_t)(((uint64_t)count + size - 1) / size);
-    uint64_t seed = run->options.settings.seed;
+    uint32_t block[BLOCKS_MOST], at = 0;
+    uint64_t rows = run->data->rows.count, seed = run->options.settings.seed;
+    uint64_t size = run->block_rows;
+    uint32_t blocks = (uint32_t)((rows + size - 1) / size);
     struct sdr_stream stream = sdr_stream_open(seed, SDR_FOR_BLOCK_SHUFFLE, run->epoch);
     sdr_shuffle(block, blocks, &stream);
     for (uint32_t b = 0; b < blocks; b++) {
-        uint32_t first = block[b] * size, rows = count - first < size ? count - first : size;
+        uint32_t first = place_of(&run->train_rows, block[b] * size);
+        uint32_t count = place_of(&run->train_rows, (block[b] + (uint64_t)1) * size) - first;
         stream = sdr_stream_open(seed, SDR_FOR_SHUFFLE, run->epoch << 32 | block[b]);
-        sdr_shuffle(run->order + at, rows, &stream);
-        for (uint32_t i = 0; i < rows; i++)
+        sdr_shuffle(run->order + at, count, &stream);
+        for (uint32_t i = 0; i < count; i++)
             run->order[at + i] += first;
-        at += rows;
+        at += count;
     }
 }
 

@@ -70,6 +70,7 @@ struct sdr_source;
 struct sdr_format {
     SDR_ABOUT;
     const char *extensions; /* "svm libsvm", without dots; "" if content alone decides */
+    const char *takes;      /* options of reading that mean something to it: "label weight" */
     size_t state_size;      /* the framework allocates it and the options, zeroed */
     /* How sure the format is that a file starting with head is its own: 0 no … 100 certain. */
     int (*recognise)(const char *head, size_t count);
@@ -150,6 +151,7 @@ enum sdr_task { SDR_REGRESSION, SDR_BINARY, SDR_CLASSES };
 struct sdr_problem {
     const struct sdr_rows *rows; /* training rows */
     const float *target;         /* per row: the value; −1 or +1; the class number */
+    const float *metric_weight; /* per row: what metrics are weighted by; NULL: all one */
     const float *row_weight;     /* per row, mean 1; NULL: all one */
     const float *center;         /* dense rows: subtracted from x; NULL: nothing */
     uint32_t features, outputs, classes;
@@ -255,7 +257,9 @@ struct sdr_strategy {
     SDR_ABOUT;
     size_t state_size; /* the loop's own state, zeroed or resumed; saved in checkpoints */
     bool full_batch;   /* an update takes all rows: --batch does not apply */
-    bool own_steps;    /* takes its steps itself: optimizer, schedule and averaging do not apply */
+    /* With these options of its own the strategy takes its steps itself, proximal and in double:
+       --optimizer, --lr, --schedule, --average and --shuffle do not apply. NULL: never. */
+    bool (*own_steps)(const void *options);
     /* Rules across options, one sentence; may be NULL. */
     enum sdr_status (*check)(const struct sdr_run *run);
     /* The worker's loop: starts from node->state, returns when sdr_deal says the run is over. */

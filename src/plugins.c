@@ -25,7 +25,8 @@ static enum sdr_status unknown(const char *kind, const struct sdr_plugin *const 
                                const char *name)
 {
     const char *best = NULL;
-    size_t least = strlen(name) / 2 + 2;
+    size_t least = strlen(name) / 3 + 2;
+    const struct sdr_plugin *const *first = table;
     for (; *table; table++) {
         size_t distance = sdr_edit_distance(name, (*table)->name);
         if (distance < least) {
@@ -35,8 +36,13 @@ static enum sdr_status unknown(const char *kind, const struct sdr_plugin *const 
     }
     if (best)
         return sdr_fail(SDR_USAGE, "there is no %s '%s'; did you mean '%s'?", kind, name, best);
-    return sdr_fail(SDR_USAGE, "there is no %s '%s'; 'sounder list' shows what there is", kind,
-                    name);
+    struct sdr_text all = {0};
+    for (table = first; *table; table++)
+        sdr_text_add(&all, " %s", (*table)->name);
+    enum sdr_status status =
+        sdr_fail(SDR_USAGE, "there is no %s '%s'; there are:%s", kind, name, all.bytes ? all.bytes : "");
+    sdr_text_free(&all);
+    return status;
 }
 
 enum sdr_status sdr_plugin_choose(const char *kind, const void *table, const char *spec,

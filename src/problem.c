@@ -1,4 +1,5 @@
 /* From data to a problem: which model, which classes, targets, weights, the scales of features. */
+#define _GNU_SOURCE /* memrchr */
 #include "base/hash.h"
 #include "base/memory.h"
 #include "kernel/linear.h"
@@ -22,7 +23,7 @@ static const char *guess_model(const struct sdr_data *data)
     enum { CLASSES_MOST = 100 };
     const struct sdr_schema *schema = &data->schema;
     uint32_t count = schema->labels.count;
-    if (!schema->many_labels && count == 2)
+    if (!schema->many_labels && count <= 2)
         return "logistic";
     if (schema->text_labels || (!schema->many_labels && count > 2 && count <= CLASSES_MOST &&
                                 count < data->rows.count / 4 && whole_labels(schema)))
@@ -47,6 +48,11 @@ static enum sdr_status choose_model(struct sdr_run *run)
     if (count < 2)
         return sdr_fail(SDR_BAD_DATA, "%s: all labels are '%s': there is nothing to learn",
                         run->data->name, count ? run->classes.text[0] : "");
+    if (count > 1000 && count > run->data->rows.count / 4)
+        return sdr_fail(SDR_BAD_DATA,
+                        "%s: %u different labels in %llu rows: these are not classes (is the right "
+                        "column the label, and the format right?)",
+                        run->data->name, count, (unsigned long long)run->data->rows.count);
     if (run->kind->task == SDR_BINARY && count != 2)
         return sdr_fail(
             SDR_BAD_DATA,
@@ -65,8 +71,6 @@ static enum sdr_status split_rows(struct sdr_run *run)
     run->train_rows.count = (uint32_t)rows->count;
     if (share == 0)
         return SDR_OK;
-    if (run->valid)
-        return sdr_fail(SDR_USAGE, "--valid and --valid-fraction exclude each other");
     SDR_TRY(sdr_allocate(&run->train_rows.row, rows->count, sizeof(uint32_t), "row numbers"));
     SDR_TRY(sdr_allocate(&run->valid_rows.row, rows->count, sizeof(uint32_t), "row numbers"));
     /* By a hash of the row's number: every file has one split, whatever the seed and the order of
@@ -113,9 +117,11 @@ static enum sdr_status class_weights(const struct sdr_run *run, double *weight)
             weight[k] = weight[k] > 0 ? run->train_rows.count / (count * weight[k]) : 1;
         return SDR_OK;
     }
+    if (!*spec)
+        return sdr_fail(SDR_USAGE, "--class-weight needs none, balanced or LABEL=WEIGHT");
     for (const char *at = spec; *at;) {
         size_t length = strcspn(at, ",");
-        const char *equals = memchr(at, '=', length), *end = at + length;
+        const char *equals = memrchr(at, '=', length), *end = at + length;
         double value;
         int64_t number = -1;
         if (equals && sdr_scan_double(equals + 1, end, &value) == end && value >= 0 &&
@@ -176,13 +182,16 @@ struct moment {
 static enum sdr_status feature_moments(const struct sdr_run *run, struct moment **moments)
 {
     enum { PASS = 8192 };
+    uint32_t passed = 0;
     const struct sdr_rows *rows = &run->data->rows;
     SDR_TRY(sdr_allocate(moments, rows->features, sizeof **moments, "feature statistics"));
     struct moment *m = *moments;
     for (uint32_t i = 0; i < run->train_rows.count; i++) {
         uint32_t row = listed(&run->train_rows, i);
-        if (row % PASS == 0 && row)
-            sdr_rows_passed(rows, row - PASS, row);
+        if (row >= passed + PASS) {
+            sdr_rows_passed(rows, passed, row);
+            passed = row;
+        }
         if (rows->dense) {
             const float *x = sdr_dense_row(rows, row);
             for (uint32_t j = 0; j < rows->features; j++) {
@@ -217,8 +226,9 @@ static enum sdr_status measure_features(struct sdr_run *run)
 {
     const struct sdr_settings *s = &run->options.settings;
     const struct sdr_rows *rows = &run->data->rows;
+    /* Whoever gives a step size means it in the units of the data. */
     bool scaled = s->standardize || s->scale == SDR_SCALE_FEATURE ||
-                  (s->scale == SDR_SCALE_AUTO && !sdr_options_given(&run->options, "optimizer"));
+                  (s->scale == SDR_SCALE_AUTO && s->lr == 0);
     bool deviation = rows->dense || s->standardize;
     double count = run->train_rows.count, typical = 0;
     struct moment *moments;
@@ -257,6 +267,34 @@ static enum sdr_status measure_features(struct sdr_run *run)
     return status;
 }
 
+/* Squared length of the longest row in the units steps are taken in: what plain steps on a loss that grows without
+   bound must not exceed. */
+double sdr_longest_row(const struct sdr_run *run)
+{
+    const struct sdr_rows *rows = &run->data->rows;
+    double longest = 0;
+    for (uint32_t i = 0; i < run->train_rows.count; i++) {
+        uint32_t row = listed(&run->train_rows, i);
+        double square = run->options.settings.intercept ? 1 : 0;
+        if (rows->dense) {
+            const float *x = sdr_dense_row(rows, row);
+            for (uint32_t j = 0; j < rows->features; j++) {
+                double v = (double)x[j] - (run->center ? run->center[j] : 0);
+                v *= run->scale ? run->scale[j] : 1;
+                square += v * v;
+            }
+        } else {
+            struct sdr_sparse_row r = sdr_sparse_row(rows, row);
+            for (uint32_t n = 0; n < r.n; n++) {
+                double v = r.x[n] * (run->scale ? run->scale[sdr_row_index(&r, n)] : 1);
+                square += v * v;
+            }
+        }
+        longest = fmax(longest, square);
+    }
+    return longest;
+}
+
 static void measure_targets(struct sdr_run *run)
 {
     double sum = 0, square = 0, weights = 0;
@@ -281,12 +319,15 @@ enum sdr_status sdr_problem_prepare(struct sdr_run *run)
     const struct sdr_settings *s = &run->options.settings;
     const struct sdr_rows *rows = &run->data->rows;
     if (!run->data->has_labels)
-        return sdr_fail(SDR_BAD_DATA, "%s: the data has no labels", run->data->name);
+        return sdr_fail(SDR_BAD_DATA, "%s: the data has no labels (--labels FILE, or --label COLUMN)", run->data->name);
     if (run->valid && !run->valid->has_labels)
-        return sdr_fail(SDR_BAD_DATA, "%s: the validation data has no labels", run->valid->name);
+        return sdr_fail(SDR_BAD_DATA, "%s: the validation data has no labels (--valid-labels FILE)", run->valid->name);
     if (run->valid && run->valid->rows.features != rows->features)
         return sdr_fail(SDR_BAD_DATA, "%s: %u features, but the training data has %u",
                         run->valid->name, run->valid->rows.features, rows->features);
+    if (rows->features == 0)
+        return sdr_fail(SDR_BAD_DATA, "%s: the data has no features (is the format right?)",
+                        run->data->name);
     SDR_TRY(sdr_labels_list(run->data));
     if (run->valid)
         SDR_TRY(sdr_labels_list(run->valid));
@@ -300,6 +341,7 @@ enum sdr_status sdr_problem_prepare(struct sdr_run *run)
         (struct sdr_problem){.rows = rows,
                              .target = run->target,
                              .row_weight = run->row_weight,
+                             .metric_weight = rows->weight,
                              .center = run->center,
                              .features = rows->features,
                              .outputs = run->kind->task == SDR_CLASSES ? run->classes.count : 1,
@@ -310,12 +352,19 @@ enum sdr_status sdr_problem_prepare(struct sdr_run *run)
     if (!run->valid)
         return SDR_OK;
     run->valid_problem = run->problem;
+    run->valid_problem.row_weight = rows->weight; /* class weights are for training */
     if (run->valid != run->data) {
         SDR_TRY(sdr_targets(run->valid, &run->classes, run->kind->task, &run->valid_target));
         run->valid_problem.rows = &run->valid->rows;
         run->valid_problem.target = run->valid_target;
-        run->valid_problem.row_weight = run->valid->rows.weight;
+        run->valid_problem.row_weight = run->valid_problem.metric_weight = run->valid->rows.weight;
         run->valid_rows.count = (uint32_t)run->valid->rows.count;
+        uint32_t known = 0;
+        for (uint32_t row = 0; row < run->valid_rows.count; row++)
+            known += !isnan(run->valid_target[row]);
+        if (!known)
+            return sdr_fail(SDR_BAD_DATA, "%s: none of its labels occurs in the training data",
+                            run->valid->name);
     }
     return SDR_OK;
 }

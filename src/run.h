@@ -69,14 +69,17 @@ struct sdr_run {
     enum sdr_shuffle_choice shuffle; /* in force */
     uint32_t *order;                 /* owned: the rows of this epoch in the order they are dealt */
     uint32_t *chunk;                 /* owned: order of the chunks, shuffled by chunks */
-    uint64_t window;                 /* first row of the block in memory, where data streams */
+    uint64_t block_rows; /* rows of a block, shuffled by blocks */
+    uint64_t window;     /* first row of the block in memory, where data streams */
     float *best, *good;              /* owned: weights of the best epoch; of the last finite one */
     bool has_best, has_good, over, diverged, preempted, resumed;
     bool ended_early;     /* the target was reached, or early stopping; resuming does not go on */
     const char *why_over; /* static text */
     atomic_uint requests;
     int64_t started, paused, tick; /* clock: start of training; nanoseconds evaluating; next look */
-    int64_t next_checkpoint_time;
+    int64_t next_checkpoint_time, next_status;
+    int lock;                      /* of the run directory, 0: none */
+    bool trouble, trained;         /* the run directory cannot be written; sdr_run_train was called */
     uint64_t next_checkpoint_update, checkpoint_updates;
     double checkpoint_seconds;
     double seconds_train, seconds_total_start;
@@ -90,6 +93,7 @@ struct sdr_run {
 /* problem.c: which model, which rows, weights of rows, sizes of features. */
 enum sdr_status sdr_problem_prepare(struct sdr_run *run);
 void sdr_problem_release(struct sdr_run *run);
+double sdr_longest_row(const struct sdr_run *run);
 
 /* labels.c */
 /* Lists the labels of arrays a caller handed in; files come with their list. */
@@ -116,7 +120,8 @@ void sdr_evaluation_json(const struct sdr_evaluation *e, enum sdr_task task, con
                          json_t *object);
 
 /* watch.c: the run directory: metrics, status, and what callers are told. */
-enum sdr_status sdr_watch_open(struct sdr_run *run);
+enum sdr_status sdr_watch_open(struct sdr_run *run); /* resumes, where that is asked for */
+void sdr_watch_release(struct sdr_run *run);
 enum sdr_status sdr_watch_epoch(struct sdr_run *run, double objective);
 enum sdr_status sdr_watch_tick(struct sdr_run *run);
 enum sdr_status sdr_watch_close(struct sdr_run *run, const char *state);
@@ -124,9 +129,13 @@ double sdr_run_seconds(const struct sdr_run *run);
 
 /* checkpoint.c */
 enum sdr_status sdr_checkpoint_write(struct sdr_run *run);
+bool sdr_checkpoint_any(const char *folder);
 /* Loads the newest readable checkpoint; SDR_RUNTIME if there is none. */
 enum sdr_status sdr_checkpoint_resume(struct sdr_run *run);
 enum sdr_status sdr_fingerprint(struct sdr_run *run);
+
+/* node.c: rows were used in an update; their losses before it. */
+void sdr_count(struct sdr_run *run, uint64_t rows, double loss, double weight);
 
 /* train.c, for node.c: an epoch's rows were all dealt; evaluates and decides what follows. */
 enum sdr_status sdr_epoch_end(struct sdr_run *run);

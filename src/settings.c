@@ -59,7 +59,7 @@ const struct sdr_option sdr_settings_table[] = {
     {"standardize", SDR_FLAG, "no", NULL, 0, 0,
      "penalise weights in units of the features' standard deviations", AT(standardize), SDR_TRAIN},
     {"scale", SDR_CHOICE, "auto", "auto|none|feature", 0, 0,
-     "take steps in units of each feature's size; auto: unless --optimizer is given", AT(scale),
+     "take steps in units of each feature's size; auto: unless --lr is given", AT(scale),
      SDR_TRAIN},
     /* training */
     {"optimizer", SDR_TEXT, "auto", "NAME", 0, 0,
@@ -84,7 +84,7 @@ const struct sdr_option sdr_settings_table[] = {
     {"workers", SDR_INTEGER, "1", "N", 1, 1, "workers that train", AT(workers), SDR_TRAIN},
     {"deterministic", SDR_FLAG, "no", NULL, 0, 0,
      "the same bits on every run; refused by strategies that cannot", AT(deterministic), SDR_TRAIN},
-    {"seed", SDR_INTEGER, "1", "N", 0, 1.8e19, "seed of all randomness", AT(seed), SEEDED},
+    {"seed", SDR_INTEGER, "1", "N", 0, 0, "seed of all randomness", AT(seed), SEEDED},
     /* watching */
     {"valid", SDR_TEXT, NULL, "FILE", 0, 0, "validation data", AT(valid), SDR_TRAIN},
     {"valid-labels", SDR_TEXT, NULL, "FILE", 0, 0, "its labels, where --labels is used",
@@ -310,6 +310,45 @@ enum sdr_status sdr_options_help(const char *command, char **text)
         sdr_text_add(&out, "\n");
     }
     return sdr_text_take(&out, text);
+}
+
+bool sdr_parse_every(const char *text, double *seconds, uint64_t *updates)
+{
+    double value;
+    const char *unit = sdr_scan_double(text, text + strlen(text), &value);
+    *seconds = 0;
+    *updates = 0;
+    if (!unit || !(value > 0 && value <= 1e9) || (strcmp(unit, "s") != 0 && strcmp(unit, "u") != 0))
+        return false;
+    if (*unit == 's')
+        *seconds = value;
+    else
+        *updates = value < 1 ? 1 : (uint64_t)value;
+    return true;
+}
+
+enum sdr_status sdr_options_check(const struct sdr_options *options)
+{
+    const struct sdr_settings *s = &options->settings;
+    double number;
+    uint64_t updates;
+    if (s->valid && s->valid_fraction > 0)
+        return sdr_fail(SDR_USAGE, "--valid and --valid-fraction exclude each other");
+    if (s->early_stop && !s->valid && s->valid_fraction == 0)
+        return sdr_fail(SDR_USAGE, "--early-stop needs --valid or --valid-fraction");
+    if (s->valid_labels && !s->valid)
+        return sdr_fail(SDR_USAGE, "--valid-labels needs --valid");
+    if (s->target && !sdr_parse_double(s->target, &number))
+        return sdr_fail(SDR_USAGE, "--target takes a loss, not '%s'", s->target);
+    if (s->resume && !s->run)
+        return sdr_fail(SDR_USAGE, "--resume needs --run DIR, the folder of the run to go on with");
+    if (sdr_options_given(options, "checkpoint-every") && !s->run)
+        return sdr_fail(SDR_USAGE, "--checkpoint-every needs --run DIR, the folder to keep them in");
+    if (!sdr_parse_every(s->checkpoint_every, &number, &updates))
+        return sdr_fail(SDR_USAGE,
+                        "--checkpoint-every takes seconds or updates such as 60s or 10000u, not '%s'",
+                        s->checkpoint_every);
+    return SDR_OK;
 }
 
 void sdr_options_report(struct sdr_options *options, sdr_report_function *function, void *context)

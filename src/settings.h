@@ -55,10 +55,12 @@ struct sdr_options {
 extern const struct sdr_option sdr_settings_table[];
 
 bool sdr_options_given(const struct sdr_options *options, const char *name);
-/* "sgd", "1/t" … in force: the options that define the model as JSON text pairs for its metadata.
- */
+/* The data options of a run; *format_name is given away and must outlive them. */
 enum sdr_status sdr_settings_data(const struct sdr_options *options, struct sdr_data_options *data,
                                   char **format_name);
+
+/* "60s" or "1000u" (--checkpoint-every). */
+bool sdr_parse_every(const char *text, double *seconds, uint64_t *updates);
 
 /* Finds a plug-in of a NULL-terminated table by the name in "name:options", or fails naming the
    nearest; parses its options into *parsed (allocated with the defaults; given away; NULL if it has

@@ -47,6 +47,26 @@ static enum sdr_status choose_plugins(struct sdr_run *run)
     return run->strategy->check ? run->strategy->check(run) : SDR_OK;
 }
 
+static bool own_steps(const struct sdr_run *run)
+{
+    return run->strategy->own_steps && run->strategy->own_steps(run->strategy_options);
+}
+
+/* An option that does nothing is an error, not a surprise. */
+static enum sdr_status check_own_steps(const struct sdr_run *run)
+{
+    static const char *const idle[] = {"optimizer", "lr", "schedule", "average", "shuffle"};
+    if (!own_steps(run))
+        return SDR_OK;
+    for (size_t i = 0; i < sizeof idle / sizeof *idle; i++)
+        if (sdr_options_given(&run->options, idle[i]))
+            return sdr_fail(SDR_USAGE,
+                            "--%s does nothing with --sync %s, which takes its own steps "
+                            "(%s:optimizer leaves them to --optimizer)",
+                            idle[i], run->strategy->name, run->strategy->name);
+    return SDR_OK;
+}
+
 static enum sdr_status check_options(const struct sdr_run *run)
 {
     const struct sdr_settings *s = &run->options.settings;
@@ -55,7 +75,7 @@ static enum sdr_status check_options(const struct sdr_run *run)
         return sdr_fail(SDR_USAGE,
                         "--group-lasso groups the weights of a feature over classes: it needs "
                         "--model softmax (with one output, --l1 is the same)");
-    if (s->group_lasso > 0 && !run->strategy->full_batch && !run->optimizer->uniform)
+    if (s->group_lasso > 0 && !own_steps(run) && !run->optimizer->uniform)
         return sdr_fail(SDR_USAGE, "--group-lasso needs steps that are equal within a feature: "
                                    "--optimizer sgd, momentum or nesterov, or --sync batch");
     if (run->optimizer->decay && s->l2 > 0)
@@ -67,7 +87,7 @@ static enum sdr_status check_options(const struct sdr_run *run)
     if (run->optimizer->decay && s->l1 > 0)
         return sdr_fail(SDR_USAGE, "--l1 does not go with the decoupled decay of %s (try adam)",
                         run->optimizer->name);
-    if (s->group_lasso > 0 && s->l1 > 0 && !run->strategy->full_batch)
+    if (s->group_lasso > 0 && s->l1 > 0 && !own_steps(run))
         return sdr_fail(SDR_USAGE, "--group-lasso with --l1 needs --sync batch");
     if (run->optimizer->own_penalty && (strcmp(run->schedule->name, "constant") != 0 ||
                                         run->schedule->factor(run->schedule_options, 0, 1) != 1))
@@ -77,15 +97,14 @@ static enum sdr_status check_options(const struct sdr_run *run)
         return sdr_fail(SDR_USAGE,
                         "--batch does nothing with --sync %s, which takes all rows at once",
                         run->strategy->name);
-    if (s->early_stop && !run->valid)
-        return sdr_fail(SDR_USAGE, "--early-stop needs --valid or --valid-fraction");
-    if (s->valid_labels && !s->valid)
-        return sdr_fail(SDR_USAGE, "--valid-labels needs --valid");
-    if (s->resume && !s->run)
-        return sdr_fail(SDR_USAGE, "--resume needs --run DIR, the folder of the run to go on with");
-    if (sdr_options_given(o, "checkpoint-every") && !s->run)
-        return sdr_fail(SDR_USAGE,
-                        "--checkpoint-every needs --run DIR, the folder to keep them in");
+    if (run->data->streams && (s->shuffle == SDR_SHUFFLE_ROWS || s->shuffle == SDR_SHUFFLE_CHUNKS))
+        return sdr_fail(SDR_USAGE, "data that streams (--memory) can be shuffled by blocks, not by %s",
+                        s->shuffle == SDR_SHUFFLE_ROWS ? "rows" : "chunks");
+    if (run->kind->task == SDR_REGRESSION && !own_steps(run) &&
+        !(run->target_size > 1e-15 && run->target_size < 1e15))
+        return sdr_fail(SDR_BAD_DATA,
+                        "%s: the labels are of size %.1g: rescale them, or use --sync batch",
+                        run->data->name, run->target_size);
     return SDR_OK;
 }
 
@@ -141,6 +160,8 @@ static void choose_rate(struct sdr_run *run)
         return;
     double length = sqrt(run->typical_row);
     run->rate = o->rate / pow(length, o->rate_power);
+    if (o->rate_power == 2 && run->kind->curvature >= 1) /* one long row would throw them out */
+        run->rate = fmin(run->rate, o->rate / (run->kind->curvature * sdr_longest_row(run)));
     if (o->rate_power ==
         1) { /* such steps do not grow with the labels or slopes: give them their unit */
         run->rate *= run->target_size;
@@ -157,7 +178,7 @@ static struct sdr_penalty penalty_of(const struct sdr_run *run)
                                   .l2 = s->l2 * share,
                                   .group = s->group_lasso * share,
                                   .standardize = s->standardize};
-    if (run->optimizer->decay && !run->strategy->full_batch)
+    if (run->optimizer->decay && !own_steps(run))
         penalty.l2 = run->optimizer->decay(run->optimizer_options);
     return penalty;
 }
@@ -199,15 +220,21 @@ enum sdr_status sdr_run_create(const struct sdr_options *options, struct sdr_dat
     run->last_epoch_loss = run->objective = NAN;
     run->best_valid = INFINITY;
     run->seconds_total_start = (double)sdr_clock_now() * 1e-9;
+    SDR_CHECK(sdr_options_check(options));
     SDR_CHECK(copy_options(run, options));
     SDR_CHECK(sdr_problem_prepare(run));
     SDR_CHECK(choose_plugins(run));
+    SDR_CHECK(check_own_steps(run));
     SDR_CHECK(check_options(run));
     choose_length(run);
     SDR_CHECK(choose_averaging(run));
     choose_rate(run);
     SDR_CHECK(make_parameters(run));
     SDR_CHECK(sdr_fingerprint(run));
+    if (!own_steps(run))
+        sdr_note(&run->options, "%s, step %.3g (%s)%s, up to %g epochs", run->optimizer->name,
+                 run->rate, run->schedule->name, run->scale || run->center ? ", scaled features" : "",
+                 run->length);
     *result = run;
     return SDR_OK;
 cleanup:
@@ -219,6 +246,7 @@ void sdr_run_destroy(struct sdr_run *run)
 {
     if (!run)
         return;
+    sdr_watch_release(run);
     sdr_model_destroy(run->model);
     for (int i = 0; i < run->node.arrays; i++)
         sdr_release(run->node.array[i].value);

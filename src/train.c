@@ -1,12 +1,14 @@
 /* How a run goes, top to bottom.
 
        sdr_run_create   options + data → problem, plug-ins, parameters (setup.c)
-       sdr_run_train    strategy.worker(node): deal → pull → gradient → commit, until the run is
-   over sdr_epoch_end    evaluate, report, early stop, checkpoint; then the next epoch's order
+       sdr_run_train    strategy.worker(node), until the run is over:
+                            deal → pull → gradient → commit
+         sdr_epoch_end  evaluate, report, early stop, checkpoint; then the next epoch's order
        sdr_run_model    the weights in the units of the data, with schema and labels
 
    The loops that train are in sync/; what they may use is in node.h. */
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/memory.h"
 #include "base/thread.h"
 #include "model.h"
@@ -53,19 +55,18 @@ static void consider_early_stop(struct sdr_run *run, const float *w)
 /* --target: on the validation loss, or without one on the objective, evaluated for it. */
 static enum sdr_status consider_target(struct sdr_run *run, const float *w, double *objective)
 {
-    double target, reached;
+    double target = 0, reached;
     const char *text = run->options.settings.target;
     if (!text)
         return SDR_OK;
-    if (!sdr_parse_double(text, &target))
-        return sdr_fail(SDR_USAGE, "--target takes a loss, not '%s'", text);
+    sdr_parse_double(text, &target); /* checked when the run was set up */
     if (run->valid) {
         reached = sdr_evaluation_loss(&run->valid_result);
     } else {
         SDR_TRY(sdr_evaluate(run->kind, &run->problem, run->parameters.block, w, &run->train_rows,
                              threads_of(run), &run->train_result));
         reached = *objective =
-            sdr_evaluation_loss(&run->train_result) + sdr_parameters_penalty(&run->parameters, w);
+            sdr_evaluation_loss(&run->train_result) + sdr_parameters_penalty(&run->parameters, w, NULL);
     }
     if (reached <= target) {
         run->over = run->ended_early = true;
@@ -129,10 +130,17 @@ static enum sdr_status finish(struct sdr_run *run)
         SDR_TRY(sdr_evaluate(run->kind, &run->valid_problem, run->parameters.block, w,
                              &run->valid_rows, threads_of(run), &run->valid_result));
     run->objective =
-        sdr_evaluation_loss(&run->train_result) + sdr_parameters_penalty(&run->parameters, w);
+        sdr_evaluation_loss(&run->train_result) + sdr_parameters_penalty(&run->parameters, w, NULL);
     if (!isfinite(run->objective))
         run->diverged = true;
-    return sdr_model_create(run, w, &run->model);
+    SDR_TRY(sdr_model_create(run, w, &run->model));
+    if (!run->options.settings.run || run->preempted)
+        return SDR_OK;
+    char *path;
+    SDR_TRY(sdr_path_join(run->options.settings.run, "model.safetensors", &path));
+    enum sdr_status status = sdr_model_save(run->model, path);
+    sdr_release(path);
+    return status;
 }
 
 static enum sdr_status outcome(struct sdr_run *run)
@@ -159,9 +167,10 @@ static enum sdr_status outcome(struct sdr_run *run)
 enum sdr_status sdr_run_train(struct sdr_run *run)
 {
     enum sdr_status status;
+    if (run->trained)
+        return sdr_fail(SDR_USAGE, "a run trains once; create another one");
+    run->trained = true;
     SDR_TRY(sdr_watch_open(run));
-    if (run->options.settings.resume)
-        SDR_TRY(sdr_checkpoint_resume(run));
     run->started = sdr_clock_now();
     if (!run->over) {
         sdr_order_lay(run);

@@ -1,15 +1,20 @@
 /* What others see of a run: reports to the caller, metrics.jsonl and status.json in the run
  * directory. */
+#define _GNU_SOURCE /* flock */
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/memory.h"
 #include "run.h"
 
+#include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
 
 enum { TICK_NS = 200000000 }; /* five reports a second */
+#define STATUS_NS INT64_C(1000000000)
 
 double sdr_run_seconds(const struct sdr_run *run)
 {
@@ -54,37 +59,35 @@ static enum sdr_status put_state(struct sdr_run *run, const char *state, double 
     enum sdr_status status = sdr_path_join(folder, line ? "metrics.jsonl" : "status.json", &path);
     if (status == SDR_OK && !out.failed)
         status = line ? sdr_file_append(path, out.bytes, out.length)
-                      : sdr_file_write(path, out.bytes, out.length);
+                      : sdr_file_put(path, out.bytes, out.length);
     sdr_release(path);
     sdr_text_free(&out);
     return status;
 }
 
-enum sdr_status sdr_watch_open(struct sdr_run *run)
+/* One run a folder: two would remove each other's checkpoints. */
+static enum sdr_status lock_folder(struct sdr_run *run)
 {
-    const struct sdr_settings *s = &run->options.settings;
+    const char *folder = run->options.settings.run;
+    char *path;
+    SDR_TRY(sdr_folder_make(folder));
+    SDR_TRY(sdr_path_join(folder, "lock", &path));
+    run->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    enum sdr_status status = SDR_OK;
+    if (run->lock < 0)
+        status = sdr_fail_errno("cannot write '%s'", path);
+    else if (flock(run->lock, LOCK_EX | LOCK_NB) != 0)
+        status = sdr_fail(SDR_RUNTIME, "another run is using the folder '%s'", folder);
+    sdr_release(path);
+    return status;
+}
+
+static enum sdr_status write_config(struct sdr_run *run)
+{
     char *text = NULL, *path = NULL;
-    double value;
-    const char *every = s->checkpoint_every, *end = every + strlen(every);
-    const char *unit = sdr_scan_double(every, end, &value);
-    if (!unit || value <= 0 || (strcmp(unit, "s") != 0 && strcmp(unit, "u") != 0))
-        return sdr_fail(SDR_USAGE,
-                        "--checkpoint-every takes seconds or updates such as 60s or 10000u, "
-                        "not '%s'",
-                        every);
-    run->tick = sdr_clock_now() + TICK_NS;
-    if (!s->run)
-        return SDR_OK;
-    if (*unit == 's')
-        run->checkpoint_seconds = value;
-    else
-        run->checkpoint_updates = value < 1 ? 1 : (uint64_t)value;
-    run->next_checkpoint_time = sdr_clock_now() + (int64_t)(value * 1e9);
-    run->next_checkpoint_update = run->checkpoint_updates;
-    SDR_TRY(sdr_folder_make(s->run));
     enum sdr_status status = sdr_options_print(&run->options, &text);
     if (status == SDR_OK)
-        status = sdr_path_join(s->run, "config", &path);
+        status = sdr_path_join(run->options.settings.run, "config", &path);
     if (status == SDR_OK)
         status = sdr_file_write(path, text, strlen(text));
     sdr_release(path);
@@ -92,9 +95,36 @@ enum sdr_status sdr_watch_open(struct sdr_run *run)
     return status;
 }
 
+enum sdr_status sdr_watch_open(struct sdr_run *run)
+{
+    const struct sdr_settings *s = &run->options.settings;
+    run->tick = sdr_clock_now() + TICK_NS;
+    if (!s->run)
+        return SDR_OK;
+    sdr_parse_every(s->checkpoint_every, &run->checkpoint_seconds, &run->checkpoint_updates);
+    run->next_checkpoint_time = sdr_clock_now() + (int64_t)(run->checkpoint_seconds * 1e9);
+    run->next_checkpoint_update = run->checkpoint_updates;
+    SDR_TRY(lock_folder(run));
+    if (s->resume)
+        SDR_TRY(sdr_checkpoint_resume(run));
+    else if (sdr_checkpoint_any(s->run))
+        return sdr_fail(SDR_USAGE,
+                        "the folder '%s' holds a run: go on with --resume, or give another folder",
+                        s->run);
+    return write_config(run);
+}
+
+void sdr_watch_release(struct sdr_run *run)
+{
+    if (run->lock > 0)
+        close(run->lock);
+}
+
 static struct sdr_report report_of(const struct sdr_run *run, enum sdr_report_kind kind)
 {
-    uint64_t rows = run->train_rows.count, total = rows * run->epochs;
+    uint64_t rows = run->train_rows.count, total;
+    if (__builtin_mul_overflow(rows, run->epochs, &total))
+        total = UINT64_MAX;
     uint64_t updates = run->options.settings.updates;
     double seconds = sdr_run_seconds(run);
     if (updates) { /* whichever limit comes first */
@@ -125,13 +155,21 @@ static struct sdr_report report_of(const struct sdr_run *run, enum sdr_report_ki
                             : NAN};
 }
 
+/* Watching must not end what is watched: a full disk is told once and tried again. */
+static void tolerate(struct sdr_run *run, enum sdr_status status)
+{
+    if (status != SDR_OK && !run->trouble)
+        sdr_note(&run->options, "%s; training goes on", sdr_error());
+    run->trouble = status != SDR_OK;
+}
+
 static enum sdr_status checkpoint_if_due(struct sdr_run *run, int64_t now)
 {
     bool due = (run->checkpoint_seconds > 0 && now >= run->next_checkpoint_time) ||
                (run->checkpoint_updates && run->parameters.version >= run->next_checkpoint_update);
     if (!due)
         return SDR_OK;
-    SDR_TRY(sdr_checkpoint_write(run));
+    tolerate(run, sdr_checkpoint_write(run));
     run->next_checkpoint_time = sdr_clock_now() + (int64_t)(run->checkpoint_seconds * 1e9);
     while (run->checkpoint_updates && run->next_checkpoint_update <= run->parameters.version)
         run->next_checkpoint_update += run->checkpoint_updates;
@@ -149,7 +187,11 @@ enum sdr_status sdr_watch_tick(struct sdr_run *run)
         struct sdr_report report = report_of(run, SDR_REPORT_PROGRESS);
         run->options.report(run->options.report_context, &report);
     }
-    return put_state(run, "training", NAN, false);
+    if (now >= run->next_status) {
+        run->next_status = now + STATUS_NS;
+        tolerate(run, put_state(run, "training", NAN, false));
+    }
+    return SDR_OK;
 }
 
 enum sdr_status sdr_watch_epoch(struct sdr_run *run, double objective)
@@ -159,11 +201,12 @@ enum sdr_status sdr_watch_epoch(struct sdr_run *run, double objective)
         report.objective = objective;
         run->options.report(run->options.report_context, &report);
     }
-    SDR_TRY(put_state(run, "training", objective, true));
+    tolerate(run, put_state(run, "training", objective, true));
     return checkpoint_if_due(run, sdr_clock_now());
 }
 
 enum sdr_status sdr_watch_close(struct sdr_run *run, const char *state)
 {
-    return put_state(run, state, run->objective, false);
+    tolerate(run, put_state(run, state, run->objective, false));
+    return SDR_OK;
 }

@@ -69,6 +69,8 @@ SDR_API const char *sdr_options_get(const struct sdr_options *options, const cha
 SDR_API enum sdr_status sdr_options_load(struct sdr_options *options, const char *path);
 /* All options in force as text that sdr_options_load reads. Given away. */
 SDR_API enum sdr_status sdr_options_print(const struct sdr_options *options, char **text);
+/* Rules across options that can be told before any data is read; sdr_run_create checks them too. */
+SDR_API enum sdr_status sdr_options_check(const struct sdr_options *options);
 /* Help for the options of one command ("train", "predict", "eval", "inspect", "convert",
    "generate"). Given away. */
 SDR_API enum sdr_status sdr_options_help(const char *command, char **text);
@@ -154,7 +156,7 @@ enum sdr_request {
 };
 /* May be called from a signal handler or another thread while sdr_run_train runs. */
 SDR_API void sdr_run_request(struct sdr_run *run, unsigned requests);
-/* Trains. On SDR_DIVERGED the last good model, if there is one, can still be taken. */
+/* Trains, once. On SDR_DIVERGED the last good model, if there is one, can still be taken. */
 SDR_API enum sdr_status sdr_run_train(struct sdr_run *run);
 /* One JSON object with the results and the chosen options. Given away. */
 SDR_API enum sdr_status sdr_run_summary(const struct sdr_run *run, char **json);

@@ -62,9 +62,11 @@ enum sdr_status sdr_file_load(const char *path, uint64_t limit, char **bytes, si
     int descriptor = open(path, O_RDONLY | O_CLOEXEC);
     if (descriptor < 0)
         return sdr_fail_errno("cannot open '%s'", path);
-    enum sdr_status status = sdr_allocate(bytes, (size_t)facts.bytes + 1, 1, path);
+    /* A pipe has no size: up to a megabyte of it is taken. */
+    size_t most = facts.regular ? (size_t)facts.bytes : limit < 1 << 20 ? (size_t)limit : 1 << 20;
+    enum sdr_status status = sdr_allocate(bytes, most + 1, 1, path);
     if (status == SDR_OK)
-        status = sdr_file_read(descriptor, *bytes, (size_t)facts.bytes, count, path);
+        status = sdr_file_read(descriptor, *bytes, most, count, path);
     close(descriptor);
     if (status != SDR_OK) {
         sdr_release(*bytes);
@@ -108,6 +110,7 @@ void sdr_file_unmap(const void *bytes, size_t count)
 struct sdr_writer {
     char *path, *temporary;
     int descriptor;
+    bool unsynced;
     uint64_t written; /* bytes on disk, without the buffer */
     size_t held;
     unsigned char buffer[1 << 18];
@@ -232,7 +235,8 @@ static void writer_free(struct sdr_writer *w)
 enum sdr_status sdr_writer_commit(struct sdr_writer *w)
 {
     enum sdr_status status = flush(w);
-    if (status == SDR_OK && (sdr_fault_strikes(SDR_FAULT_WRITE) || fsync(w->descriptor) != 0))
+    if (status == SDR_OK && !w->unsynced &&
+        (sdr_fault_strikes(SDR_FAULT_WRITE) || fsync(w->descriptor) != 0))
         status = sdr_fail_errno("cannot write '%s'", w->path);
     if (status == SDR_OK && rename(w->temporary, w->path) != 0)
         status = sdr_fail_errno("cannot write '%s'", w->path);
@@ -240,7 +244,8 @@ enum sdr_status sdr_writer_commit(struct sdr_writer *w)
         sdr_writer_abandon(w);
         return status;
     }
-    sync_folder(w->path);
+    if (!w->unsynced)
+        sync_folder(w->path);
     writer_free(w);
     return SDR_OK;
 }
@@ -254,15 +259,26 @@ void sdr_writer_abandon(struct sdr_writer *w)
     writer_free(w);
 }
 
-enum sdr_status sdr_file_write(const char *path, const void *bytes, size_t count)
+static enum sdr_status write_whole(const char *path, const void *bytes, size_t count, bool unsynced)
 {
     struct sdr_writer *writer;
     SDR_TRY(sdr_writer_open(path, &writer));
+    writer->unsynced = unsynced;
     enum sdr_status status = sdr_writer_add(writer, bytes, count);
     if (status == SDR_OK)
         return sdr_writer_commit(writer);
     sdr_writer_abandon(writer);
     return status;
+}
+
+enum sdr_status sdr_file_write(const char *path, const void *bytes, size_t count)
+{
+    return write_whole(path, bytes, count, false);
+}
+
+enum sdr_status sdr_file_put(const char *path, const void *bytes, size_t count)
+{
+    return write_whole(path, bytes, count, true);
 }
 
 enum sdr_status sdr_file_append(const char *path, const char *line, size_t length)

@@ -38,6 +38,8 @@ enum sdr_status sdr_writer_patch(struct sdr_writer *writer, uint64_t offset, con
 enum sdr_status sdr_writer_commit(struct sdr_writer *writer);
 void sdr_writer_abandon(struct sdr_writer *writer); /* NULL is fine */
 enum sdr_status sdr_file_write(const char *path, const void *bytes, size_t count);
+/* The same without syncing: whole after a kill, but perhaps the old one after a power cut. */
+enum sdr_status sdr_file_put(const char *path, const void *bytes, size_t count);
 
 /* Appends one line to a log file that may be lost in a crash but is never half of two lines. */
 enum sdr_status sdr_file_append(const char *path, const char *line, size_t length);

@@ -13,25 +13,29 @@ enum sdr_status sdr_allocate(void *pointer, size_t count, size_t size, const cha
 {
     size_t bytes;
     void *memory = NULL;
-    if (!__builtin_mul_overflow(count, size, &bytes) && bytes <= SIZE_MAX - SDR_ALIGN) {
-        bytes = (bytes + SDR_ALIGN) & ~(size_t)(SDR_ALIGN - 1); /* never zero bytes */
-        if (!sdr_fault_strikes(SDR_FAULT_ALLOCATE))
-            memory = aligned_alloc(SDR_ALIGN, bytes);
-    } else {
+    if (__builtin_mul_overflow(count, size, &bytes) || bytes > SIZE_MAX - 2 * SDR_ALIGN)
         bytes = SIZE_MAX;
-    }
+    else if (!sdr_fault_strikes(SDR_FAULT_ALLOCATE))
+        memory = calloc(1, bytes + 2 * SDR_ALIGN); /* large ones are zero without being touched */
     if (!memory) {
         memset(pointer, 0, sizeof(void *));
         return sdr_fail(SDR_RUNTIME, "out of memory: %s needs %.1f MB", what, (double)bytes / 1e6);
     }
-    memset(memory, 0, bytes);
-    memcpy(pointer, &memory, sizeof memory);
+    /* What calloc gave is kept in front of the aligned block. */
+    unsigned char *block =
+        (unsigned char *)(((uintptr_t)memory + 2 * SDR_ALIGN - 1) & ~(uintptr_t)(SDR_ALIGN - 1));
+    memcpy(block - sizeof memory, &memory, sizeof memory);
+    memcpy(pointer, &block, sizeof block);
     return SDR_OK;
 }
 
 void sdr_release(void *pointer)
 {
-    free(pointer);
+    void *memory;
+    if (!pointer)
+        return;
+    memcpy(&memory, (unsigned char *)pointer - sizeof memory, sizeof memory);
+    free(memory);
 }
 
 enum sdr_status sdr_copy_bytes(char **copy, const char *text, size_t length)

@@ -12,22 +12,6 @@ static const struct {
     [SDR_ARRAY_F32] = {4, false}, [SDR_ARRAY_F64] = {8, false},
 };
 
-enum sdr_status sdr_array_options(const struct sdr_data_options *options)
-{
-    const char *option = options->label        ? "label"
-                         : options->weight     ? "weight"
-                         : options->ignore     ? "ignore"
-                         : options->categories ? "categories"
-                                               : NULL;
-    if (option)
-        return sdr_fail(SDR_USAGE, "--%s names a column, and arrays have no names%s", option,
-                        options->label ? " (the labels' file is --labels)" : "");
-    if (options->bits)
-        return sdr_fail(SDR_USAGE,
-                        "the columns of an array are numbered: there is nothing to hash");
-    return SDR_OK;
-}
-
 size_t sdr_array_size(enum sdr_array_type type)
 {
     return types[type].size;

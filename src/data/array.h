@@ -38,8 +38,6 @@ enum sdr_status sdr_idx_header(const char *name, const char *bytes, size_t count
 bool sdr_npy_is(const char *bytes, size_t count);
 bool sdr_idx_is(const char *bytes, size_t count);
 
-/* SDR_USAGE for options that mean nothing to arrays. */
-enum sdr_status sdr_array_options(const struct sdr_data_options *options);
 size_t sdr_array_size(enum sdr_array_type type); /* of one number */
 bool sdr_array_is_whole(enum sdr_array_type type);
 /* Fills rows and width; SDR_BAD_DATA if the array is empty or larger than memory can be. */

@@ -1,5 +1,6 @@
-/* Labels and weights of the pieces the builder takes: distinct labels are merged in file order, and
-   rows without a weight among rows with one weigh 1. */
+/* Labels and weights of the pieces the builder takes: distinct labels are merged in file order, a
+   text that a known schema does not have becomes SDR_MISSING_ROW_LABEL, and rows without a weight
+   among rows with one weigh 1. */
 #include "data/build.h"
 
 #include <string.h>
@@ -17,9 +18,6 @@ static enum sdr_status map_text_labels(struct sdr_builder *b, const struct sdr_p
         if (!b->known)
             b->schema->labels = ours;
         SDR_TRY(status);
-        if (b->map[i] == UINT32_MAX && !b->options->labels_optional)
-            return sdr_fail(SDR_BAD_DATA, "the label '%.80s' is not one the model knows",
-                            theirs->text[i]);
     }
     if (ours.count > 1 << 24)
         return sdr_fail(SDR_BAD_DATA, "more than 16777216 different labels");
@@ -47,6 +45,16 @@ static enum sdr_status merge_number_labels(struct sdr_builder *b, const struct s
     return SDR_OK;
 }
 
+/* Prediction does without labels of another kind than the model's. */
+static void leave_labels_out(struct sdr_builder *b, uint64_t rows)
+{
+    float *label = (float *)(void *)(b->label.bytes + b->label.used);
+    for (uint64_t r = 0; r < rows; r++)
+        label[r] = (float)SDR_MISSING_ROW_LABEL;
+    b->label.used += (size_t)rows * sizeof *label;
+    b->lacks_labels = true;
+}
+
 enum sdr_status sdr_labels_add(struct sdr_builder *b, const struct sdr_piece *piece)
 {
     bool text = b->known ? b->known->text_labels : b->schema->text_labels;
@@ -55,8 +63,12 @@ enum sdr_status sdr_labels_add(struct sdr_builder *b, const struct sdr_piece *pi
     SDR_TRY(sdr_region_reserve(&b->label, bytes));
     if (piece->labels.count && !b->has_labels && !b->known)
         text = b->schema->text_labels = piece->text_labels;
-    if (piece->labels.count && piece->text_labels != text)
-        return sdr_fail(SDR_BAD_DATA, "labels are texts in one place and numbers in another");
+    if (piece->labels.count && piece->text_labels != text) {
+        if (!b->known || !b->options->labels_optional)
+            return sdr_fail(SDR_BAD_DATA, "labels are texts in one place and numbers in another");
+        leave_labels_out(b, piece->rows);
+        return SDR_OK;
+    }
     b->has_labels |= piece->labels.count > 0;
     if (text) {
         SDR_TRY(map_text_labels(b, piece));

@@ -42,7 +42,8 @@ static enum sdr_status check_header(struct mapping *m, const char *key)
     if (h->key[SDR_CACHE_KEY - 1] != 0)
         return damaged(m, "key");
     if (key && strcmp(key, h->key) != 0)
-        return sdr_fail(SDR_BAD_FILE, "%s: the cache file is stale", m->path);
+        return sdr_fail(SDR_BAD_FILE, "%s: the cache file is stale: its source has changed",
+                        m->path);
     return SDR_OK;
 }
 
@@ -70,19 +71,19 @@ static enum sdr_status find_arrays(const struct mapping *m, struct sdr_data *dat
     struct sdr_rows *rows = &data->rows;
     bool dense = h->stride != 0;
     const void *array[SDR_SECTIONS];
-    const struct sdr_cache_section *label = &h->section[SDR_SECTION_WEIGHT];
+    bool weighted = h->section[SDR_SECTION_WEIGHT].offset != 0;
     if (h->rows == 0 || h->rows > (uint64_t)1 << 48 || h->features > MOST_FEATURES ||
         h->has_labels > 1 || h->nonzeros > (uint64_t)1 << 56)
         return damaged(m, "counts");
     if (dense ? h->stride != (h->features + 15) / 16 * 16 || h->index_bytes != 0
-              : h->index_bytes != (h->features > 65536 ? 4 : 2))
+              : h->index_bytes != 4 && (h->index_bytes != 2 || h->features > 65536))
         return damaged(m, "layout");
     SDR_TRY(find(m, SDR_SECTION_START, "start", !dense, h->rows + 1, 8, &array[0]));
     SDR_TRY(find(m, SDR_SECTION_INDEX, "index", !dense, h->nonzeros, h->index_bytes, &array[1]));
     SDR_TRY(find(m, SDR_SECTION_VALUE, "value", !dense, h->nonzeros, 4, &array[2]));
     SDR_TRY(find(m, SDR_SECTION_DENSE, "dense rows", dense, h->rows, h->stride * 4, &array[3]));
     SDR_TRY(find(m, SDR_SECTION_LABEL, "labels", h->has_labels, h->rows, 4, &array[4]));
-    SDR_TRY(find(m, SDR_SECTION_WEIGHT, "weights", label->offset != 0, h->rows, 4, &array[5]));
+    SDR_TRY(find(m, SDR_SECTION_WEIGHT, "weights", weighted, h->rows, 4, &array[5]));
     rows->count = h->rows;
     rows->features = (uint32_t)h->features;
     rows->stride = h->stride;

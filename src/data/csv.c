@@ -46,11 +46,6 @@ static enum sdr_status open_csv(void *state, struct sdr_reading *reading, const 
     struct sdr_csv_head head;
     if (count && memchr(bytes, 0, count))
         return sdr_fail(SDR_BAD_DATA, "%s: not a text file", reading->path);
-    if (reading->options->labels)
-        return sdr_fail(SDR_USAGE,
-                        "--labels is not for CSV, where the label is a column (--label)");
-    if (reading->options->bits)
-        return sdr_fail(SDR_USAGE, "--bits hashes the features of LIBSVM and VW text, not columns");
     csv->labels_optional = reading->options->labels_optional;
     enum sdr_status status = sdr_csv_head_read(reading->format_options, reading->known,
                                                reading->path, bytes, count, &head);
@@ -205,6 +200,15 @@ static enum sdr_status take_missing(struct parsing *at, const struct sdr_csv_cel
     return SDR_OK;
 }
 
+/* Prediction does not need labels: what the model could not have had is as good as none. */
+static bool usable_label(const struct sdr_csv_cell *cell)
+{
+    const char *end = cell->text + cell->length;
+    double number;
+    return sdr_scan_double(cell->text, end, &number) == end && isfinite((float)number) &&
+           sdr_label_exact((float)number, cell->text, cell->length);
+}
+
 static enum sdr_status take_label(struct parsing *at, const struct sdr_csv_cell *cell,
                                   const struct sdr_csv_column *column)
 {
@@ -219,8 +223,13 @@ static enum sdr_status take_label(struct parsing *at, const struct sdr_csv_cell 
         }
         return sdr_piece_label_text(at->piece, text, length, &at->label);
     }
+    if (at->csv->labels_optional && !usable_label(cell)) {
+        at->labelled = false;
+        return SDR_OK;
+    }
     SDR_TRY(cell_number(at, cell, column, &at->label));
-    return sdr_piece_label_number(at->piece, at->label, cell->text, cell->length);
+    return sdr_piece_label_number(at->piece, at->label, cell->text, cell->length, at->line,
+                                  (uint64_t)(cell->start - at->line_start) + 1);
 }
 
 /* Any cell that is not a plain number in a column of numbers. */
@@ -425,6 +434,7 @@ SDR_REGISTER(format, csv) = {
     .name = "csv",
     .summary = "CSV and TSV: numbers and categories by column, with or without a header",
     .extensions = "csv tsv",
+    .takes = "label weight ignore categories missing",
     .options = options,
     .options_size = sizeof(struct sdr_csv_options),
     .state_size = sizeof(struct sdr_csv),

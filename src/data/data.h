@@ -79,8 +79,7 @@ struct sdr_schema {
     unsigned bits; /* feature hashing, 0: off */
     int base;      /* of sparse text: 0 or 1 */
     enum sdr_missing missing;
-    float
-        *mean; /* owned; `features` means if missing is MEAN and some cell was missing, else NULL */
+    float *mean; /* owned: `features` means; NULL unless missing is MEAN and some cell was */
     bool text_labels;             /* labels are texts: a row's label is its number in `labels` */
     struct sdr_dictionary labels; /* texts of the distinct labels; for numbers, with label_value */
     float *label_value;           /* owned; numeric labels: the value of labels.text[i] */
@@ -93,6 +92,10 @@ enum sdr_status sdr_schema_copy(struct sdr_schema *to, const struct sdr_schema *
 enum sdr_status sdr_schema_to_json(const struct sdr_schema *schema, json_t **json);
 /* Refuses anything malformed with SDR_BAD_FILE. */
 enum sdr_status sdr_schema_from_json(const json_t *json, struct sdr_schema *schema);
+
+/* A text as JSON, also where it is not UTF-8; NULL: out of memory. And back: given away. */
+json_t *sdr_text_to_json(const char *text, size_t length);
+enum sdr_status sdr_text_from_json(const json_t *json, char **text, size_t *length);
 
 /* ---- the data set: the public handle ---- */
 struct sdr_data {
@@ -129,6 +132,9 @@ struct sdr_label_finder {
 enum sdr_status sdr_label_find(struct sdr_label_finder *finder, struct sdr_dictionary *labels,
                                float **label_value, float value, const char *text, size_t length,
                                uint32_t *number);
+/* False if the text is a whole number, "16777217", and the float has lost some of it: classes would
+   melt into one. */
+bool sdr_label_exact(float value, const char *text, size_t length);
 void sdr_label_clear(struct sdr_label_finder *finder);
 void sdr_label_free(struct sdr_label_finder *finder);
 
@@ -170,9 +176,9 @@ void sdr_piece_free(struct sdr_piece *piece);
 enum sdr_status sdr_piece_fail(struct sdr_piece *piece, uint64_t line, uint64_t column,
                                const char *format, ...) __attribute__((format(printf, 4, 5)));
 /* Labels: note the distinct ones with the text they had (NULL: as the number prints). Cheap when
-   the value repeats. */
+   the value repeats. A whole number that a float cannot hold fails at line and column. */
 enum sdr_status sdr_piece_label_number(struct sdr_piece *piece, float value, const char *text,
-                                       size_t length);
+                                       size_t length, uint64_t line, uint64_t column);
 enum sdr_status sdr_piece_label_text(struct sdr_piece *piece, const char *text, size_t length,
                                      float *label);
 /* The tagged index of a category text. */
@@ -188,7 +194,6 @@ enum sdr_status sdr_source_read(struct sdr_source *source, void *bytes, size_t c
 enum sdr_status sdr_source_peek(struct sdr_source *source, const char **bytes, size_t *count);
 const char *sdr_source_name(const struct sdr_source *source); /* "<stdin>" for "-" */
 uint64_t sdr_source_taken(const struct sdr_source *source);   /* compressed bytes so far */
-uint64_t sdr_source_size(const struct sdr_source *source);    /* 0: unknown */
 void sdr_source_close(struct sdr_source *source);
 
 /* Reads the rest of a source into a region; refuses nothing but what the source refuses. */

@@ -124,7 +124,8 @@ static enum sdr_status make_row(struct generating *work, struct slot *slot, uint
 {
     enum { NUMBER_MOST = 48 }; /* bytes of " index:value" or of one cell */
     const struct sdr_generate_table *table = work->table;
-    uint64_t cells = table->most && work->output != OUTPUT_CSV ? table->most : table->features;
+    bool every = work->output == OUTPUT_CSV || work->output == OUTPUT_NPY; /* zeros are written */
+    uint64_t cells = table->most && !every ? table->most : table->features;
     SDR_TRY(sdr_region_reserve(&slot->bytes, (cells + 2) * NUMBER_MOST));
     slot->row.count = table->most ? 0 : table->features;
     table->make(table->truth, number, &slot->row);

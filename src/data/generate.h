@@ -42,6 +42,8 @@ enum sdr_status sdr_generate_table(const struct sdr_generate_table *table, const
 enum sdr_status sdr_generate_settle(const struct sdr_generate_options *given, uint64_t features,
                                     uint64_t nnz, uint64_t most,
                                     struct sdr_generate_options *options);
+/* For generators whose noise is a share of the labels; SDR_USAGE if it is more than 1. */
+enum sdr_status sdr_generate_share(const struct sdr_generate_options *options);
 /* Begins the truth: an open JSON object with the kind and the options. */
 void sdr_truth_begin(struct sdr_text *text, const char *kind,
                      const struct sdr_generate_options *options);

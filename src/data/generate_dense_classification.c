@@ -59,6 +59,7 @@ static enum sdr_status generate(const struct sdr_generate_options *given, const 
 {
     struct sdr_generate_options settled, *options = &settled;
     SDR_TRY(sdr_generate_settle(given, 100, 0, FEATURES_MOST, options));
+    SDR_TRY(sdr_generate_share(options));
     struct truth truth = {.seed = options->seed,
                           .noise = options->noise,
                           .classes = options->classes > 2 ? (uint32_t)options->classes : 2};

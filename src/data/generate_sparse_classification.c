@@ -98,6 +98,7 @@ static enum sdr_status generate(const struct sdr_generate_options *given, const 
     struct sdr_generate_options settled, *options = &settled;
     uint64_t nnz = given->features / 4 && given->features < 4 * 84 ? given->features / 4 : 84;
     SDR_TRY(sdr_generate_settle(given, 47236, nnz, 1 << 28, options));
+    SDR_TRY(sdr_generate_share(options));
     struct truth truth = {.classes = options->classes > 2 ? (uint32_t)options->classes : 2,
                           .noise = options->noise};
     enum sdr_status status;

@@ -23,6 +23,14 @@ enum sdr_status sdr_generate_settle(const struct sdr_generate_options *given, ui
     return SDR_OK;
 }
 
+enum sdr_status sdr_generate_share(const struct sdr_generate_options *options)
+{
+    if (options->noise <= 1)
+        return SDR_OK;
+    return sdr_fail(SDR_USAGE, "--noise must be a share from 0 to 1 of the labels here, not %g",
+                    options->noise);
+}
+
 const char *sdr_path_extension(const char *path)
 {
     const char *base = sdr_path_base(path), *dot = strrchr(base, '.');

@@ -18,7 +18,6 @@ static enum sdr_status open_idx(void *state, struct sdr_reading *reading, const 
     struct sdr_array array;
     SDR_TRY(sdr_idx_header(reading->path, head, count, &array));
     reading->schema->base = 0;
-    SDR_TRY(sdr_array_options(reading->options));
     return sdr_label_file_read(reading->options, reading->known, &idx->labels);
 }
 
@@ -43,6 +42,7 @@ SDR_REGISTER(format, idx) = {
     .name = "idx",
     .summary = "IDX arrays (MNIST); labels in a file of their own",
     .extensions = "idx",
+    .takes = "labels missing",
     .state_size = sizeof(struct idx),
     .recognise = recognise,
     .open = open_idx,

@@ -1,10 +1,10 @@
-/* The name of a cache file: a hash of everything that decides what it holds. Of each source that is
-   its size, its time of change and a sample of its content; reading gigabytes to hash them would
-   cost what the cache is to save. */
-#define _GNU_SOURCE /* O_CLOEXEC */
+/* The name of a cache file is a hash of where its sources are and how they are read; its key, kept
+   inside, also of what they hold: of each source its size, its time of change and a sample of its
+   content. Reading gigabytes to hash them would cost what the cache is to save. A source that has
+   changed thus finds its old cache file, sees that it is stale, and replaces it. */
+#define _GNU_SOURCE /* O_CLOEXEC, realpath */
 #include "base/file.h"
 #include "base/hash.h"
-#include "data/cache.h"
 #include "data/read.h"
 
 #include <fcntl.h>
@@ -63,18 +63,25 @@ static enum sdr_status add_schema(struct sdr_hasher *hasher, const struct sdr_sc
     char *text = json_dumps(json, JSON_COMPACT | JSON_SORT_KEYS);
     json_decref(json);
     if (!text)
-        return sdr_fail(SDR_RUNTIME, "out of memory: the name of the cache file");
+        return sdr_fail(SDR_RUNTIME, "out of memory: the key of the cache file");
     add_text(hasher, text);
     free(text);
     return SDR_OK;
 }
 
-static enum sdr_status add_all(struct sdr_hasher *hasher, const struct sdr_data_options *options,
-                               const struct sdr_schema *known, const struct sdr_format *format,
-                               const struct sdr_paths *paths, char *buffer)
+/* The same file by any path to it. */
+static void add_place(struct sdr_hasher *hasher, const char *path)
 {
-    uint64_t numbers[6] = {SDR_CACHE_VERSION,        options->bits,
-                           (uint64_t)options->base,  (uint64_t)options->missing,
+    char *absolute = realpath(path, NULL);
+    add_text(hasher, absolute ? absolute : path);
+    free(absolute);
+}
+
+static enum sdr_status add_way(struct sdr_hasher *hasher, const struct sdr_data_options *options,
+                               const struct sdr_schema *known, const struct sdr_format *format,
+                               const struct sdr_paths *paths)
+{
+    uint64_t numbers[5] = {options->bits, (uint64_t)options->base, (uint64_t)options->missing,
                            options->labels_optional, paths->count};
     sdr_hasher_add(hasher, numbers, sizeof numbers);
     add_text(hasher, format->name);
@@ -83,28 +90,46 @@ static enum sdr_status add_all(struct sdr_hasher *hasher, const struct sdr_data_
     add_text(hasher, options->weight);
     add_text(hasher, options->ignore);
     add_text(hasher, options->categories);
-    SDR_TRY(add_schema(hasher, known));
     add_text(hasher, options->labels ? "labels" : NULL);
-    if (options->labels && strcmp(options->labels, "-") != 0)
-        SDR_TRY(add_file(hasher, options->labels, buffer));
+    if (options->labels)
+        add_place(hasher, options->labels);
     for (size_t i = 0; i < paths->count; i++)
-        SDR_TRY(add_file(hasher, paths->path[i], buffer));
-    return SDR_OK;
+        add_place(hasher, paths->path[i]);
+    return add_schema(hasher, known);
+}
+
+static enum sdr_status add_content(struct sdr_hasher *hasher,
+                                   const struct sdr_data_options *options,
+                                   const struct sdr_paths *paths)
+{
+    char *buffer;
+    enum sdr_status status = SDR_OK;
+    SDR_TRY(sdr_allocate(&buffer, SAMPLE, 1, "the key of the cache file"));
+    if (options->labels)
+        status = add_file(hasher, options->labels, buffer);
+    for (size_t i = 0; status == SDR_OK && i < paths->count; i++)
+        status = add_file(hasher, paths->path[i], buffer);
+    sdr_release(buffer);
+    return status;
 }
 
 enum sdr_status sdr_read_key(const struct sdr_data_options *options, const struct sdr_schema *known,
                              const struct sdr_format *format, const struct sdr_paths *paths,
-                             char key[33])
+                             char name[33], char key[33])
 {
-    char *buffer;
-    SDR_TRY(sdr_allocate(&buffer, SAMPLE, 1, "the name of the cache file"));
-    struct sdr_hasher *hasher = sdr_hasher_create();
+    struct sdr_hasher *way = sdr_hasher_create(), *content = sdr_hasher_create();
     enum sdr_status status =
-        hasher ? add_all(hasher, options, known, format, paths, buffer)
-               : sdr_fail(SDR_RUNTIME, "out of memory: the name of the cache file");
+        way && content ? SDR_OK : sdr_fail(SDR_RUNTIME, "out of memory: the key of the cache file");
     if (status == SDR_OK)
-        sdr_hasher_text(hasher, key);
-    sdr_hasher_destroy(hasher);
-    sdr_release(buffer);
+        status = add_way(way, options, known, format, paths);
+    if (status == SDR_OK) {
+        sdr_hasher_text(way, name);
+        add_text(content, name);
+        status = add_content(content, options, paths);
+    }
+    if (status == SDR_OK)
+        sdr_hasher_text(content, key);
+    sdr_hasher_destroy(way);
+    sdr_hasher_destroy(content);
     return status;
 }

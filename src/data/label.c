@@ -2,6 +2,7 @@
    classes are made of. Data of regression soon has too many, and then nothing is kept. */
 #include "data/data.h"
 
+#include <math.h>
 #include <string.h>
 
 enum { FEW = 8, SLOTS = 4 * SDR_LABELS_MOST };
@@ -76,6 +77,20 @@ enum sdr_status sdr_label_find(struct sdr_label_finder *finder, struct sdr_dicti
     if (*number != UINT32_MAX)
         finder->last = *number;
     return SDR_OK;
+}
+
+bool sdr_label_exact(float value, const char *text, size_t length)
+{
+    uint64_t whole = 0;
+    size_t i = length && (*text == '-' || *text == '+');
+    float size = fabsf(value);
+    if (size < 0x1p24f || i == length)
+        return true;
+    for (; i < length && text[i] >= '0' && text[i] <= '9'; i++)
+        if (__builtin_mul_overflow(whole, (uint64_t)10, &whole) ||
+            __builtin_add_overflow(whole, (uint64_t)(text[i] - '0'), &whole))
+            whole = UINT64_MAX; /* never the value of a float */
+    return i < length || (size < 0x1p64f && (uint64_t)size == whole);
 }
 
 void sdr_label_clear(struct sdr_label_finder *finder)

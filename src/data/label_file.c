@@ -67,8 +67,11 @@ static enum sdr_status add_text_label(struct sdr_label_file *labels, const struc
     uint32_t number;
     if (!text) {
         char quote[SDR_QUOTE_BYTES];
-        if (sdr_token_float(line->text, line->end, value, &why))
-            return SDR_OK;
+        if (sdr_token_float(line->text, line->end, value, &why)) {
+            if (sdr_label_exact(*value, line->text, (size_t)(line->end - line->text)))
+                return SDR_OK;
+            why = "is too large to be kept exactly";
+        }
         return sdr_fail(SDR_BAD_DATA, "%s:%llu:1: label '%s' %s", labels->path,
                         (unsigned long long)line->number, sdr_quote(quote, line->text, line->end),
                         why);
@@ -81,7 +84,8 @@ static enum sdr_status add_text_label(struct sdr_label_file *labels, const struc
     return SDR_OK;
 }
 
-/* One label a line; texts if the first is no number, or if the model's labels are. */
+/* One label a line; texts if the first is no number, or if the model's labels are. Texts where the
+   model has numbers are the builder's to judge. */
 static enum sdr_status take_lines(struct sdr_label_file *labels, const struct sdr_schema *known,
                                   const char *at, const char *end)
 {
@@ -92,8 +96,8 @@ static enum sdr_status take_lines(struct sdr_label_file *labels, const struct sd
     for (const char *p = at; p < end; p++)
         lines += *p == '\n';
     SDR_TRY(sdr_allocate(&labels->value, lines, sizeof *labels->value, "the labels"));
-    if (known && known->labels.count)
-        labels->is_text = known->text_labels;
+    if (known && known->text_labels)
+        labels->is_text = true;
     else if (next_line(&first, end, &line))
         labels->is_text = !sdr_token_float(line.text, line.end, &value, &why);
     line.number = 0;
@@ -143,7 +147,8 @@ static enum sdr_status take_matrix(struct sdr_label_file *labels, const char *at
         double row = coordinate ? number[0] - 1 : (double)seen;
         double value = coordinate ? number[2] : number[0];
         if (!(row >= 0 && row < (double)labels->count) || (coordinate && number[1] != 1) ||
-            !isfinite((float)value))
+            !isfinite((float)value) ||
+            (fabs(value) >= 0x1p24 && value == floor(value) && value != (double)(float)value))
             break;
         labels->value[(uint64_t)row] = (float)value;
         seen++;
@@ -243,5 +248,5 @@ enum sdr_status sdr_label_file_put(const struct sdr_label_file *labels, uint64_t
                                     &piece->label[at]);
     }
     piece->label[at] = labels->value[row];
-    return sdr_piece_label_number(piece, labels->value[row], NULL, 0);
+    return sdr_piece_label_number(piece, labels->value[row], NULL, 0, 0, 0);
 }

@@ -104,7 +104,8 @@ static enum sdr_status take_label(const struct sdr_libsvm *state, struct sdr_lib
             why = "is not one number: rows with several labels cannot be learnt";
         return fail_token(scan, piece, at, end, "label", why);
     }
-    return sdr_piece_label_number(piece, *label, at, (size_t)(end - at));
+    return sdr_piece_label_number(piece, *label, at, (size_t)(end - at), scan->line_number,
+                                  (uint64_t)(at - scan->line) + 1);
 }
 
 static enum sdr_status hash_row(const struct sdr_libsvm *state, struct sdr_libsvm_scan *scan,
@@ -267,6 +268,7 @@ SDR_REGISTER(format, libsvm) = {
     .name = "libsvm",
     .summary = "LIBSVM / SVMlight text: label index:value …",
     .extensions = "svm libsvm svmlight",
+    .takes = "bits base",
     .state_size = sizeof(struct sdr_libsvm),
     .recognise = recognise,
     .open = open_format,

@@ -367,9 +367,6 @@ static enum sdr_status open_format(void *opaque, struct sdr_reading *reading, co
     struct state *state = opaque;
     (void)head;
     (void)count;
-    if (reading->options->bits)
-        return sdr_fail(SDR_USAGE,
-                        "the columns of a matrix are numbered: there is nothing to hash");
     if (!reading->options->labels && !reading->options->labels_optional)
         return sdr_fail(SDR_USAGE, "%s: no labels: give --labels FILE", reading->path);
     sdr_release(reading->schema->format);
@@ -394,6 +391,7 @@ SDR_REGISTER(format, mtx) = {
     .name = "mtx",
     .summary = "Matrix Market, coordinate or array; labels in a file of their own",
     .extensions = "mtx mm mmt",
+    .takes = "labels",
     .state_size = sizeof(struct state),
     .recognise = recognise,
     .open = open_format,

@@ -19,7 +19,6 @@ static enum sdr_status open_npy(void *state, struct sdr_reading *reading, const 
     struct sdr_array array;
     SDR_TRY(sdr_npy_header(reading->path, head, count, &array));
     reading->schema->base = 0;
-    SDR_TRY(sdr_array_options(reading->options));
     return sdr_label_file_read(reading->options, reading->known, &npy->labels);
 }
 
@@ -44,6 +43,7 @@ SDR_REGISTER(format, npy) = {
     .name = "npy",
     .summary = "NumPy arrays; labels in a file of their own",
     .extensions = "npy",
+    .takes = "labels missing",
     .state_size = sizeof(struct npy),
     .recognise = recognise,
     .open = open_npy,

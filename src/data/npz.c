@@ -264,7 +264,6 @@ static enum sdr_status open_npz(void *state, struct sdr_reading *reading, const 
     if (!recognise(head, count))
         return sdr_fail(SDR_BAD_DATA, "%s: not an NPZ file (a zip archive)", reading->path);
     reading->schema->base = 0;
-    SDR_TRY(sdr_array_options(reading->options));
     return sdr_label_file_read(reading->options, reading->known, &npz->labels);
 }
 
@@ -301,6 +300,7 @@ SDR_REGISTER(format, npz) = {
     .summary =
         "CSR matrices of scipy.sparse.save_npz; labels as a member y or in a file of their own",
     .extensions = "npz",
+    .takes = "labels missing",
     .state_size = sizeof(struct npz),
     .recognise = recognise,
     .open = open_npz,

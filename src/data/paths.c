@@ -45,8 +45,12 @@ enum sdr_status sdr_paths_expand(const char *const *given, size_t count, struct 
     *paths = (struct sdr_paths){0};
     if (count == 0)
         return sdr_fail(SDR_USAGE, "no data file is given");
-    for (size_t i = 0; status == SDR_OK && i < count; i++) {
+    for (size_t i = 0, standard = 0; status == SDR_OK && i < count; i++) {
         const char *path = given[i];
+        if (strcmp(path, "-") == 0 && standard++)
+            status = sdr_fail(SDR_USAGE, "standard input ('-') is given twice");
+        if (status != SDR_OK)
+            break;
         bool pattern = strpbrk(path, "*?[") && !sdr_file_exists(path);
         status = pattern ? expand_pattern(path, paths) : add_path(paths, path);
     }
@@ -166,5 +170,74 @@ enum sdr_status sdr_format_choose(const struct sdr_data_options *options,
     if (!*format)
         return sdr_fail(SDR_BAD_DATA, "%s: the format is not recognised; name it with --format",
                         name);
+    return SDR_OK;
+}
+
+/* ---- what goes with a format ---- */
+
+static bool takes(const struct sdr_format *format, const char *option)
+{
+    size_t length = strlen(option);
+    for (const char *p = format && format->takes ? format->takes : ""; *p; p += strspn(p, " ")) {
+        size_t word = strcspn(p, " ");
+        if (word == length && memcmp(p, option, length) == 0)
+            return true;
+        p += word;
+    }
+    return false;
+}
+
+/* Names the formats that do take the option; one that takes its namesake is told of that. */
+static enum sdr_status does_nothing(const struct sdr_format *format, const char *option)
+{
+    const char *other = strcmp(option, "label") == 0    ? "labels"
+                        : strcmp(option, "labels") == 0 ? "label"
+                                                        : NULL;
+    const char *name = format ? format->name : ".sdc";
+    struct sdr_text list = {0};
+    if (other && takes(format, other))
+        return sdr_fail(SDR_USAGE, "--%s does nothing for %s data, which takes --%s", option, name,
+                        other);
+    for (size_t i = 0; sdr_format_table[i]; i++)
+        if (takes(sdr_format_table[i], option))
+            sdr_text_add(&list, "%s%s", list.length ? ", " : "", sdr_format_table[i]->name);
+    sdr_fail(SDR_USAGE, "--%s does nothing for %s data (it is for %s)", option, name,
+             list.length && !list.failed ? list.bytes : "other formats");
+    sdr_text_free(&list);
+    return SDR_USAGE;
+}
+
+enum sdr_status sdr_format_check_options(const struct sdr_data_options *options,
+                                         const struct sdr_format *format)
+{
+    const struct {
+        const char *name;
+        bool given;
+    } option[] = {
+        {"label", options->label},         {"labels", options->labels},
+        {"weight", options->weight},       {"ignore", options->ignore},
+        {"categories", options->categories}, {"bits", options->bits},
+        {"base", options->base >= 0},      {"missing", options->missing != SDR_MISSING_ERROR},
+    };
+    for (size_t i = 0; i < sizeof option / sizeof *option; i++)
+        if (option[i].given && !takes(format, option[i].name))
+            return does_nothing(format, option[i].name);
+    return SDR_OK;
+}
+
+enum sdr_status sdr_format_check_known(const char *format, const struct sdr_schema *known,
+                                       const char *name)
+{
+    const struct sdr_format *found = format ? format_called(format) : NULL;
+    if (!found || !found->parse) /* whole files are matrices, and those have columns by number */
+        return SDR_OK;
+    if (known->columns && !takes(found, "label"))
+        return sdr_fail(SDR_BAD_DATA,
+                        "%s: the model was trained on columns by name; %s data has none", name,
+                        format);
+    if (known->bits && !takes(found, "bits"))
+        return sdr_fail(SDR_BAD_DATA,
+                        "%s: the model was trained on hashed features; %s data has none", name,
+                        format);
     return SDR_OK;
 }

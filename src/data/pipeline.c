@@ -1,7 +1,6 @@
 /* Reading line formats in parallel. Every thread does the same, over and over:
 
-       read a chunk (one thread at a time)  →  parse it  →  wait for its turn, give it to the
-   builder
+       read a chunk (one thread at a time) → parse it → in its turn, give it to the builder
 
    Turns are taken in the order of the file, so that the data set, and which error is told, do not
    depend on the number of threads. Each thread owns one chunk and one piece and recycles them. */

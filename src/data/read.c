@@ -71,6 +71,8 @@ static enum sdr_status map_given(struct reader *r, struct sdr_data **data)
         return sdr_fail(SDR_USAGE, "a cache file cannot be read from standard input");
     if (r->paths.count > 1)
         return sdr_fail(SDR_USAGE, "%s: a cache file must be given alone", path);
+    if (!r->known)
+        SDR_TRY(sdr_format_check_options(r->options, NULL));
     SDR_TRY(sdr_cache_map_within(path, NULL, r->options->memory, data));
     return r->known ? sdr_data_recast(r->options, r->known, data) : SDR_OK;
 }
@@ -85,23 +87,28 @@ static enum sdr_status choose_format(struct reader *r)
                               &r->format, &guessed));
     if (guessed)
         sdr_read_note(r->options, "%s: reading as %s", name, r->format->name);
-    return SDR_OK;
+    /* What was typed is for the training data; other data is read as the schema says. */
+    return r->known ? sdr_format_check_known(r->format->name, r->known, name)
+                    : sdr_format_check_options(r->options, r->format);
 }
 
 /* ---- the cache ---- */
 
 static enum sdr_status find_cache(struct reader *r)
 {
-    struct sdr_text name = {0};
+    struct sdr_text path = {0};
+    char name[33];
     if (!r->options->cache)
         return SDR_OK;
+    if (r->options->labels && strcmp(r->options->labels, "-") == 0)
+        return SDR_OK; /* what comes through a pipe cannot be recognised */
     for (size_t i = 0; i < r->paths.count; i++)
         if (strcmp(r->paths.path[i], "-") == 0)
             return SDR_OK;
     SDR_TRY(sdr_folder_make(r->options->cache));
-    SDR_TRY(sdr_read_key(r->options, r->known, r->format, &r->paths, r->key));
-    sdr_text_add(&name, "%s/%s-%s.sdc", r->options->cache, sdr_path_base(r->paths.path[0]), r->key);
-    return sdr_text_take(&name, &r->cache_path);
+    SDR_TRY(sdr_read_key(r->options, r->known, r->format, &r->paths, name, r->key));
+    sdr_text_add(&path, "%s/%s-%s.sdc", r->options->cache, sdr_path_base(r->paths.path[0]), name);
+    return sdr_text_take(&path, &r->cache_path);
 }
 
 /* *data stays NULL if there is no cache file, or none that can be used. */
@@ -245,6 +252,9 @@ static enum sdr_status read_paths(struct reader *r, const char *const *paths, si
                                   struct sdr_data **data)
 {
     SDR_TRY(sdr_paths_expand(paths, count, &r->paths));
+    for (size_t i = 0; i < r->paths.count && r->options->labels; i++)
+        if (strcmp(r->paths.path[i], "-") == 0 && strcmp(r->options->labels, "-") == 0)
+            return sdr_fail(SDR_USAGE, "standard input cannot be both data and --labels");
     SDR_TRY(open_first(r));
     if (is_cache_file(r))
         return map_given(r, data);

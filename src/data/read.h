@@ -28,12 +28,20 @@ enum sdr_status sdr_format_choose(const struct sdr_data_options *options,
                                   const struct sdr_schema *known, const char *path,
                                   const char *name, const char *head, size_t count,
                                   const struct sdr_format **format, bool *guessed);
+/* SDR_USAGE for an option that does nothing for this data; format NULL: a cache file. */
+enum sdr_status sdr_format_check_options(const struct sdr_data_options *options,
+                                         const struct sdr_format *format);
+/* SDR_BAD_DATA if rows of the format called `format` cannot be those of a model with schema known.
+ */
+enum sdr_status sdr_format_check_known(const char *format, const struct sdr_schema *known,
+                                       const char *name);
 
 /* ---- key.c ---- */
-/* The hash of what a cache file would hold: what the sources are and how they are read. */
+/* Two hashes. name: where the sources are and how they are read, for the name of the cache file.
+   key: that and what the sources hold now, kept in the file; another key means it is stale. */
 enum sdr_status sdr_read_key(const struct sdr_data_options *options, const struct sdr_schema *known,
                              const struct sdr_format *format, const struct sdr_paths *paths,
-                             char key[33]);
+                             char name[33], char key[33]);
 
 /* ---- pipeline.c ---- */
 /* Everything a format needs while it reads. */

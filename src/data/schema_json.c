@@ -13,7 +13,7 @@ static const char *const kind_name[] = {"number", "category", "label", "weight",
 
 /* ---- writing ---- */
 
-static json_t *text_json(const char *text, size_t length)
+json_t *sdr_text_to_json(const char *text, size_t length)
 {
     static const char digit[] = "0123456789abcdef";
     json_t *json = memchr(text, 0, length) ? NULL : json_stringn(text, length);
@@ -35,7 +35,7 @@ static json_t *dictionary_json(const struct sdr_dictionary *dictionary)
 {
     json_t *list = json_array();
     for (uint32_t i = 0; list && i < dictionary->count; i++)
-        if (json_array_append_new(list, text_json(dictionary->text[i], dictionary->length[i]))) {
+        if (json_array_append_new(list, sdr_text_to_json(dictionary->text[i], dictionary->length[i]))) {
             json_decref(list);
             return NULL;
         }
@@ -58,7 +58,7 @@ static json_t *columns_json(const struct sdr_schema *schema)
     json_t *list = json_array();
     for (uint32_t i = 0; list && i < schema->columns; i++) {
         const struct sdr_column *column = &schema->column[i];
-        json_t *name = text_json(column->name, strlen(column->name));
+        json_t *name = sdr_text_to_json(column->name, strlen(column->name));
         json_t *item =
             name ? json_pack("{s:o, s:s, s:I}", "name", name, "kind", kind_name[column->kind],
                              "feature", (json_int_t)column->feature)
@@ -123,7 +123,7 @@ static int unhex(char c)
 }
 
 /* The text of a string or a {"hex": …}; given away. */
-static enum sdr_status read_text(const json_t *json, char **text, size_t *length)
+enum sdr_status sdr_text_from_json(const json_t *json, char **text, size_t *length)
 {
     *text = NULL;
     if (json_is_string(json)) {
@@ -188,7 +188,7 @@ static enum sdr_status read_dictionary(const json_t *list, const char *what, uin
         char *text;
         size_t length;
         uint32_t number;
-        SDR_TRY(read_text(json_array_get(list, i), &text, &length));
+        SDR_TRY(sdr_text_from_json(json_array_get(list, i), &text, &length));
         enum sdr_status status = sdr_dictionary_find(dictionary, text, length, true, &number);
         sdr_release(text);
         SDR_TRY(status);
@@ -225,7 +225,7 @@ static enum sdr_status read_columns(const json_t *list, struct sdr_schema *schem
         const json_t *item = json_array_get(list, i);
         int kind = 0;
         size_t length;
-        SDR_TRY(read_text(json_object_get(item, "name"), &column->name, &length));
+        SDR_TRY(sdr_text_from_json(json_object_get(item, "name"), &column->name, &length));
         SDR_TRY(read_name(json_object_get(item, "kind"), "kind of a column", kind_name, 5, &kind));
         SDR_TRY(read_u32(item, "feature", MOST_FEATURES, &column->feature));
         column->kind = (enum sdr_column_kind)kind;

@@ -19,7 +19,7 @@ struct sdr_source {
     int descriptor;
     char *name;
     enum packing packing;
-    uint64_t taken, size;
+    uint64_t taken;
     /* Raw bytes as they stand in the file. Plain files use it for the first bytes only. */
     unsigned char *raw;
     size_t raw_at, raw_used;
@@ -98,8 +98,6 @@ static enum sdr_status open_file(struct sdr_source *s, const char *path)
         return sdr_fail_errno("cannot read '%s'", path);
     if (S_ISDIR(facts.st_mode))
         return sdr_fail(SDR_RUNTIME, "cannot read '%s': it is a folder", path);
-    if (S_ISREG(facts.st_mode))
-        s->size = (uint64_t)facts.st_size;
     (void)posix_fadvise(s->descriptor, 0, 0, POSIX_FADV_SEQUENTIAL); /* a hint; pipes refuse it */
     return SDR_OK;
 }
@@ -293,9 +291,4 @@ const char *sdr_source_name(const struct sdr_source *s)
 uint64_t sdr_source_taken(const struct sdr_source *s)
 {
     return s->taken;
-}
-
-uint64_t sdr_source_size(const struct sdr_source *s)
-{
-    return s->size;
 }

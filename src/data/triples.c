@@ -106,7 +106,7 @@ static enum sdr_status take_rating(struct sdr_piece *piece, const char *line, st
         return sdr_piece_fail(piece, piece->lines, column, "rating '%s' %s",
                               sdr_quote(quote, field.at, field.end), why);
     return sdr_piece_label_number(piece, piece->label[piece->rows], field.at,
-                                  (size_t)(field.end - field.at));
+                                  (size_t)(field.end - field.at), piece->lines, column);
 }
 
 static enum sdr_status take_row(const struct state *state, struct sdr_piece *piece,
@@ -205,8 +205,6 @@ static enum sdr_status open_format(void *opaque, struct sdr_reading *reading, co
 {
     struct state *state = opaque;
     const char *at, *end;
-    if (reading->options->bits)
-        return sdr_fail(SDR_USAGE, "triples keep their users and items: there is nothing to hash");
     state->labels_optional = reading->options->labels_optional;
     if (first_line(head, count, &at, &end))
         state->separator = guess_separator(at, end);
@@ -258,6 +256,7 @@ SDR_REGISTER(format, triples) = {
     .name = "triples",
     .summary = "ratings: user item rating, with blanks, tabs, commas or :: between",
     .extensions = "triples ratings",
+    .takes = "",
     .state_size = sizeof(struct state),
     .recognise = recognise,
     .open = open_format,

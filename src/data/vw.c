@@ -86,7 +86,8 @@ static enum sdr_status take_head(struct scan *scan, const char *at, const char *
     piece->weight[row] = found[1];
     piece->has_weights |= count >= 2;
     if (count)
-        return sdr_piece_label_number(piece, found[0], label, label_length);
+        return sdr_piece_label_number(piece, found[0], label, label_length, scan->line_number,
+                                      (uint64_t)(label - scan->line) + 1);
     if (!scan->state->labels_optional)
         return FAIL_AT(tag ? tag : bar, "the label is missing%s",
                        tag && *tag != '\'' ? ": a word that touches the '|' is a tag" : "");
@@ -248,6 +249,7 @@ SDR_REGISTER(format, vw) = {
     .name = "vw",
     .summary = "Vowpal Wabbit text: label [importance] |namespace feature:value …, features hashed",
     .extensions = "vw",
+    .takes = "bits",
     .state_size = sizeof(struct state),
     .recognise = recognise,
     .open = open_format,

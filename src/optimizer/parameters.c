@@ -297,7 +297,8 @@ const float *sdr_parameters_result(struct sdr_parameters *p)
     return p->published;
 }
 
-double sdr_parameters_penalty(const struct sdr_parameters *p, const float *w)
+double sdr_parameters_penalty(const struct sdr_parameters *p, const float *w,
+                              const double *exact)
 {
     const struct sdr_penalty *penalty = &p->penalty;
     uint32_t outputs = p->block[0].cols;
@@ -305,7 +306,8 @@ double sdr_parameters_penalty(const struct sdr_parameters *p, const float *w)
     for (uint32_t j = 0; j < p->block[0].rows; j++) {
         double size = penalty->standardize && p->scale ? 1.0 / p->scale[j] : 1.0, row = 0;
         for (uint32_t k = 0; k < outputs; k++) {
-            double v = size * w[p->block[0].offset + (size_t)j * outputs + k];
+            size_t at = p->block[0].offset + (size_t)j * outputs + k;
+            double v = size * (exact ? exact[at] : w[at]);
             one += fabs(v);
             row += v * v;
         }

@@ -56,7 +56,7 @@ const float *sdr_parameters_weights(struct sdr_parameters *p);
 void sdr_parameters_average(struct sdr_parameters *p);
 /* The average, or the weights if nothing was averaged: borrowed until the next call. */
 const float *sdr_parameters_result(struct sdr_parameters *p);
-/* Penalty of weights w, as the objective counts it. */
-double sdr_parameters_penalty(const struct sdr_parameters *p, const float *w);
+/* Penalty of weights w, or of exact where it is not NULL, as the objective counts it. */
+double sdr_parameters_penalty(const struct sdr_parameters *p, const float *w, const double *exact);
 
 #endif

@@ -1,10 +1,10 @@
 /* The loops every optimizer shares. An optimizer is one file of this form:
 
        #include "optimizer/step.h"
-       static inline lanes step(const float *c, lanes g, lanes *s0, lanes *s1)   the change of a
-   value static inline lanes metric(const float *c, lanes s0, lanes s1)            the step per unit
-   of gradient #include "optimizer/step_loops.h" SDR_REGISTER_PER_CPU(optimizer, name) = {...,
-   SDR_STEP_LOOPS};
+       step(c, g, &s0, &s1)      the change of a value with gradient g and state s0, s1
+       metric(c, s0, s1)         the step per unit of gradient
+       #include "optimizer/step_loops.h"
+       SDR_REGISTER_PER_CPU(optimizer, name) = {..., SDR_STEP_LOOPS};
 
    A file that defines SDR_STEP_ASSIGNS (FTRL) has a step() that is given the value too and returns
    the new one, and settled(), the value its state stands for once the penalty is due.
@@ -14,11 +14,12 @@
    path to its minimum no longer depends on the units a feature was measured in.
 
    Penalty. Between two touches of a value the penalty acts alone. It is charged as the flow
-       dw/dS = −m·(l2·w + l1·sign w)      S = Σ rate, m = metric·q²
+       dw/dS = −m·(l2·w + l1·sign w),   S = Σ rate, m = metric·q²
    whose solution over ΔS is exact however many steps lie in between:
-       |w| ← max(0, |w|·e − (l1/l2)(1 − e)),  e = exp(−m·l2·ΔS);     |w| ← max(0, |w| − m·l1·ΔS) for
-   l2 = 0. So the lazy result is the dense one, for every schedule. Group lasso shrinks the norm of
-   a row the same way. A metric that drifts with the number of updates (Adam's) puts the drift into
+       |w| ← max(0, |w|·e − (l1/l2)(1 − e)),   e = exp(−m·l2·ΔS)
+       |w| ← max(0, |w| − m·l1·ΔS)             where l2 = 0
+   So the lazy result is the dense one, for every schedule. Group lasso shrinks the norm of a row
+   the same way. A metric that drifts with the number of updates (Adam's) puts the drift into
    `charge` instead: see there. */
 #ifndef SDR_OPTIMIZER_STEP_H
 #define SDR_OPTIMIZER_STEP_H

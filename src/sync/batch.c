@@ -176,6 +176,11 @@ static enum sdr_status worker(struct sdr_node *node)
     return own_steps(node, o->method == FISTA);
 }
 
+static bool takes_own_steps(const void *options)
+{
+    return ((const struct options *)options)->method != OPTIMIZER;
+}
+
 SDR_REGISTER(strategy, batch) = {
     .name = "batch",
     .summary = "gradient descent on all rows at once, accelerated and proximal",
@@ -183,5 +188,6 @@ SDR_REGISTER(strategy, batch) = {
     .options_size = sizeof(struct options),
     .state_size = sizeof(struct state),
     .full_batch = true,
+    .own_steps = takes_own_steps,
     .worker = worker,
 };

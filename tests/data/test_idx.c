@@ -101,7 +101,8 @@ static void two_data_files_cannot_share_labels(void **unused)
     put(&bytes, "\1", 1);
     const char *labels = write_file("two.labels", &bytes);
     const char *paths[] = {path, path};
-    struct sdr_data_options options = {.format_rest = "", .threads = 1, .labels = labels};
+    struct sdr_data_options options = {
+        .format_rest = "", .base = -1, .threads = 1, .labels = labels};
     assert_int_equal(sdr_data_read(&options, paths, 2, NULL, &data), SDR_USAGE);
     options.labels = NULL;
     assert_int_equal(sdr_data_read(&options, paths, 2, NULL, &data), SDR_OK);

@@ -192,7 +192,7 @@ static void missing_numbers_follow_the_option(void **unused)
     memcpy(bytes.at + bytes.count - 12 * 8 + 7 * 8, &nan_value, 8);
     const char *path = write_file("mean.npy", &bytes);
     struct sdr_data_options options = {
-        .format_rest = "", .threads = 1, .missing = SDR_MISSING_ZERO};
+        .format_rest = "", .base = -1, .threads = 1, .missing = SDR_MISSING_ZERO};
     assert_int_equal(read_with(&options, path, NULL, &data), SDR_OK);
     assert_true(cell(data, 2, 1) == 0);
     sdr_data_destroy(data);
@@ -214,7 +214,8 @@ static void a_truncated_file_is_refused_at_every_length(void **unused)
             struct sdr_data *data;
             bytes.count = count;
             const char *path = write_file("cut.npy", &bytes);
-            struct sdr_data_options options = {.format = "npy", .format_rest = "", .threads = 1};
+            struct sdr_data_options options = {
+                .format = "npy", .format_rest = "", .base = -1, .threads = 1};
             assert_int_equal(read_with(&options, path, NULL, &data), SDR_BAD_DATA);
             unlink(path);
         }

@@ -192,7 +192,8 @@ static void other_archives_are_refused(void **unused)
 static void damage_never_changes_the_matrix(void **unused)
 {
     static struct bytes changed;
-    struct sdr_data_options options = {.format = "npz", .format_rest = "", .threads = 1};
+    struct sdr_data_options options = {
+        .format = "npz", .format_rest = "", .base = -1, .threads = 1};
     (void)unused;
     make(&archive, &good, true, false);
     for (size_t count = 1; count < archive.bytes.count; count++) {

@@ -10,7 +10,7 @@ holds "killed runs resume to the same bits" python3 -B "$SOUNDER_SOURCE/scripts/
 
 succeeds generate sparse-classification data.svm --rows 20000 --features 3000 --nnz 20
 epochs=400 # seconds of training, time enough to be interrupted
-[ -z "${SOUNDER_SANITIZE:-}" ] || epochs=40
+[ -z "${SOUNDER_SANITIZE:-}" ] || epochs=12
 hash_of() { key model_hash <out.txt; }
 train() { # train FOLDER OPTIONS...: the run these laws are about
     local folder=$1
