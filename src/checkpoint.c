@@ -52,6 +52,13 @@ static enum sdr_status hash_data(const struct sdr_data *data, char text[33])
     return SDR_OK;
 }
 
+static void print_option(const struct sdr_run *run, const char *name, struct sdr_text *text)
+{
+    sdr_text_add(text, "%s=", name);
+    sdr_option_print(sdr_option_find(sdr_settings_table, name), &run->options.settings, text);
+    sdr_text_add(text, ";");
+}
+
 /* The options that decide every bit of the path, and the data; not how long it is. */
 enum sdr_status sdr_fingerprint(struct sdr_run *run)
 {
@@ -61,7 +68,7 @@ enum sdr_status sdr_fingerprint(struct sdr_run *run)
         "average",    "batch",       "shuffle",      "sync",      "seed", "valid-fraction"};
     struct sdr_text text = {0};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        sdr_text_add(&text, "%s=%s;", names[i], sdr_options_get(&run->options, names[i]));
+        print_option(run, names[i], &text);
     if (run->schedule->needs_end && !run->strategy->full_batch)
         sdr_text_add(&text, "length=%.17g;", run->length);
     char *all, hash[33] = "";

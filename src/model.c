@@ -68,9 +68,14 @@ static enum sdr_status print_training(const struct sdr_run *run, char **text)
         "scale",     "average",      "batch",      "shuffle",
         "sync",      "class-weight", "seed",       "valid-fraction"};
     json_t *object = json_object();
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        json_object_set_new(object, names[i],
-                            json_string(sdr_options_get(&run->options, names[i])));
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *value = sdr_options_get(&run->options, names[i]);
+        if (!value) {
+            json_decref(object);
+            return sdr_fail(SDR_RUNTIME, "out of memory: metadata");
+        }
+        json_object_set_new(object, names[i], json_string(value));
+    }
     /* What was chosen where the options left it open. */
     json_object_set_new(object, "optimizer", json_string(run->optimizer->name));
     json_object_set_new(object, "schedule", json_string(run->schedule->name));

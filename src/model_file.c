@@ -136,13 +136,16 @@ static enum sdr_status load(const char *path, const struct sdr_tensors *file,
         return bad_model(path, "its metadata is of another program, or it is a checkpoint");
     if (!version || strcmp(version, "1") != 0)
         return bad_model(path, "it was written by a newer version");
-    if (sdr_plugin_choose("model", sdr_model_kind_table, kind, &plugin, &model->options) != SDR_OK)
+    enum sdr_status status =
+        sdr_plugin_choose("model", sdr_model_kind_table, kind, &plugin, &model->options);
+    if (status == SDR_USAGE) /* a model this version does not know */
         return sdr_fail_in(SDR_BAD_FILE, "%s: ", path);
+    SDR_TRY(status);
     model->kind = (const struct sdr_model_kind *)plugin;
     SDR_TRY(sdr_copy_string(&model->kind_spec, kind));
     SDR_TRY(sdr_copy_string(&model->training, training));
     json_t *schema = json_loads(text, 0, NULL);
-    enum sdr_status status = schema ? sdr_schema_from_json(schema, &model->schema)
+    status = schema ? sdr_schema_from_json(schema, &model->schema)
                                     : bad_model(path, "its schema is unreadable");
     json_decref(schema);
     SDR_TRY(status);

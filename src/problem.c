@@ -227,8 +227,9 @@ static enum sdr_status measure_features(struct sdr_run *run)
     const struct sdr_settings *s = &run->options.settings;
     const struct sdr_rows *rows = &run->data->rows;
     /* Whoever gives a step size means it in the units of the data. */
+    bool own_penalty = run->optimizer->own_penalty && (s->l1 > 0 || s->l2 > 0);
     bool scaled = s->standardize || s->scale == SDR_SCALE_FEATURE ||
-                  (s->scale == SDR_SCALE_AUTO && s->lr == 0);
+                  (s->scale == SDR_SCALE_AUTO && s->lr == 0 && !own_penalty);
     bool deviation = rows->dense || s->standardize;
     double count = run->train_rows.count, typical = 0;
     struct moment *moments;

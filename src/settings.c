@@ -209,9 +209,10 @@ const char *sdr_options_get(const struct sdr_options *options, const char *name)
     if (row < 0)
         return NULL;
     sdr_option_print(&sdr_settings_table[row], &options->settings, &text);
+    bool failed = text.failed;
     snprintf(value, sizeof value, "%s", text.bytes ? text.bytes : "");
     sdr_text_free(&text);
-    return value;
+    return failed ? NULL : value;
 }
 
 static char *trimmed(char *text)

@@ -15,8 +15,9 @@ static enum sdr_status copy_options(struct sdr_run *run, const struct sdr_option
     for (const struct sdr_option *row = sdr_settings_table; row->key; row++) {
         struct sdr_text value = {0};
         sdr_option_print(row, &options->settings, &value);
-        enum sdr_status status = SDR_OK;
-        if (value.bytes && (row->type != SDR_TEXT || *value.bytes))
+        enum sdr_status status =
+            value.failed ? sdr_fail(SDR_RUNTIME, "out of memory: options") : SDR_OK;
+        if (status == SDR_OK && value.bytes && (row->type != SDR_TEXT || *value.bytes))
             status = sdr_option_set(row, row->key, value.bytes, &run->options.settings);
         sdr_text_free(&value);
         SDR_TRY(status);
@@ -44,7 +45,7 @@ static enum sdr_status choose_plugins(struct sdr_run *run)
     SDR_TRY(sdr_plugin_choose("schedule", sdr_schedule_table, schedule, &plugin,
                               &run->schedule_options));
     run->schedule = (const struct sdr_schedule *)plugin;
-    return run->strategy->check ? run->strategy->check(run) : SDR_OK;
+    return SDR_OK;
 }
 
 static bool own_steps(const struct sdr_run *run)
@@ -161,7 +162,7 @@ static void choose_rate(struct sdr_run *run)
     double length = sqrt(run->typical_row);
     run->rate = o->rate / pow(length, o->rate_power);
     if (o->rate_power == 2 && run->kind->curvature >= 1) /* one long row would throw them out */
-        run->rate = fmin(run->rate, o->rate / (run->kind->curvature * sdr_longest_row(run)));
+        run->rate = fmin(run->rate, 2 * o->rate / (run->kind->curvature * sdr_longest_row(run)));
     if (o->rate_power ==
         1) { /* such steps do not grow with the labels or slopes: give them their unit */
         run->rate *= run->target_size;
@@ -222,8 +223,10 @@ enum sdr_status sdr_run_create(const struct sdr_options *options, struct sdr_dat
     run->seconds_total_start = (double)sdr_clock_now() * 1e-9;
     SDR_CHECK(sdr_options_check(options));
     SDR_CHECK(copy_options(run, options));
-    SDR_CHECK(sdr_problem_prepare(run));
     SDR_CHECK(choose_plugins(run));
+    SDR_CHECK(sdr_problem_prepare(run));
+    if (run->strategy->check)
+        SDR_CHECK(run->strategy->check(run));
     SDR_CHECK(check_own_steps(run));
     SDR_CHECK(check_options(run));
     choose_length(run);

@@ -62,7 +62,7 @@ SDR_API enum sdr_status sdr_options_set(struct sdr_options *options, const char 
                                         const char *value);
 /* True if the option exists and takes no value on a command line. */
 SDR_API bool sdr_options_is_flag(const char *name);
-/* The value in force (set, or the default), NULL for an unknown name; valid until the thread's next
+/* The value in force (set, or the default), NULL for an unknown name or without memory; valid until the thread's next
  * call. */
 SDR_API const char *sdr_options_get(const struct sdr_options *options, const char *name);
 /* Reads "name = value" lines; '#' starts a comment. Options already set are kept. */

@@ -210,13 +210,15 @@ enum sdr_status sdr_writer_patch(struct sdr_writer *w, uint64_t offset, const vo
    where this cannot be done the file is there all the same. */
 static void sync_folder(const char *path)
 {
-    const char *base = sdr_path_base(path);
-    char *folder;
-    if ((base == path ? sdr_copy_string(&folder, ".")
-                      : sdr_copy_bytes(&folder, path, (size_t)(base - path))) != SDR_OK)
+    char folder[4096] = ".";
+    size_t length = (size_t)(sdr_path_base(path) - path);
+    if (length >= sizeof folder)
         return;
+    if (length) {
+        memcpy(folder, path, length);
+        folder[length] = 0;
+    }
     int descriptor = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    sdr_release(folder);
     if (descriptor >= 0) {
         (void)fsync(descriptor);
         close(descriptor);

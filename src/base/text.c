@@ -77,35 +77,33 @@ static void make_c_locale(void)
     c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
 }
 
-/* The general case: hands a bounded copy to the C library. */
-static double slow_double(const char *from, size_t length)
-{
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    enum { LONGEST = 800 }; /* more digits than any double needs to be rounded correctly */
-    char copy[LONGEST + 1];
-    pthread_once(&once, make_c_locale);
-    if (length > LONGEST) {
-        /* Keep the exponent, drop digits that cannot matter. */
-        const char *e = from + length;
-        while (e > from && *e != 'e' && *e != 'E')
-            e--;
-        size_t tail = e > from ? (size_t)(from + length - e) : 0;
-        const char *dot = memchr(from, '.', length);
-        if (tail > 20 || !dot || dot > from + LONGEST - 30)
-            return NAN; /* hundreds of digits before the point: the caller refuses it */
-        memcpy(copy, from, LONGEST - tail);
-        memcpy(copy + LONGEST - tail, from + length - tail, tail);
-        length = LONGEST;
-    } else {
-        memcpy(copy, from, length);
-    }
-    copy[length] = 0;
-    return c_locale ? strtod_l(copy, NULL, c_locale) : strtod(copy, NULL);
-}
-
 static inline bool is_digit(char c)
 {
     return (unsigned char)(c - '0') < 10;
+}
+
+/* The general case: [from, to) holds digits and perhaps a point; their value times 10^exponent. The C library
+   gets the significant digits without the point; those beyond what decides the rounding of any double are
+   dropped into the exponent. */
+static double slow_double(const char *from, const char *to, int exponent)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    enum { LONGEST = 800 };
+    char copy[LONGEST + 16];
+    int count = 0;
+    for (; from < to; from++) {
+        if (!is_digit(*from) || (count == 0 && *from == '0'))
+            continue;
+        if (count < LONGEST)
+            copy[count++] = *from;
+        else
+            exponent++;
+    }
+    if (count == 0)
+        return 0;
+    snprintf(copy + count, sizeof copy - (size_t)count, "e%d", exponent);
+    pthread_once(&once, make_c_locale);
+    return c_locale ? strtod_l(copy, NULL, c_locale) : strtod(copy, NULL);
 }
 
 const char *sdr_scan_double(const char *at, const char *end, double *value)
@@ -127,6 +125,7 @@ const char *sdr_scan_double(const char *at, const char *end, double *value)
         for (; p < end && is_digit(*p); p++, digits++, scale--)
             mantissa = mantissa * 10 + (uint64_t)(*p - '0');
     }
+    const char *last = p; /* of the digits */
     if (digits == 0)
         return NULL;
     if (p < end && (*p == 'e' || *p == 'E')) {
@@ -149,7 +148,7 @@ const char *sdr_scan_double(const char *at, const char *end, double *value)
     if (digits <= 19 && mantissa < (uint64_t)1 << 53 && scale >= -22 && scale <= 22)
         result = scale < 0 ? (double)mantissa / power[-scale] : (double)mantissa * power[scale];
     else
-        result = slow_double(first, (size_t)(p - first));
+        result = slow_double(first, last, scale);
     *value = negative ? -result : result;
     return p;
 }

@@ -79,8 +79,8 @@ struct sdr_schema {
     unsigned bits; /* feature hashing, 0: off */
     int base;      /* of sparse text: 0 or 1 */
     enum sdr_missing missing;
-    float *mean; /* owned: `features` means; NULL unless missing is MEAN and some cell was */
-    bool text_labels;             /* labels are texts: a row's label is its number in `labels` */
+    float *mean;      /* owned: `features` means; NULL unless missing is MEAN and some cell was */
+    bool text_labels; /* labels are texts: a row's label is its number in `labels` */
     struct sdr_dictionary labels; /* texts of the distinct labels; for numbers, with label_value */
     float *label_value;           /* owned; numeric labels: the value of labels.text[i] */
     bool many_labels; /* more distinct numbers than are worth listing (SDR_LABELS_MOST) */

@@ -214,10 +214,10 @@ enum sdr_status sdr_format_check_options(const struct sdr_data_options *options,
         const char *name;
         bool given;
     } option[] = {
-        {"label", options->label},         {"labels", options->labels},
-        {"weight", options->weight},       {"ignore", options->ignore},
+        {"label", options->label},           {"labels", options->labels},
+        {"weight", options->weight},         {"ignore", options->ignore},
         {"categories", options->categories}, {"bits", options->bits},
-        {"base", options->base >= 0},      {"missing", options->missing != SDR_MISSING_ERROR},
+        {"base", options->base >= 0},        {"missing", options->missing != SDR_MISSING_ERROR},
     };
     for (size_t i = 0; i < sizeof option / sizeof *option; i++)
         if (option[i].given && !takes(format, option[i].name))

@@ -35,7 +35,8 @@ static json_t *dictionary_json(const struct sdr_dictionary *dictionary)
 {
     json_t *list = json_array();
     for (uint32_t i = 0; list && i < dictionary->count; i++)
-        if (json_array_append_new(list, sdr_text_to_json(dictionary->text[i], dictionary->length[i]))) {
+        if (json_array_append_new(list,
+                                  sdr_text_to_json(dictionary->text[i], dictionary->length[i]))) {
             json_decref(list);
             return NULL;
         }

@@ -63,6 +63,15 @@ refuses 2 'folder' train missing.svm --out folder/
 refuses 2 'not a regular file' train missing.svm --out /dev/null
 refuses 2 'overwrite' train data.svm --out ./data.svm
 refuses 2 'overwrite' train data.svm --valid data.svm --out data.svm
+refuses 2 'overwrite' train 'dat*.svm' --out data.svm
+cp data.svm valid.svm
+refuses 2 'overwrite' train data.svm --valid 'val*.svm' --out valid.svm
+cp data.svm part.sdc
+refuses 2 'overwrite' convert 'par*.sdc' part.sdc
+refuses 2 'given twice' train - -
+refuses 2 'given twice' train - --valid -
+refuses 2 'a share from 0 to 1' generate dense-classification x.svm --rows 5 --noise 5
+refuses 2 '--label does nothing for libsvm data' train data.svm --label y
 refuses 1 'nodir' predict m data.svm --out nodir/p
 refuses 2 '\.sdc' convert data.svm data2.svm
 refuses 1 'nodir' convert data.svm nodir/x.sdc

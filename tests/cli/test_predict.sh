@@ -72,6 +72,21 @@ holds "columns are found by name" cmp -s out.txt truth.txt
 succeeds predict animals.model animals.csv --proba --quiet
 holds "tabs set fields apart if a label has a space" test "$(head -1 out.txt | tr '\t' '\n' | wc -l)" = 4
 
+# A label with a line break keeps to its line.
+{
+    echo 'size,animal'
+    for _ in $(seq 30); do printf '9,"wild\nboar"\n1,"tab\tmouse"\n'; done
+} >broken.csv
+succeeds train broken.csv --label animal --epochs 50 --out broken.model
+succeeds predict broken.model broken.csv --quiet
+holds "labels with line breaks and tabs are JSON strings" python3 - <<'P'
+import json
+labels = [json.loads(x) for x in open("out.txt")]
+assert labels == ["wild\nboar", "tab\tmouse"] * 30, labels[:4]
+P
+succeeds predict broken.model broken.csv --proba --quiet
+holds "in the header too" test "$(wc -l <out.txt)" = 61
+
 # Regression: the shortest text of the float.
 { echo 'x,y'; for i in $(seq 100); do echo "$i,$((3 * i + 1)).5"; done; } >line.csv
 succeeds train line.csv --label y --epochs 200 --out line.model
@@ -81,6 +96,9 @@ values = [float(x) for x in open("out.txt")]
 assert len(values) == 100
 assert all(abs(v - (3 * (i + 1) + 1.5)) < 5 for i, v in enumerate(values)), values[:5]
 P
+{ echo 'x,y'; echo '5,five'; } >words.csv
+succeeds predict line.model words.csv --quiet
+holds "labels of another kind do not matter" test "$(wc -l <out.txt)" = 1
 refuses 2 'predicts a number' predict line.model line.csv --proba
 
 # A reader that goes away is an error like any other, not a death by signal.

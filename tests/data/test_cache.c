@@ -80,6 +80,23 @@ static void what_is_mapped_is_what_was_written(void **state)
     }
 }
 
+/* The caller's indices are 32 bits wide however few features there are. */
+static void rows_of_the_caller_are_mapped_as_they_were(void **state)
+{
+    static const uint64_t start[] = {0, 2, 3};
+    static const uint32_t column[] = {0, 2, 1};
+    static const float value[] = {1, 2, 3}, label[] = {1, 0};
+    struct sdr_data *data, *mapped;
+    const char *path = path_of("csr.sdc");
+    (void)state;
+    assert_int_equal(sdr_data_csr(start, column, value, 2, 3, label, NULL, &data), SDR_OK);
+    assert_int_equal(sdr_cache_write(data, path), SDR_OK);
+    assert_int_equal(sdr_cache_map(path, NULL, &mapped), SDR_OK);
+    assert_same_data(data, mapped);
+    sdr_data_destroy(mapped);
+    sdr_data_destroy(data);
+}
+
 static void another_key_is_stale(void **state)
 {
     (void)state;
@@ -296,6 +313,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_mapped_is_what_was_written),
+        cmocka_unit_test(rows_of_the_caller_are_mapped_as_they_were),
         cmocka_unit_test(another_key_is_stale),
         cmocka_unit_test(any_changed_byte_is_noticed_or_harmless),
         cmocka_unit_test(a_file_made_to_do_harm_gives_safe_rows_or_none),

@@ -151,21 +151,26 @@ static void a_damaged_or_stale_cache_is_made_anew(void **state)
     assert_int_equal(read_one(&options, path, 1000, &data), SDR_OK);
     assert_non_null(strstr(notes, "using cache"));
     sdr_data_destroy(data);
-    /* Another way to read it is another file, as is another content. */
+    /* Another way to read it is another file. */
     options.base = 0;
     notes[0] = 0;
     assert_int_equal(read_one(&options, path, 1000, &data), SDR_OK);
     assert_null(strstr(notes, "using cache"));
     assert_int_equal(data->rows.features, first->rows.features + 1);
     sdr_data_destroy(data);
+    assert_int_equal(files_in(caches), 2);
+    /* Another content takes the place of the old one. */
     options.base = -1;
-    text[count - 2] ^= 1;
-    write_file("c.svm", text, count);
-    notes[0] = 0;
-    enum sdr_status status = read_one(&options, path_of("c.svm"), 1000, &data);
-    assert_true(status == SDR_OK || status == SDR_BAD_DATA);
-    assert_null(strstr(notes, "using cache"));
-    sdr_data_destroy(data);
+    write_text("c.svm", "1 1:1\n0 2:1\n");
+    for (int pass = 0; pass < 2; pass++) {
+        notes[0] = 0;
+        assert_int_equal(read_one(&options, path_of("c.svm"), 1000, &data), SDR_OK);
+        assert_int_equal(data->rows.count, 2);
+        assert_int_equal(strstr(notes, "stale") && strstr(notes, "made anew"), !pass);
+        assert_int_equal(strstr(notes, "using cache") != NULL, pass);
+        assert_int_equal(files_in(caches), 2);
+        sdr_data_destroy(data);
+    }
     sdr_data_destroy(first);
     free(text);
 }
@@ -198,6 +203,164 @@ static void a_cache_file_is_data_too(void **state)
     sdr_data_destroy(from_cache);
     sdr_data_destroy(test);
     sdr_data_destroy(train);
+}
+
+static void options_that_do_nothing_for_the_format_are_refused(void **state)
+{
+    static const struct {
+        const char *name, *text, *words;
+        struct sdr_data_options options;
+    } cases[] = {
+        {"o.svm", "1 1:1\n", "--labels does nothing for libsvm data", {.labels = "y", .base = -1}},
+        {"o.svm",
+         "1 1:1\n",
+         "--label does nothing for libsvm data (it is for csv)",
+         {.label = "y", .base = -1}},
+        {"o.svm",
+         "1 1:1\n",
+         "--missing does nothing for libsvm data",
+         {.missing = SDR_MISSING_MEAN, .base = -1}},
+        {"o.csv",
+         "a,y\n1,2\n",
+         "--labels does nothing for csv data, which takes --label",
+         {.labels = "y", .base = -1}},
+        {"o.csv",
+         "a,y\n1,2\n",
+         "--bits does nothing for csv data (it is for libsvm, vw)",
+         {.bits = 10, .base = -1}},
+        {"o.csv", "a,y\n1,2\n", "--base does nothing for csv data (it is for libsvm)", {.base = 0}},
+        {"o.vw", "1 | a\n", "--weight does nothing for vw data", {.weight = "w", .base = -1}},
+        {"o.triples",
+         "a b 3\n",
+         "--ignore does nothing for triples data",
+         {.ignore = "w", .base = -1}},
+    };
+    struct sdr_data *data, *train;
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct sdr_data_options options = cases[i].options;
+        options.format_rest = "";
+        options.threads = 1;
+        assert_int_equal(read_one(&options, write_text(cases[i].name, cases[i].text), 100, &data),
+                         SDR_USAGE);
+        if (!strstr(sdr_error(), cases[i].words))
+            assert_string_equal(sdr_error(), cases[i].words);
+    }
+    /* A cache file takes none; other data is read as the first was, whatever was typed for it. */
+    struct sdr_data_options options = options_with(1);
+    const char *path = write_text("o.svm", "1 1:1\n"), *cache = path_of("o.sdc");
+    assert_int_equal(read_one(&options, path, 100, &train), SDR_OK);
+    assert_int_equal(sdr_cache_write(train, cache), SDR_OK);
+    options.bits = 10;
+    assert_int_equal(read_one(&options, cache, 100, &data), SDR_USAGE);
+    assert_non_null(strstr(sdr_error(), "--bits does nothing for .sdc data"));
+    options.label = "y";
+    assert_int_equal(sdr_data_read(&options, &path, 1, &train->schema, &data), SDR_OK);
+    sdr_data_destroy(data);
+    sdr_data_destroy(train);
+}
+
+static void named_columns_are_not_found_in_other_formats(void **state)
+{
+    struct sdr_data *train, *data;
+    struct sdr_data_options options = options_with(1);
+    (void)state;
+    assert_int_equal(read_one(&options, write_text("n.csv", "a,b,y\n1,2,1\n3,4,0\n"), 100, &train),
+                     SDR_OK);
+    const char *path = write_text("n.svm", "1 1:1\n"), *cache = path_of("n.sdc");
+    assert_int_equal(sdr_data_read(&options, &path, 1, &train->schema, &data), SDR_BAD_DATA);
+    assert_non_null(strstr(sdr_error(), "columns by name; libsvm data has none"));
+    assert_int_equal(read_one(&options, path, 100, &data), SDR_OK);
+    assert_int_equal(sdr_cache_write(data, cache), SDR_OK);
+    sdr_data_destroy(data);
+    assert_int_equal(sdr_data_read(&options, &cache, 1, &train->schema, &data), SDR_BAD_DATA);
+    assert_non_null(strstr(sdr_error(), "columns by name; libsvm data has none"));
+    sdr_data_destroy(train);
+}
+
+/* Reads CSV text with the schema of other CSV text. */
+static struct sdr_data *read_after(const char *first, const char *second, bool optional,
+                                   enum sdr_status *status)
+{
+    struct sdr_data *train, *data;
+    struct sdr_data_options options = options_with(1);
+    assert_int_equal(read_one(&options, write_text("l1.csv", first), 100, &train), SDR_OK);
+    const char *path = write_text("l2.csv", second);
+    options.labels_optional = optional;
+    *status = sdr_data_read(&options, &path, 1, &train->schema, &data);
+    sdr_data_destroy(train);
+    return data;
+}
+
+static void labels_the_model_does_not_know_are_no_error(void **state)
+{
+    static const char words[] = "a,y\n1,cat\n2,dog\n", numbers[] = "a,y\n1,5\n2,6\n";
+    enum sdr_status status;
+    struct sdr_data *data;
+    (void)state;
+    for (int optional = 0; optional < 2; optional++) {
+        data = read_after(words, "a,y\n1,owl\n2,dog\n", optional, &status);
+        assert_int_equal(status, SDR_OK);
+        assert_true(data->has_labels);
+        assert_memory_equal(data->rows.label, ((float[]){SDR_MISSING_ROW_LABEL, 1}), 8);
+        sdr_data_destroy(data);
+    }
+    data = read_after(numbers, words, true, &status);
+    assert_int_equal(status, SDR_OK);
+    assert_false(data->has_labels);
+    sdr_data_destroy(data);
+    assert_null(read_after(numbers, words, false, &status));
+    assert_int_equal(status, SDR_BAD_DATA);
+    /* From a cache file, where the kind of the labels is settled. */
+    struct sdr_data *train;
+    struct sdr_data_options options = options_with(1);
+    assert_int_equal(read_one(&options, write_text("l.csv", words), 100, &data), SDR_OK);
+    assert_int_equal(read_one(&options, write_text("l.csv", numbers), 100, &train), SDR_OK);
+    const char *cache = path_of("l.sdc");
+    assert_int_equal(sdr_cache_write(data, cache), SDR_OK);
+    sdr_data_destroy(data);
+    assert_int_equal(sdr_data_read(&options, &cache, 1, &train->schema, &data), SDR_BAD_DATA);
+    options.labels_optional = true;
+    assert_int_equal(sdr_data_read(&options, &cache, 1, &train->schema, &data), SDR_OK);
+    assert_false(data->has_labels);
+    sdr_data_destroy(data);
+    sdr_data_destroy(train);
+}
+
+static void whole_labels_are_kept_exactly_or_refused(void **state)
+{
+    static const struct {
+        const char *name, *text, *place;
+    } cases[] = {
+        {"x.svm", "1 1:1\n 16777217 1:1\n", "x.svm:2:2: label 16777217 is too large"},
+        {"x.svm", "-123456789012345678901234567890 1:1\n", "x.svm:1:1: label -123"},
+        {"x.csv", "a,y\n1,16777216\n2,16777217\n", "x.csv:3:3: label 16777217"},
+        {"x.vw", "16777217 | a\n", "x.vw:1:1: label 16777217"},
+        {"x.triples", "a b 16777219\n", "x.triples:1:5: label 16777219"},
+        {"x.svm", "16777216 1:1\n-20000000 1:1\n16777217.0 1:1\n1e30 1:1\n", NULL},
+    };
+    struct sdr_data *data;
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct sdr_data_options options = options_with(1);
+        enum sdr_status status =
+            read_one(&options, write_text(cases[i].name, cases[i].text), 100, &data);
+        assert_int_equal(status, cases[i].place ? SDR_BAD_DATA : SDR_OK);
+        if (cases[i].place && !strstr(sdr_error(), cases[i].place))
+            assert_string_equal(sdr_error(), cases[i].place);
+        sdr_data_destroy(data);
+    }
+}
+
+static void standard_input_is_read_once(void **state)
+{
+    static const char *const twice[] = {"-", "-"};
+    struct sdr_data_options options = options_with(1);
+    struct sdr_data *data;
+    (void)state;
+    assert_int_equal(sdr_data_read(&options, twice, 2, NULL, &data), SDR_USAGE);
+    options.labels = "-";
+    assert_int_equal(sdr_data_read(&options, twice, 1, NULL, &data), SDR_USAGE);
 }
 
 static void several_files_are_one_data_set(void **state)
@@ -373,6 +536,11 @@ int main(void)
         cmocka_unit_test(the_same_rows_come_from_text_gzip_stdin_cache_and_stream),
         cmocka_unit_test(a_damaged_or_stale_cache_is_made_anew),
         cmocka_unit_test(a_cache_file_is_data_too),
+        cmocka_unit_test(options_that_do_nothing_for_the_format_are_refused),
+        cmocka_unit_test(named_columns_are_not_found_in_other_formats),
+        cmocka_unit_test(labels_the_model_does_not_know_are_no_error),
+        cmocka_unit_test(whole_labels_are_kept_exactly_or_refused),
+        cmocka_unit_test(standard_input_is_read_once),
         cmocka_unit_test(several_files_are_one_data_set),
         cmocka_unit_test(errors_name_file_line_and_column),
         cmocka_unit_test(files_without_rows_are_refused),
