@@ -150,13 +150,11 @@ const struct cli_command cli_predict = {
         "Reads DATA the way MODEL was trained (columns, categories, labels) and writes one line a\n"
         "row: the label as it stood in the training data, or the value. Labels in DATA are not\n"
         "needed and change nothing; where a line of text begins with one it must be a number.\n"
-        "With --proba or --scores a first line 'labels A B ...' names the classes, and the "
-        "numbers\n"
-        "follow every label in that order; a model of two classes has one score, positive for the\n"
-        "second. Fields are set apart by a space, or by a tab if a label holds spaces. A label "
-        "with\n"
-        "tabs, line breaks or other control characters, or with a quote in front, is written as a\n"
-        "JSON string: \"two\\nlines\".\n",
+        "With --proba or --scores a first line 'labels A B ...' names the classes, and the\n"
+        "numbers follow every label in that order; a model of two classes has one score, positive\n"
+        "for the second. Fields are set apart by a space, or by a tab if a label holds spaces. A\n"
+        "label with tabs, line breaks or other control characters, or with a quote in front, is\n"
+        "written as a JSON string: \"two\\nlines\".\n",
     .example = "  sounder predict a9a.model a9a.t --proba --out probabilities.txt\n"
                "  cat new.csv | sounder predict house.model - --format csv\n",
     .out_help = "write the predictions here instead of standard output",

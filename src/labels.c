@@ -56,8 +56,8 @@ enum sdr_status sdr_classes_find(const struct sdr_data *data, struct sdr_classes
     struct label *label;
     if (schema->many_labels)
         return sdr_fail(SDR_BAD_DATA,
-                        "%s: more than %d different labels: this is not classification "
-                        "(try --model squared)",
+                        "%s: more than %d different labels, or labels too large to be told "
+                        "apart: these are not classes (try --model squared)",
                         data->name, SDR_LABELS_MOST);
     SDR_TRY(sdr_allocate(&label, count, sizeof *label, "classes"));
     for (uint32_t i = 0; i < count; i++)

@@ -251,7 +251,7 @@ static enum sdr_status pick_nonzeros(struct sdr_piece *piece, const float *x, ui
         piece->label[r] = label ? label[r] : (float)SDR_MISSING_ROW_LABEL;
         piece->weight[r] = weight ? weight[r] : 1.0f;
         if (label)
-            SDR_TRY(sdr_piece_label_number(piece, label[r], NULL, 0, 0, 0));
+            SDR_TRY(sdr_piece_label_number(piece, label[r], NULL, 0));
     }
     piece->rows = count;
     return SDR_OK;

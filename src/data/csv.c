@@ -205,8 +205,7 @@ static bool usable_label(const struct sdr_csv_cell *cell)
 {
     const char *end = cell->text + cell->length;
     double number;
-    return sdr_scan_double(cell->text, end, &number) == end && isfinite((float)number) &&
-           sdr_label_exact((float)number, cell->text, cell->length);
+    return sdr_scan_double(cell->text, end, &number) == end && isfinite((float)number);
 }
 
 static enum sdr_status take_label(struct parsing *at, const struct sdr_csv_cell *cell,
@@ -228,8 +227,7 @@ static enum sdr_status take_label(struct parsing *at, const struct sdr_csv_cell 
         return SDR_OK;
     }
     SDR_TRY(cell_number(at, cell, column, &at->label));
-    return sdr_piece_label_number(at->piece, at->label, cell->text, cell->length, at->line,
-                                  (uint64_t)(cell->start - at->line_start) + 1);
+    return sdr_piece_label_number(at->piece, at->label, cell->text, cell->length);
 }
 
 /* Any cell that is not a plain number in a column of numbers. */

@@ -178,7 +178,7 @@ enum sdr_status sdr_piece_fail(struct sdr_piece *piece, uint64_t line, uint64_t 
 /* Labels: note the distinct ones with the text they had (NULL: as the number prints). Cheap when
    the value repeats. A whole number that a float cannot hold fails at line and column. */
 enum sdr_status sdr_piece_label_number(struct sdr_piece *piece, float value, const char *text,
-                                       size_t length, uint64_t line, uint64_t column);
+                                       size_t length);
 enum sdr_status sdr_piece_label_text(struct sdr_piece *piece, const char *text, size_t length,
                                      float *label);
 /* The tagged index of a category text. */

@@ -248,5 +248,5 @@ enum sdr_status sdr_label_file_put(const struct sdr_label_file *labels, uint64_t
                                     &piece->label[at]);
     }
     piece->label[at] = labels->value[row];
-    return sdr_piece_label_number(piece, labels->value[row], NULL, 0, 0, 0);
+    return sdr_piece_label_number(piece, labels->value[row], NULL, 0);
 }

@@ -104,8 +104,7 @@ static enum sdr_status take_label(const struct sdr_libsvm *state, struct sdr_lib
             why = "is not one number: rows with several labels cannot be learnt";
         return fail_token(scan, piece, at, end, "label", why);
     }
-    return sdr_piece_label_number(piece, *label, at, (size_t)(end - at), scan->line_number,
-                                  (uint64_t)(at - scan->line) + 1);
+    return sdr_piece_label_number(piece, *label, at, (size_t)(end - at));
 }
 
 static enum sdr_status hash_row(const struct sdr_libsvm *state, struct sdr_libsvm_scan *scan,

@@ -82,14 +82,11 @@ enum sdr_status sdr_piece_fail(struct sdr_piece *piece, uint64_t line, uint64_t 
 }
 
 enum sdr_status sdr_piece_label_number(struct sdr_piece *piece, float value, const char *text,
-                                       size_t length, uint64_t line, uint64_t column)
+                                       size_t length)
 {
     uint32_t number;
     if (text && !sdr_label_exact(value, text, length))
-        return sdr_piece_fail(piece, line, column,
-                              "label %.*s is too large to be kept exactly; use text labels or "
-                              "smaller numbers",
-                              (int)(length < 40 ? length : 40), text);
+        piece->many_labels = true; /* good as numbers, but not to be told apart as classes */
     if (piece->many_labels)
         return SDR_OK;
     SDR_TRY(sdr_label_find(&piece->label_finder, &piece->labels, &piece->label_value, value, text,

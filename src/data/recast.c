@@ -71,7 +71,7 @@ static enum sdr_status add_row(const struct sdr_data *data, uint64_t r, struct s
         SDR_TRY(sdr_piece_label_text(piece, own->labels.text[(uint32_t)label],
                                      own->labels.length[(uint32_t)label], &label));
     else if (rows->label && !own->text_labels)
-        SDR_TRY(sdr_piece_label_number(piece, label, NULL, 0, 0, 0));
+        SDR_TRY(sdr_piece_label_number(piece, label, NULL, 0));
     piece->label[piece->rows] = label;
     piece->has_weights = rows->weight != NULL;
     piece->weight[piece->rows] = rows->weight ? rows->weight[r] : 1.0f;

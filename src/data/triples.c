@@ -106,7 +106,7 @@ static enum sdr_status take_rating(struct sdr_piece *piece, const char *line, st
         return sdr_piece_fail(piece, piece->lines, column, "rating '%s' %s",
                               sdr_quote(quote, field.at, field.end), why);
     return sdr_piece_label_number(piece, piece->label[piece->rows], field.at,
-                                  (size_t)(field.end - field.at), piece->lines, column);
+                                  (size_t)(field.end - field.at));
 }
 
 static enum sdr_status take_row(const struct state *state, struct sdr_piece *piece,

@@ -86,8 +86,7 @@ static enum sdr_status take_head(struct scan *scan, const char *at, const char *
     piece->weight[row] = found[1];
     piece->has_weights |= count >= 2;
     if (count)
-        return sdr_piece_label_number(piece, found[0], label, label_length, scan->line_number,
-                                      (uint64_t)(label - scan->line) + 1);
+        return sdr_piece_label_number(piece, found[0], label, label_length);
     if (!scan->state->labels_optional)
         return FAIL_AT(tag ? tag : bar, "the label is missing%s",
                        tag && *tag != '\'' ? ": a word that touches the '|' is a tag" : "");

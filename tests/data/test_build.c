@@ -56,7 +56,7 @@ static void end_row(struct table *t, float label)
     if (t->status == SDR_OK)
         t->status = sdr_piece_reserve(piece, piece->entries + 1, piece->rows + 1);
     if (t->status == SDR_OK)
-        t->status = sdr_piece_label_number(piece, label, NULL, 0, 0, 0);
+        t->status = sdr_piece_label_number(piece, label, NULL, 0);
     if (t->status != SDR_OK)
         return;
     piece->weight[piece->rows] = label + 10;

@@ -30,7 +30,8 @@ wait_for() {
 some() { compgen -G "$1" >/dev/null; }
 # A run in the background has begun to train once it reports an epoch; the report of the one before is removed.
 forget() { rm -f out.txt err.txt; }
-trains() { wait_for 30 grep -qs '^epoch' err.txt; }
+trains_or_ended() { grep -qs '^epoch' err.txt || ! kill -0 $pid 2>/dev/null; }
+trains() { wait_for 30 trains_or_ended; }
 train unbroken
 status=$?
 holds "an unbroken run ends well" test $status = 0
@@ -89,7 +90,7 @@ forget
     --checkpoint-every 5000u >out.txt 2>err.txt </dev/null &
 pid=$!
 trains
-kill -TERM $pid
+kill -TERM $pid 2>/dev/null
 wait $pid
 status=$?
 if [ $status = 75 ]; then # else it refused to overwrite the old run, which is as good
