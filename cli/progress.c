@@ -16,6 +16,7 @@ static struct {
     bool line_shown;     /* the refreshed line stands on the terminal */
     double last;         /* when progress was last printed, seconds */
     double valid_metric; /* of the last epoch; NaN if unknown */
+    int epochs_shown;
 } state = {.valid_metric = NAN};
 
 static const double plain_interval = 1.0, terminal_interval = 0.1;
@@ -181,8 +182,11 @@ static void show_epoch(const struct sdr_report *report)
 {
     struct line line;
     char text[CLI_NUMBER_TEXT];
+    enum { ALL_SHOWN = 30 }; /* thousands of short epochs would be no progress but a flood */
     if (report->metric)
         state.valid_metric = report->valid_metric;
+    if (++state.epochs_shown > ALL_SHOWN && report->epoch < report->epochs && !due())
+        return;
     begin_line(&line);
     add_epoch(&line, report->epoch, report->epochs);
     add_field(&line, "%.2f s", report->seconds);

@@ -47,6 +47,11 @@ static enum sdr_status print_results(const char *text, const char *written, cons
     if (workers > 0)
         printf(", %lld worker%s", workers, workers == 1 ? "" : "s");
     putchar('\n');
+    const char *stopped = json_string_value(json_object_get(summary, "stopped"));
+    if (stopped && strcmp(stopped, "all epochs done") != 0)
+        printf("%-9s%s\n", "stopped", stopped);
+    if (json_object_get(summary, "best_epoch"))
+        printf("%-9sof epoch %lld, the best\n", "kept", count_of(summary, "best_epoch"));
     print_metrics(summary, "train", "train_");
     print_metrics(summary, "valid", "valid_");
     const char *hash = json_string_value(json_object_get(summary, "model_hash"));

@@ -1,9 +1,9 @@
 /* Trains on a file and saves the model, with progress on standard error.
 
-       train_from_file DATA MODEL
+       train_from_file [DATA MODEL]
 
-   DATA may have any format that 'sounder list format' names. Here it is written first, so that the
-   example runs by itself. */
+   DATA may have any format that 'sounder list format' names. Without arguments the example writes
+   data of its own. */
 #include <sounder/sounder.h>
 
 #include <stdio.h>
@@ -50,7 +50,7 @@ int main(int count, char **texts)
     struct sdr_run *run = NULL;
     struct sdr_model *model = NULL;
     char *summary = NULL;
-    if (write_data(path) != 0) {
+    if (count == 1 && write_data(path) != 0) {
         fprintf(stderr, "cannot write %s\n", path);
         return 1;
     }

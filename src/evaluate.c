@@ -52,7 +52,8 @@ static void count_row(const struct job *job, uint32_t row, float *score, struct 
         sum->target_square += weight * (double)target * target;
     }
     weight = problem->row_weight ? problem->row_weight[row] : 1.0;
-    sum->loss += weight * job->kind->loss(problem->model_options, score, problem->outputs, target, score);
+    sum->loss +=
+        weight * job->kind->loss(problem->model_options, score, problem->outputs, target, score);
     sum->weight += weight;
 }
 

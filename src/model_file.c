@@ -13,7 +13,8 @@ static json_t *classes_json(const struct sdr_classes *classes)
 {
     json_t *array = json_array();
     for (uint32_t k = 0; array && k < classes->count; k++)
-        if (json_array_append_new(array, sdr_text_to_json(classes->text[k], strlen(classes->text[k])))) {
+        if (json_array_append_new(array,
+                                  sdr_text_to_json(classes->text[k], strlen(classes->text[k])))) {
             json_decref(array);
             return NULL;
         }
@@ -146,7 +147,7 @@ static enum sdr_status load(const char *path, const struct sdr_tensors *file,
     SDR_TRY(sdr_copy_string(&model->training, training));
     json_t *schema = json_loads(text, 0, NULL);
     status = schema ? sdr_schema_from_json(schema, &model->schema)
-                                    : bad_model(path, "its schema is unreadable");
+                    : bad_model(path, "its schema is unreadable");
     json_decref(schema);
     SDR_TRY(status);
     SDR_TRY(load_classes(path, file, &model->classes,

@@ -61,8 +61,8 @@ static enum sdr_status between_batches(struct sdr_run *run, uint64_t dealt)
 {
     const struct sdr_settings *s = &run->options.settings;
     bool ended = run->at == run->train_rows.count;
-    bool checkpoint = run->checkpoint_updates &&
-                      run->parameters.version >= run->next_checkpoint_update;
+    bool checkpoint =
+        run->checkpoint_updates && run->parameters.version >= run->next_checkpoint_update;
     bool look = ended || checkpoint || due(run, dealt);
     if (look)
         check_health(run);
@@ -134,7 +134,7 @@ void sdr_count(struct sdr_run *run, uint64_t rows, double loss, double weight)
 void sdr_commit(struct sdr_node *node, const struct sdr_update *update)
 {
     struct sdr_run *run = node->run;
-    double epoch = (double)run->epoch + (double)run->at / run->train_rows.count;
+    double epoch = (double)run->epoch + (double)run->at * run->per_row;
     double factor = run->schedule->factor(run->schedule_options, epoch, run->length);
     sdr_parameters_apply(&run->parameters, update, run->rate * factor);
     sdr_count(run, update->examples.count, update->loss, update->weight);

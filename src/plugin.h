@@ -140,6 +140,8 @@ struct sdr_update {
     uint32_t count;
     /* DENSE: value has every value of the parameter array. */
     const float *value;
+    const float
+        *kept;     /* FACTORS of one row: the weights it met, still as they are; NULL: unknown */
     double loss;   /* weighted sum of the losses before the update */
     double weight; /* sum of the weights: what the sum of losses is divided by */
 };
@@ -147,13 +149,17 @@ struct sdr_update {
 /* ---- models: what is computed ---- */
 enum sdr_task { SDR_REGRESSION, SDR_BINARY, SDR_CLASSES };
 
+/* Weights that are kept between the gradient of a row and its step. */
+enum { SDR_KEPT = 4096 };
+
 /* The problem as the model sees it: fixed before training, const afterwards. */
 struct sdr_problem {
     const struct sdr_rows *rows; /* training rows */
     const float *target;         /* per row: the value; −1 or +1; the class number */
+    float *kept; /* SDR_KEPT floats for the weights a single row met; NULL: they are not kept */
     const float *metric_weight; /* per row: what metrics are weighted by; NULL: all one */
-    const float *row_weight;     /* per row, mean 1; NULL: all one */
-    const float *center;         /* dense rows: subtracted from x; NULL: nothing */
+    const float *row_weight;    /* per row, mean 1; NULL: all one */
+    const float *center;        /* dense rows: subtracted from x; NULL: nothing */
     uint32_t features, outputs, classes;
     bool intercept;
     const void *model_options;
@@ -192,6 +198,7 @@ struct sdr_target {
     const float *scale; /* 1 / size of each feature: steps are taken in scaled units; NULL: all 1 */
     const float *center;   /* dense rows: subtracted from x; NULL: nothing */
     const float *constant; /* what begin() computed */
+    const float *kept;     /* sparse steps: value[index[i]], if it is at hand; NULL: gather it */
     float charge;          /* Σ rate so far */
     float l1, l2, group;   /* penalty weights */
     bool standardize;      /* the penalty is on the scaled weights */

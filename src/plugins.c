@@ -39,8 +39,8 @@ static enum sdr_status unknown(const char *kind, const struct sdr_plugin *const 
     struct sdr_text all = {0};
     for (table = first; *table; table++)
         sdr_text_add(&all, " %s", (*table)->name);
-    enum sdr_status status =
-        sdr_fail(SDR_USAGE, "there is no %s '%s'; there are:%s", kind, name, all.bytes ? all.bytes : "");
+    enum sdr_status status = sdr_fail(SDR_USAGE, "there is no %s '%s'; there are:%s", kind, name,
+                                      all.bytes ? all.bytes : "");
     sdr_text_free(&all);
     return status;
 }

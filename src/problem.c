@@ -320,9 +320,12 @@ enum sdr_status sdr_problem_prepare(struct sdr_run *run)
     const struct sdr_settings *s = &run->options.settings;
     const struct sdr_rows *rows = &run->data->rows;
     if (!run->data->has_labels)
-        return sdr_fail(SDR_BAD_DATA, "%s: the data has no labels (--labels FILE, or --label COLUMN)", run->data->name);
+        return sdr_fail(SDR_BAD_DATA,
+                        "%s: the data has no labels (--labels FILE, or --label COLUMN)",
+                        run->data->name);
     if (run->valid && !run->valid->has_labels)
-        return sdr_fail(SDR_BAD_DATA, "%s: the validation data has no labels (--valid-labels FILE)", run->valid->name);
+        return sdr_fail(SDR_BAD_DATA, "%s: the validation data has no labels (--valid-labels FILE)",
+                        run->valid->name);
     if (run->valid && run->valid->rows.features != rows->features)
         return sdr_fail(SDR_BAD_DATA, "%s: %u features, but the training data has %u",
                         run->valid->name, run->valid->rows.features, rows->features);

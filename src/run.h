@@ -49,6 +49,7 @@ struct sdr_run {
     double rate;                     /* the step size in force */
     uint64_t epochs;                 /* planned */
     double length;                   /* of the step's schedule, in epochs */
+    double per_row;                  /* 1 / training rows */
     uint64_t average_from;           /* epochs before averaging starts; UINT64_MAX: never */
     uint64_t average_every;          /* updates between two additions to the average */
 
@@ -69,8 +70,8 @@ struct sdr_run {
     enum sdr_shuffle_choice shuffle; /* in force */
     uint32_t *order;                 /* owned: the rows of this epoch in the order they are dealt */
     uint32_t *chunk;                 /* owned: order of the chunks, shuffled by chunks */
-    uint64_t block_rows; /* rows of a block, shuffled by blocks */
-    uint64_t window;     /* first row of the block in memory, where data streams */
+    uint64_t block_rows;             /* rows of a block, shuffled by blocks */
+    uint64_t window;                 /* first row of the block in memory, where data streams */
     float *best, *good;              /* owned: weights of the best epoch; of the last finite one */
     bool has_best, has_good, over, diverged, preempted, resumed;
     bool ended_early;     /* the target was reached, or early stopping; resuming does not go on */
@@ -78,8 +79,8 @@ struct sdr_run {
     atomic_uint requests;
     int64_t started, paused, tick; /* clock: start of training; nanoseconds evaluating; next look */
     int64_t next_checkpoint_time, next_status;
-    int lock;                      /* of the run directory, 0: none */
-    bool trouble, trained;         /* the run directory cannot be written; sdr_run_train was called */
+    int lock;              /* of the run directory, 0: none */
+    bool trouble, trained; /* the run directory cannot be written; sdr_run_train was called */
     uint64_t next_checkpoint_update, checkpoint_updates;
     double checkpoint_seconds;
     double seconds_train, seconds_total_start;

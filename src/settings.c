@@ -344,11 +344,13 @@ enum sdr_status sdr_options_check(const struct sdr_options *options)
     if (s->resume && !s->run)
         return sdr_fail(SDR_USAGE, "--resume needs --run DIR, the folder of the run to go on with");
     if (sdr_options_given(options, "checkpoint-every") && !s->run)
-        return sdr_fail(SDR_USAGE, "--checkpoint-every needs --run DIR, the folder to keep them in");
-    if (!sdr_parse_every(s->checkpoint_every, &number, &updates))
         return sdr_fail(SDR_USAGE,
-                        "--checkpoint-every takes seconds or updates such as 60s or 10000u, not '%s'",
-                        s->checkpoint_every);
+                        "--checkpoint-every needs --run DIR, the folder to keep them in");
+    if (!sdr_parse_every(s->checkpoint_every, &number, &updates))
+        return sdr_fail(
+            SDR_USAGE,
+            "--checkpoint-every takes seconds or updates such as 60s or 10000u, not '%s'",
+            s->checkpoint_every);
     return SDR_OK;
 }
 

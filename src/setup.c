@@ -99,7 +99,8 @@ static enum sdr_status check_options(const struct sdr_run *run)
                         "--batch does nothing with --sync %s, which takes all rows at once",
                         run->strategy->name);
     if (run->data->streams && (s->shuffle == SDR_SHUFFLE_ROWS || s->shuffle == SDR_SHUFFLE_CHUNKS))
-        return sdr_fail(SDR_USAGE, "data that streams (--memory) can be shuffled by blocks, not by %s",
+        return sdr_fail(SDR_USAGE,
+                        "data that streams (--memory) can be shuffled by blocks, not by %s",
                         s->shuffle == SDR_SHUFFLE_ROWS ? "rows" : "chunks");
     if (run->kind->task == SDR_REGRESSION && !own_steps(run) &&
         !(run->target_size > 1e-15 && run->target_size < 1e15))
@@ -125,6 +126,7 @@ static void choose_length(struct sdr_run *run)
         run->epochs = 100;
     else
         run->epochs = (uint64_t)fmin(fmax(ceil(300000 / rows), 2), 20);
+    run->per_row = 1 / rows;
     run->length = (double)run->epochs;
     if (s->updates && by_updates < run->length)
         run->length = by_updates;
@@ -198,6 +200,7 @@ static enum sdr_status make_parameters(struct sdr_run *run)
                                   &penalty, run->scale, run->center, run->problem.kernels,
                                   batch > 1, run->average_from != UINT64_MAX));
     SDR_TRY(sdr_allocate(&run->scratch, batch * run->problem.outputs, sizeof(float), "scores"));
+    SDR_TRY(sdr_allocate(&run->problem.kept, SDR_KEPT, sizeof(float), "weights of a row"));
     SDR_TRY(sdr_allocate(&run->good, p->count, sizeof(float), "the last good model"));
     if (run->options.settings.early_stop)
         SDR_TRY(sdr_allocate(&run->best, p->count, sizeof(float), "the best model"));
@@ -236,8 +239,8 @@ enum sdr_status sdr_run_create(const struct sdr_options *options, struct sdr_dat
     SDR_CHECK(sdr_fingerprint(run));
     if (!own_steps(run))
         sdr_note(&run->options, "%s, step %.3g (%s)%s, up to %g epochs", run->optimizer->name,
-                 run->rate, run->schedule->name, run->scale || run->center ? ", scaled features" : "",
-                 run->length);
+                 run->rate, run->schedule->name,
+                 run->scale || run->center ? ", scaled features" : "", run->length);
     *result = run;
     return SDR_OK;
 cleanup:
@@ -260,6 +263,7 @@ void sdr_run_destroy(struct sdr_run *run)
     sdr_release(run->schedule_options);
     sdr_release(run->strategy_options);
     sdr_release(run->scratch);
+    sdr_release(run->problem.kept);
     sdr_release(run->good);
     sdr_release(run->best);
     sdr_release(run->order);

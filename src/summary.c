@@ -144,8 +144,8 @@ enum sdr_status sdr_model_inspect(const struct sdr_model *model, char **json)
                                "outputs", (json_int_t)model->outputs);
     json_t *labels = json_array(), *blocks = json_array(), *schema;
     for (uint32_t k = 0; k < model->classes.count; k++)
-        json_array_append_new(labels, sdr_text_to_json(model->classes.text[k],
-                                                       strlen(model->classes.text[k])));
+        json_array_append_new(
+            labels, sdr_text_to_json(model->classes.text[k], strlen(model->classes.text[k])));
     for (int b = 0; b < model->blocks; b++)
         json_array_append_new(blocks, json_pack("{s:s, s:I, s:I}", "name", model->block[b].name,
                                                 "rows", (json_int_t)model->block[b].rows, "cols",

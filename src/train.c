@@ -65,8 +65,8 @@ static enum sdr_status consider_target(struct sdr_run *run, const float *w, doub
     } else {
         SDR_TRY(sdr_evaluate(run->kind, &run->problem, run->parameters.block, w, &run->train_rows,
                              threads_of(run), &run->train_result));
-        reached = *objective =
-            sdr_evaluation_loss(&run->train_result) + sdr_parameters_penalty(&run->parameters, w, NULL);
+        reached = *objective = sdr_evaluation_loss(&run->train_result) +
+                               sdr_parameters_penalty(&run->parameters, w, NULL);
     }
     if (reached <= target) {
         run->over = run->ended_early = true;

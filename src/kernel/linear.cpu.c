@@ -3,6 +3,8 @@
 #include "kernel/lanes.h"
 #include "kernel/level.h"
 
+#include <stdbool.h>
+
 /* Lanes of work left at i of n. */
 SDR_INLINE uint32_t left(uint32_t n, uint32_t i)
 {
@@ -11,16 +13,33 @@ SDR_INLINE uint32_t left(uint32_t n, uint32_t i)
 
 /* Whole vectors first, so that the common case carries no mask. */
 #define SPARSE_DOT(name, type, load)                                                               \
-    static float name(const float *w, const type *index, const float *x, uint32_t n)               \
+    SDR_INLINE float name##_loop(const float *w, const type *index, const float *x, uint32_t n,    \
+                                 float *kept, const bool keep)                                     \
     {                                                                                              \
         lanes sum = {0};                                                                           \
         uint32_t i = 0;                                                                            \
-        for (; i + SDR_LANES <= n; i += SDR_LANES)                                                 \
-            sum += lanes_gather(w, load(index + i, SDR_LANES), SDR_LANES) *                        \
-                   lanes_load(x + i, SDR_LANES);                                                   \
-        if (i < n)                                                                                 \
-            sum += lanes_gather(w, load(index + i, n - i), n - i) * lanes_load(x + i, n - i);      \
+        for (; i + SDR_LANES <= n; i += SDR_LANES) {                                               \
+            lanes met = lanes_gather(w, load(index + i, SDR_LANES), SDR_LANES);                    \
+            if (keep)                                                                              \
+                lanes_store(kept + i, met, SDR_LANES);                                             \
+            sum += met * lanes_load(x + i, SDR_LANES);                                             \
+        }                                                                                          \
+        if (i < n) {                                                                               \
+            lanes met = lanes_gather(w, load(index + i, n - i), n - i);                            \
+            if (keep)                                                                              \
+                lanes_store(kept + i, met, n - i);                                                 \
+            sum += met * lanes_load(x + i, n - i);                                                 \
+        }                                                                                          \
         return lanes_sum(sum);                                                                     \
+    }                                                                                              \
+    static float name(const float *w, const type *index, const float *x, uint32_t n)               \
+    {                                                                                              \
+        return name##_loop(w, index, x, n, NULL, false);                                           \
+    }                                                                                              \
+    static float name##_keep(const float *w, const type *index, const float *x, uint32_t n,        \
+                             float *kept)                                                          \
+    {                                                                                              \
+        return name##_loop(w, index, x, n, kept, true);                                            \
     }
 SPARSE_DOT(dot16, uint16_t, lanes_load16)
 SPARSE_DOT(dot32, uint32_t, lanes_load32)
@@ -84,4 +103,4 @@ static void add(float *to, float a, const float *x, const float *center, uint32_
 
 const struct sdr_linear_kernels SDR_FOR_LEVEL(sdr_linear_kernels);
 const struct sdr_linear_kernels SDR_FOR_LEVEL(sdr_linear_kernels) = {
-    dot16, dot32, dot, scores16, scores32, scores, add};
+    dot16, dot32, dot16_keep, dot32_keep, dot, scores16, scores32, scores, add};

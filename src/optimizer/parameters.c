@@ -249,7 +249,9 @@ void sdr_parameters_apply(struct sdr_parameters *p, const struct sdr_update *upd
     const struct sdr_target *t = &p->target[0];
     p->optimizer->begin(p->optimizer_options, p->version + 1, rate, t, p->constant);
     if (update->form == SDR_FACTORS && update->examples.count == 1) {
+        p->target[0].kept = update->kept;
         step_row(p, t, update->examples.rows, update->examples.row[0], update->u);
+        p->target[0].kept = NULL;
     } else if (update->form == SDR_FACTORS) {
         struct sdr_update multiplied =
             update->examples.rows->dense ? multiply_dense(p, update) : multiply_sparse(p, update);
@@ -297,8 +299,7 @@ const float *sdr_parameters_result(struct sdr_parameters *p)
     return p->published;
 }
 
-double sdr_parameters_penalty(const struct sdr_parameters *p, const float *w,
-                              const double *exact)
+double sdr_parameters_penalty(const struct sdr_parameters *p, const float *w, const double *exact)
 {
     const struct sdr_penalty *penalty = &p->penalty;
     uint32_t outputs = p->block[0].cols;

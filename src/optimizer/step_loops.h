@@ -30,7 +30,8 @@ SDR_INLINE lanes moved_unscaled(const float *c, lanes w, lanes g, lanes *s0, lan
 #define SPARSE_BLOCK(load, m)                                                                      \
     do {                                                                                           \
         lanes_index at = load(index + i, m);                                                       \
-        lanes g = lanes_load(x + i, m) * u, w = lanes_gather(t->value, at, m), s0 = {0}, s1 = {0}; \
+        lanes g = lanes_load(x + i, m) * u, s0 = {0}, s1 = {0};                                    \
+        lanes w = kept ? lanes_load(t->kept + i, m) : lanes_gather(t->value, at, m);               \
         if (SDR_STEP_SLOTS > 0)                                                                    \
             s0 = lanes_gather(t->slot[0], at, m);                                                  \
         if (SDR_STEP_SLOTS > 1)                                                                    \
@@ -48,7 +49,7 @@ SDR_INLINE lanes moved_unscaled(const float *c, lanes w, lanes g, lanes *s0, lan
 
 #define SPARSE_STEP(name, type, load)                                                              \
     SDR_INLINE void name##_loop(const struct sdr_target *t, const type *index, const float *x,     \
-                                uint32_t n, float u, const bool scaled)                            \
+                                uint32_t n, float u, const bool scaled, const bool kept)           \
     {                                                                                              \
         uint32_t i = 0;                                                                            \
         for (; i + SDR_LANES <= n; i += SDR_LANES)                                                 \
@@ -59,10 +60,14 @@ SDR_INLINE lanes moved_unscaled(const float *c, lanes w, lanes g, lanes *s0, lan
     static void name(const struct sdr_target *t, const type *index, const float *x, uint32_t n,    \
                      float u)                                                                      \
     {                                                                                              \
-        if (t->scale)                                                                              \
-            name##_loop(t, index, x, n, u, true);                                                  \
+        if (t->scale && t->kept)                                                                   \
+            name##_loop(t, index, x, n, u, true, true);                                            \
+        else if (t->scale)                                                                         \
+            name##_loop(t, index, x, n, u, true, false);                                           \
+        else if (t->kept)                                                                          \
+            name##_loop(t, index, x, n, u, false, true);                                           \
         else                                                                                       \
-            name##_loop(t, index, x, n, u, false);                                                 \
+            name##_loop(t, index, x, n, u, false, false);                                          \
     }
 SPARSE_STEP(sparse16, uint16_t, lanes_load16)
 SPARSE_STEP(sparse32, uint32_t, lanes_load32)

@@ -58,6 +58,6 @@ END
 unset LD_LIBRARY_PATH PKG_CONFIG_PATH
 holds "find_package finds it" cmake -S project -B project/build -DCMAKE_PREFIX_PATH="$prefix" >out.txt 2>err.txt
 holds "examples compile with find_package" cmake --build project/build >out.txt 2>err.txt
-holds "an example runs from a CMake project" project/build/train_from_file e.svm e.model >out.txt 2>err.txt
-holds "what it wrote is predicted with" project/build/predict e.model e.svm >out.txt
+holds "an example runs from a CMake project" project/build/train_from_file >out.txt 2>err.txt
+holds "what it wrote is predicted with" project/build/predict example.model example.svm >out.txt
 finish
