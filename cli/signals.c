@@ -46,6 +46,7 @@ void cli_signals_start(void)
     /* Nothing is lost if reading is interrupted, so SIGINT and SIGTERM keep their meaning until
        there is a run. SIGUSR1 would end the process, and schedulers send it without looking. */
     listen_to(SIGUSR1, &before_checkpoint);
+    signal(SIGXFSZ, SIG_IGN); /* a limit on file sizes is a failed write, told like a full disk */
 }
 
 void cli_signals_run(struct sdr_run *run)

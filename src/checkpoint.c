@@ -327,7 +327,8 @@ static enum sdr_status take(struct sdr_run *run, const char *path, const struct 
 #define GET(name, place) complete = get_double(file, #name, &place) && complete;
     DOUBLES(GET, run)
 #undef GET
-    if (!complete || run->at >= run->train_rows.count)
+    if (!complete || run->at >= run->train_rows.count ||
+        (run->strategy->full_batch && run->at) || (run->parameters.summed && !run->parameters.sum))
         return bad(path, "a number is missing or out of range");
     static const uint64_t width[] = {4, 8, 1};
     for (int i = 0; i < count; i++) {

@@ -18,6 +18,8 @@ enum sdr_status sdr_node_array(struct sdr_node *node, const char *name, uint64_t
                        ? SDR_OK
                        : sdr_fail(SDR_BAD_FILE, "the checkpoint is of another model");
         }
+    if (node->arrays == SDR_NODE_ARRAYS) /* a checkpoint may bring arrays of its own */
+        return sdr_fail(SDR_BAD_FILE, "the checkpoint is of another model");
     struct sdr_node_array *array = &node->array[node->arrays];
     SDR_TRY(sdr_allocate(&array->value, count, sizeof(double), name));
     snprintf(array->name, sizeof array->name, "%s", name);

@@ -338,6 +338,10 @@ enum sdr_status sdr_problem_prepare(struct sdr_run *run)
     SDR_TRY(choose_model(run));
     SDR_TRY(split_rows(run));
     SDR_TRY(sdr_targets(run->data, &run->classes, run->kind->task, &run->target));
+    for (uint32_t i = 0; i < run->train_rows.count; i++)
+        if (isnan(run->target[listed(&run->train_rows, i)])) /* read with another model's schema */
+            return sdr_fail(SDR_BAD_DATA, "%s: a training row has a label that is no class",
+                            run->data->name);
     SDR_TRY(weigh_rows(run));
     SDR_TRY(measure_features(run));
     measure_targets(run);

@@ -171,8 +171,9 @@ static enum sdr_status checkpoint_if_due(struct sdr_run *run, int64_t now)
         return SDR_OK;
     tolerate(run, sdr_checkpoint_write(run));
     run->next_checkpoint_time = sdr_clock_now() + (int64_t)(run->checkpoint_seconds * 1e9);
-    while (run->checkpoint_updates && run->next_checkpoint_update <= run->parameters.version)
-        run->next_checkpoint_update += run->checkpoint_updates;
+    if (run->checkpoint_updates)
+        run->next_checkpoint_update =
+            (run->parameters.version / run->checkpoint_updates + 1) * run->checkpoint_updates;
     return SDR_OK;
 }
 

@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "base/clock.h"
 
+#include <stdio.h>
 #include <sys/resource.h>
 #include <time.h>
 
@@ -16,8 +17,18 @@ double sdr_clock_since(int64_t start)
     return (double)(sdr_clock_now() - start) * 1e-9;
 }
 
+/* getrusage also counts what the parent had before exec; the kernel's own line does not. */
 uint64_t sdr_peak_rss_bytes(void)
 {
     struct rusage usage;
+    unsigned long long kilobytes = 0;
+    char line[128];
+    FILE *file = fopen("/proc/self/status", "re");
+    while (file && fgets(line, sizeof line, file) && sscanf(line, "VmHWM: %llu", &kilobytes) != 1)
+        ;
+    if (file)
+        fclose(file);
+    if (kilobytes)
+        return kilobytes * 1024;
     return getrusage(RUSAGE_SELF, &usage) == 0 ? (uint64_t)usage.ru_maxrss * 1024 : 0;
 }

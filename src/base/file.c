@@ -288,9 +288,16 @@ enum sdr_status sdr_file_append(const char *path, const char *line, size_t lengt
     int descriptor = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
     if (descriptor < 0)
         return sdr_fail_errno("cannot write '%s'", path);
+    off_t before = lseek(descriptor, 0, SEEK_END);
     ssize_t n = sdr_fault_strikes(SDR_FAULT_WRITE) ? -1 : write(descriptor, line, length);
-    enum sdr_status status =
-        n == (ssize_t)length ? SDR_OK : sdr_fail_errno("cannot write '%s'", path);
+    enum sdr_status status = SDR_OK;
+    if (n != (ssize_t)length) {
+        if (n >= 0)
+            errno = ENOSPC; /* a short write says nothing; the next one would say this */
+        status = sdr_fail_errno("cannot write '%s'", path);
+        if (n > 0 && before >= 0)
+            (void)!ftruncate(descriptor, before); /* no half line for the next one to follow */
+    }
     close(descriptor);
     return status;
 }

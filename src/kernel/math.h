@@ -31,8 +31,8 @@ static inline double sdr_exp(double x)
 {
     if (x > 709.0)
         x = 709.0;
-    if (x < -708.0)
-        return 0.0;
+    if (!(x >= -708.0))
+        return x < -708.0 ? 0.0 : x; /* NaN stays NaN */
     double shifted = x * (64 * 1.4426950408889634) + 6755399441055744.0; /* 1.5·2⁵²: rounds */
     double n = shifted - 6755399441055744.0;
     double r = (x - n * (0.693147180369123816490 / 64)) - n * (1.90821492927058770002e-10 / 64);
