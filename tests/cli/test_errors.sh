@@ -172,14 +172,13 @@ start() {
     sleep 1
 }
 stop() {
+    local tries=0
     kill -TERM "$pid"
     # A program that does not listen must not hang the test.
-    (sleep 20; kill -KILL "$pid" 2>/dev/null) &
-    local guard=$!
+    while kill -0 "$pid" 2>/dev/null && [ $((tries += 1)) -le 200 ]; do sleep 0.1; done
+    kill -KILL "$pid" 2>/dev/null
     wait "$pid"
     status=$?
-    kill "$guard" 2>/dev/null
-    wait "$guard" 2>/dev/null
 }
 succeeds generate sparse-classification many.svm --rows 5000
 start many.svm --run run --out stopped.model --schedule constant
