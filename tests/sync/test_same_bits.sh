@@ -98,7 +98,12 @@ for round in 0 1 2 3 4 5 6 7 8 9; do
         "$SOUNDER" train data.svm "${kind[@]}" --run "killed-$round" --checkpoint-every $every \
             "${resume[@]}" --quiet --json --out broken.model >broken.json 2>broken.err &
         process=$!
-        sleep "0.$((RANDOM % 6 + 1))$((RANDOM % 10))"
+        # A slow machine may need a while to its first checkpoint; the kill comes at any time behind it.
+        until compgen -G "killed-$round/checkpoint-*.safetensors" >/dev/null ||
+            ! kill -0 "$process" 2>/dev/null; do
+            sleep 0.02
+        done
+        sleep "0.$((RANDOM % 4))$((RANDOM % 10))"
         if kill -9 "$process" 2>/dev/null; then
             killed=$((killed + 1))
         fi
