@@ -5,7 +5,10 @@
 
 #include <math.h>
 
-enum { LOOK_EVERY = 1024 }; /* rows between two looks at the clock */
+enum {
+    LOOK_EVERY = 1024, /* rows between two looks at the clock */
+    STRETCH = 64,      /* rows at most that are walked over without looking up */
+};
 
 /* A loss beyond all reason is the end of a run, long before it overflows. */
 static void check_health(struct sdr_run *run)
@@ -85,10 +88,8 @@ static enum sdr_status deal(struct sdr_run *run, uint32_t most, struct sdr_batch
                                 .count = left < most ? (uint32_t)left : most,
                                 .number = run->parameters.version};
     *more = !run->over;
-    if (*more) {
+    if (*more)
         move_window(run);
-        sdr_order_prefetch(run);
-    }
     return SDR_OK;
 }
 
@@ -106,6 +107,29 @@ enum sdr_status sdr_deal_all(struct sdr_node *node, struct sdr_batch *batch, boo
     if (batch->count)
         SDR_TRY(between_batches(run, batch->count));
     return deal(run, UINT32_MAX, batch, more);
+}
+
+/* Fewer, if something is due within the next `most` updates: a look around, a checkpoint, the end,
+   a sample of the average. */
+static uint64_t until_due(const struct sdr_run *run, uint64_t most)
+{
+    uint64_t version = run->parameters.version, updates = run->options.settings.updates;
+    uint64_t due = LOOK_EVERY - run->at % LOOK_EVERY;
+    if (run->checkpoint_updates && run->next_checkpoint_update - version < due)
+        due = run->next_checkpoint_update - version;
+    if (updates && updates - version < due)
+        due = updates - version;
+    if (run->epoch >= run->average_from && run->average_every - version % run->average_every < due)
+        due = run->average_every - version % run->average_every;
+    return due < most ? due : most;
+}
+
+enum sdr_status sdr_deal_stretch(struct sdr_node *node, struct sdr_batch *stretch, bool *more)
+{
+    struct sdr_run *run = node->run;
+    if (stretch->count)
+        SDR_TRY(between_batches(run, stretch->count));
+    return deal(run, (uint32_t)until_due(run, STRETCH), stretch, more);
 }
 
 void sdr_pull(struct sdr_node *node, const struct sdr_batch *batch, struct sdr_view *view)
@@ -131,13 +155,56 @@ void sdr_count(struct sdr_run *run, uint64_t rows, double loss, double weight)
     run->weight_sum += weight;
 }
 
+/* The steps of the next updates, the i-th of which begins i rows from here. */
+static void rates(const struct sdr_run *run, uint32_t count, double *rate)
+{
+    struct sdr_when when = {(double)run->epoch, (double)run->at, run->per_row, run->length};
+    run->schedule->factors(run->schedule_options, &when, count, rate);
+    for (uint32_t i = 0; i < count; i++)
+        rate[i] *= run->rate;
+}
+
+static void average_if_due(struct sdr_run *run)
+{
+    if (run->epoch >= run->average_from && run->parameters.version % run->average_every == 0)
+        sdr_parameters_average(&run->parameters);
+}
+
 void sdr_commit(struct sdr_node *node, const struct sdr_update *update)
 {
     struct sdr_run *run = node->run;
-    double epoch = (double)run->epoch + (double)run->at * run->per_row;
-    double factor = run->schedule->factor(run->schedule_options, epoch, run->length);
-    sdr_parameters_apply(&run->parameters, update, run->rate * factor);
+    double rate;
+    rates(run, 1, &rate);
+    sdr_parameters_apply(&run->parameters, update, rate);
     sdr_count(run, update->examples.count, update->loss, update->weight);
-    if (run->epoch >= run->average_from && run->parameters.version % run->average_every == 0)
-        sdr_parameters_average(&run->parameters);
+    average_if_due(run);
+}
+
+bool sdr_can_walk(const struct sdr_node *node)
+{
+    const struct sdr_run *run = node->run;
+    return run->options.settings.batch == 1 && run->problem.outputs == 1 && run->kind->loss;
+}
+
+void sdr_walk(struct sdr_node *node, const struct sdr_batch *stretch)
+{
+    struct sdr_run *run = node->run;
+    struct sdr_parameters *p = &run->parameters;
+    uint32_t ahead[STRETCH];
+    double rate[STRETCH];
+    bool fetches = sdr_order_ahead(run, stretch->count, ahead);
+    rates(run, stretch->count, rate);
+    struct sdr_walk walk = {.problem = &run->problem,
+                            .kind = run->kind,
+                            .row = stretch->row,
+                            .ahead = fetches ? ahead : NULL,
+                            .rate = rate,
+                            .count = stretch->count,
+                            .loss_sum = run->loss_sum,
+                            .weight_sum = run->weight_sum};
+    sdr_parameters_walk(p, &walk);
+    run->loss_sum = walk.loss_sum;
+    run->weight_sum = walk.weight_sum;
+    sdr_count(run, stretch->count, 0, 0);
+    average_if_due(run);
 }

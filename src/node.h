@@ -42,6 +42,13 @@ void sdr_gradient(struct sdr_node *node, const struct sdr_view *view, const stru
 /* One step of the optimizer. */
 void sdr_commit(struct sdr_node *node, const struct sdr_update *update);
 
+/* Batches of one row, the same steps with less ado: a stretch of rows is dealt, and a walk over it
+   pulls, takes the gradient and commits for one row after the other. Only models with one output
+   and batches of one row can walk. */
+bool sdr_can_walk(const struct sdr_node *node);
+enum sdr_status sdr_deal_stretch(struct sdr_node *node, struct sdr_batch *stretch, bool *more);
+void sdr_walk(struct sdr_node *node, const struct sdr_batch *stretch);
+
 /* For loops that take their own steps: the weights in double, with their units. */
 enum sdr_status sdr_node_array(struct sdr_node *node, const char *name, uint64_t count,
                                double **value);

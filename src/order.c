@@ -1,9 +1,9 @@
 /* The order of the rows in an epoch, a function of (seed, epoch) and the data alone.
 
    rows    a random permutation.
-   chunks  for data larger than the caches: 32 chunks of 16 neighbouring rows, drawn at random
+   chunks  for data larger than the caches: 16 chunks of 32 neighbouring rows, drawn at random
            without replacement, make a window, and its 512 rows come in random order. Memory is
-           read 16 rows at a stretch, one window ahead; even in a file sorted by label every
+           read 32 rows at a stretch, one window ahead; even in a file sorted by label every
            window is a mixture.
    blocks  for data that streams: whole blocks in random order, rows in random order within each.
    none    as they stand in the file. */
@@ -11,7 +11,7 @@
 #include "base/rng.h"
 #include "run.h"
 
-enum { CHUNK = 16, WINDOW = 512, BLOCKS_MOST = 1024 };
+enum { CHUNK = 32, WINDOW = 512, BLOCKS_MOST = 1024 };
 
 static enum sdr_shuffle_choice choose(const struct sdr_run *run)
 {
@@ -128,52 +128,24 @@ void sdr_order_lay(struct sdr_run *run)
 }
 
 /* ---- fetching ahead ---- */
-/* Always inline: a function that does nothing but prefetch counts as without effect, and its calls
- * are dropped. */
-#define ALWAYS_INLINE static inline __attribute__((always_inline))
-
-ALWAYS_INLINE void prefetch_bytes(const void *from, size_t bytes)
-{
-    enum { LINE = 64, MOST = 2048 };
-    const char *at = from, *end = at + (bytes < MOST ? bytes : MOST);
-    for (; at < end; at += LINE)
-        __builtin_prefetch(at);
-}
-
-ALWAYS_INLINE void prefetch_row(const struct sdr_run *run, uint32_t row)
-{
-    const struct sdr_rows *rows = &run->data->rows;
-    __builtin_prefetch(&run->problem.target[row]);
-    if (rows->dense) {
-        prefetch_bytes(sdr_dense_row(rows, row), rows->features * sizeof(float));
-        return;
-    }
-    uint64_t first = rows->start[row], count = rows->start[row + 1] - first;
-    prefetch_bytes(rows->value + first, count * sizeof(float));
-    if (rows->index16)
-        prefetch_bytes(rows->index16 + first, count * sizeof(uint16_t));
-    else
-        prefetch_bytes(rows->index32 + first, count * sizeof(uint32_t));
-}
-
 /* A shuffled row lies anywhere: waiting for it would take longer than the step itself. Chunks are
    fetched a window ahead and in the order they lie in memory; other orders a few rows ahead, once
    their place is known. */
-void sdr_order_prefetch(const struct sdr_run *run)
+bool sdr_order_ahead(const struct sdr_run *run, uint32_t count, uint32_t *ahead)
 {
     enum { FAR = 24, NEAR = 8 };
     const struct sdr_rows *rows = &run->data->rows;
-    uint64_t left = run->train_rows.count - run->at;
-    if (run->shuffle == SDR_SHUFFLE_CHUNKS && !run->train_rows.row) {
-        uint64_t at = run->at + WINDOW;
-        if (left > WINDOW)
-            prefetch_row(run, run->chunk[at / CHUNK] * CHUNK + (uint32_t)(at % CHUNK));
-        return;
+    const struct sdr_row_list *list = &run->train_rows;
+    bool chunks = run->shuffle == SDR_SHUFFLE_CHUNKS;
+    uint64_t at = run->at + (chunks ? WINDOW : NEAR);
+    if (run->shuffle == SDR_SHUFFLE_NONE || at + count > list->count)
+        return false;
+    for (uint32_t i = 0; i < count; i++, at++) {
+        uint32_t place =
+            chunks ? run->chunk[at / CHUNK] * CHUNK + (uint32_t)(at % CHUNK) : run->order[at];
+        ahead[i] = chunks && list->row ? list->row[place] : place;
+        if (!chunks && rows->start && at + FAR < list->count)
+            __builtin_prefetch(&rows->start[run->order[at + FAR]]);
     }
-    if (left <= FAR)
-        return;
-    const uint32_t *next = run->order + run->at;
-    if (rows->start)
-        __builtin_prefetch(&rows->start[next[FAR]]);
-    prefetch_row(run, next[NEAR]);
+    return true;
 }

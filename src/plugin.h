@@ -140,8 +140,6 @@ struct sdr_update {
     uint32_t count;
     /* DENSE: value has every value of the parameter array. */
     const float *value;
-    const float
-        *kept;     /* FACTORS of one row: the weights it met, still as they are; NULL: unknown */
     double loss;   /* weighted sum of the losses before the update */
     double weight; /* sum of the weights: what the sum of losses is divided by */
 };
@@ -149,17 +147,13 @@ struct sdr_update {
 /* ---- models: what is computed ---- */
 enum sdr_task { SDR_REGRESSION, SDR_BINARY, SDR_CLASSES };
 
-/* Weights that are kept between the gradient of a row and its step. */
-enum { SDR_KEPT = 4096 };
-
 /* The problem as the model sees it: fixed before training, const afterwards. */
 struct sdr_problem {
     const struct sdr_rows *rows; /* training rows */
     const float *target;         /* per row: the value; −1 or +1; the class number */
-    float *kept; /* SDR_KEPT floats for the weights a single row met; NULL: they are not kept */
-    const float *metric_weight; /* per row: what metrics are weighted by; NULL: all one */
-    const float *row_weight;    /* per row, mean 1; NULL: all one */
-    const float *center;        /* dense rows: subtracted from x; NULL: nothing */
+    const float *metric_weight;  /* per row: what metrics are weighted by; NULL: all one */
+    const float *row_weight;     /* per row, mean 1; NULL: all one */
+    const float *center;         /* dense rows: subtracted from x; NULL: nothing */
     uint32_t features, outputs, classes;
     bool intercept;
     const void *model_options;
@@ -198,7 +192,6 @@ struct sdr_target {
     const float *scale; /* 1 / size of each feature: steps are taken in scaled units; NULL: all 1 */
     const float *center;   /* dense rows: subtracted from x; NULL: nothing */
     const float *constant; /* what begin() computed */
-    const float *kept;     /* sparse steps: value[index[i]], if it is at hand; NULL: gather it */
     float charge;          /* Σ rate so far */
     float l1, l2, group;   /* penalty weights */
     bool standardize;      /* the penalty is on the scaled weights */
@@ -206,6 +199,24 @@ struct sdr_target {
     bool settle_fully;     /* charge what is due however little it is */
 };
 enum { SDR_CONSTANTS = 8 };
+
+struct sdr_optimizer;
+/* Rows with one output that one worker steps on one after the other, each a batch of its own. */
+struct sdr_walk {
+    const struct sdr_problem *problem;
+    const struct sdr_model_kind *kind;
+    const struct sdr_optimizer *optimizer;
+    const uint32_t *row;   /* count of them */
+    const uint32_t *ahead; /* for each, a row to fetch from memory meanwhile; NULL: none */
+    const double *rate;    /* the step of each */
+    uint32_t count;
+    const void *optimizer_options;
+    struct sdr_target *weight, *intercept; /* intercept may be NULL */
+    float *constant;                       /* of both targets */
+    uint64_t version;                      /* updates so far; moves on */
+    double charge;                         /* Σ rate so far; moves on where there is a penalty */
+    double loss_sum, weight_sum;           /* of the rows, each before its step; added to */
+};
 
 /* Compiled once per CPU level from optimizer/step.h; see there for the loops. A value's state
    advances when a row touches it; penalties of the steps in between are charged when it is next
@@ -233,6 +244,9 @@ struct sdr_optimizer {
                      const float *u, uint32_t outputs);
     void (*matrix)(const struct sdr_target *t, const float *x, uint32_t n, const float *u,
                    uint32_t outputs);
+    /* Settle, score, slope, step for one row after the other: what pull, gradient and commit do, to
+       the bit, with each row's weights gathered once. */
+    void (*walk)(struct sdr_walk *walk);
     /* Charges the penalty up to now on the values of the given rows; n rows from first, or listed.
      */
     void (*settle16)(const struct sdr_target *t, const uint16_t *index, uint32_t n,
@@ -250,11 +264,18 @@ struct sdr_optimizer {
 };
 
 /* ---- schedules of the step size ---- */
+struct sdr_when {
+    double epoch, at; /* whole epochs, and rows of the present one */
+    double per_row;   /* 1 / rows of an epoch */
+    double epochs;    /* planned */
+};
 struct sdr_schedule {
     SDR_ABOUT;
     bool needs_end; /* needs to know when the run ends */
-    /* Factor on the rate after `epoch` epochs (a fraction counts) of `epochs` planned. */
-    double (*factor)(const void *options, double epoch, double epochs);
+    /* Factors on the rate at `count` places, factor[i] where `when->epoch` epochs and when->at + i
+       rows more have passed. */
+    void (*factors)(const void *options, const struct sdr_when *when, uint32_t count,
+                    double *factor);
 };
 
 /* ---- strategies: when workers agree ---- */

@@ -144,7 +144,7 @@ enum sdr_status sdr_epoch_end(struct sdr_run *run);
 /* order.c: the order of the rows in the epoch that begins, into run->order. */
 enum sdr_status sdr_order_allocate(struct sdr_run *run);
 void sdr_order_lay(struct sdr_run *run);
-/* Asks for the memory of the rows that come after the present one. */
-void sdr_order_prefetch(const struct sdr_run *run);
+/* For each of the next `count` rows one to fetch from memory meanwhile; false: there is none. */
+bool sdr_order_ahead(const struct sdr_run *run, uint32_t count, uint32_t *ahead);
 
 #endif

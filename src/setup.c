@@ -72,6 +72,7 @@ static enum sdr_status check_options(const struct sdr_run *run)
 {
     const struct sdr_settings *s = &run->options.settings;
     const struct sdr_options *o = &run->options;
+    double first; /* factor of the schedule */
     if (s->group_lasso > 0 && run->kind->task != SDR_CLASSES)
         return sdr_fail(SDR_USAGE,
                         "--group-lasso groups the weights of a feature over classes: it needs "
@@ -90,8 +91,8 @@ static enum sdr_status check_options(const struct sdr_run *run)
                         run->optimizer->name);
     if (s->group_lasso > 0 && s->l1 > 0 && !own_steps(run))
         return sdr_fail(SDR_USAGE, "--group-lasso with --l1 needs --sync batch");
-    if (run->optimizer->own_penalty && (strcmp(run->schedule->name, "constant") != 0 ||
-                                        run->schedule->factor(run->schedule_options, 0, 1) != 1))
+    run->schedule->factors(run->schedule_options, &(struct sdr_when){.epochs = 1}, 1, &first);
+    if (run->optimizer->own_penalty && (strcmp(run->schedule->name, "constant") != 0 || first != 1))
         return sdr_fail(SDR_USAGE, "%s shrinks its steps by itself: --schedule %s does not apply",
                         run->optimizer->name, s->schedule);
     if (run->strategy->full_batch && sdr_options_given(o, "batch"))
@@ -200,7 +201,6 @@ static enum sdr_status make_parameters(struct sdr_run *run)
                                   &penalty, run->scale, run->center, run->problem.kernels,
                                   batch > 1, run->average_from != UINT64_MAX));
     SDR_TRY(sdr_allocate(&run->scratch, batch * run->problem.outputs, sizeof(float), "scores"));
-    SDR_TRY(sdr_allocate(&run->problem.kept, SDR_KEPT, sizeof(float), "weights of a row"));
     SDR_TRY(sdr_allocate(&run->good, p->count, sizeof(float), "the last good model"));
     if (run->options.settings.early_stop)
         SDR_TRY(sdr_allocate(&run->best, p->count, sizeof(float), "the best model"));
@@ -263,7 +263,6 @@ void sdr_run_destroy(struct sdr_run *run)
     sdr_release(run->schedule_options);
     sdr_release(run->strategy_options);
     sdr_release(run->scratch);
-    sdr_release(run->problem.kept);
     sdr_release(run->good);
     sdr_release(run->best);
     sdr_release(run->order);

@@ -43,11 +43,11 @@ static uint64_t next_u64(struct sdr_stream *stream)
 uint64_t sdr_stream_below(struct sdr_stream *stream, uint64_t n)
 {
     if (n <= UINT32_MAX) {
-        uint32_t range = (uint32_t)n, reject = range ? -range % range : 0;
-        uint64_t product;
-        do
-            product = (uint64_t)sdr_stream_u32(stream) * range;
-        while ((uint32_t)product < reject);
+        uint32_t range = (uint32_t)n;
+        uint64_t product = (uint64_t)sdr_stream_u32(stream) * range;
+        if ((uint32_t)product < range) /* rare: only here the division is needed */
+            while ((uint32_t)product < -range % range)
+                product = (uint64_t)sdr_stream_u32(stream) * range;
         return product >> 32;
     }
     uint64_t limit = UINT64_MAX - UINT64_MAX % n, draw;

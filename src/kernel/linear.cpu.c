@@ -1,63 +1,21 @@
 /* The loops of kernel/linear.h, compiled once per CPU level. */
 #include "kernel/linear.h"
-#include "kernel/lanes.h"
+#include "kernel/dot.h"
 #include "kernel/level.h"
 
-#include <stdbool.h>
-
-/* Lanes of work left at i of n. */
-SDR_INLINE uint32_t left(uint32_t n, uint32_t i)
+static float dot16(const float *w, const uint16_t *index, const float *x, uint32_t n)
 {
-    return n - i < SDR_LANES ? n - i : SDR_LANES;
+    return lanes_dot16(w, index, x, n, NULL);
 }
 
-/* Whole vectors first, so that the common case carries no mask. */
-#define SPARSE_DOT(name, type, load)                                                               \
-    SDR_INLINE float name##_loop(const float *w, const type *index, const float *x, uint32_t n,    \
-                                 float *kept, const bool keep)                                     \
-    {                                                                                              \
-        lanes sum = {0};                                                                           \
-        uint32_t i = 0;                                                                            \
-        for (; i + SDR_LANES <= n; i += SDR_LANES) {                                               \
-            lanes met = lanes_gather(w, load(index + i, SDR_LANES), SDR_LANES);                    \
-            if (keep)                                                                              \
-                lanes_store(kept + i, met, SDR_LANES);                                             \
-            sum += met * lanes_load(x + i, SDR_LANES);                                             \
-        }                                                                                          \
-        if (i < n) {                                                                               \
-            lanes met = lanes_gather(w, load(index + i, n - i), n - i);                            \
-            if (keep)                                                                              \
-                lanes_store(kept + i, met, n - i);                                                 \
-            sum += met * lanes_load(x + i, n - i);                                                 \
-        }                                                                                          \
-        return lanes_sum(sum);                                                                     \
-    }                                                                                              \
-    static float name(const float *w, const type *index, const float *x, uint32_t n)               \
-    {                                                                                              \
-        return name##_loop(w, index, x, n, NULL, false);                                           \
-    }                                                                                              \
-    static float name##_keep(const float *w, const type *index, const float *x, uint32_t n,        \
-                             float *kept)                                                          \
-    {                                                                                              \
-        return name##_loop(w, index, x, n, kept, true);                                            \
-    }
-SPARSE_DOT(dot16, uint16_t, lanes_load16)
-SPARSE_DOT(dot32, uint32_t, lanes_load32)
+static float dot32(const float *w, const uint32_t *index, const float *x, uint32_t n)
+{
+    return lanes_dot32(w, index, x, n, NULL);
+}
 
 static float dot(const float *w, const float *x, const float *center, uint32_t n)
 {
-    lanes sum = {0};
-    if (center)
-        for (uint32_t i = 0, m; i < n; i += m) {
-            m = left(n, i);
-            sum += lanes_load(w + i, m) * (lanes_load(x + i, m) - lanes_load(center + i, m));
-        }
-    else
-        for (uint32_t i = 0, m; i < n; i += m) {
-            m = left(n, i);
-            sum += lanes_load(w + i, m) * lanes_load(x + i, m);
-        }
-    return lanes_sum(sum);
+    return lanes_dot(w, x, center, n);
 }
 
 /* Sixteen outputs at a time, all features for each: the sums stay in a register. */
@@ -66,7 +24,7 @@ static float dot(const float *w, const float *x, const float *center, uint32_t n
                      uint32_t outputs, float *score)                                               \
     {                                                                                              \
         for (uint32_t k = 0, m; k < outputs; k += m) {                                             \
-            m = left(outputs, k);                                                                  \
+            m = lanes_left(outputs, k);                                                                  \
             lanes sum = lanes_load(score + k, m);                                                  \
             for (uint32_t i = 0; i < n; i++)                                                       \
                 sum += lanes_load(w + (size_t)index[i] * outputs + k, m) * x[i];                   \
@@ -80,7 +38,7 @@ static void scores(const float *w, const float *x, const float *center, uint32_t
                    uint32_t outputs, float *score)
 {
     for (uint32_t k = 0, m; k < outputs; k += m) {
-        m = left(outputs, k);
+        m = lanes_left(outputs, k);
         lanes sum = lanes_load(score + k, m);
         for (uint32_t i = 0; i < n; i++) {
             float xi = center ? x[i] - center[i] : x[i];
@@ -93,7 +51,7 @@ static void scores(const float *w, const float *x, const float *center, uint32_t
 static void add(float *to, float a, const float *x, const float *center, uint32_t n)
 {
     for (uint32_t i = 0, m; i < n; i += m) {
-        m = left(n, i);
+        m = lanes_left(n, i);
         lanes v = lanes_load(x + i, m);
         if (center)
             v -= lanes_load(center + i, m);
@@ -103,4 +61,4 @@ static void add(float *to, float a, const float *x, const float *center, uint32_
 
 const struct sdr_linear_kernels SDR_FOR_LEVEL(sdr_linear_kernels);
 const struct sdr_linear_kernels SDR_FOR_LEVEL(sdr_linear_kernels) = {
-    dot16, dot32, dot16_keep, dot32_keep, dot, scores16, scores32, scores, add};
+    dot16, dot32, dot, scores16, scores32, scores, add};

@@ -11,12 +11,6 @@ struct sdr_linear_kernels {
     /* Σ w[index[i]]·x[i] */
     float (*dot16)(const float *w, const uint16_t *index, const float *x, uint32_t n);
     float (*dot32)(const float *w, const uint32_t *index, const float *x, uint32_t n);
-    /* The same, and the weights met are kept: kept[i] = w[index[i]]. A step that follows at once need not
-       gather them again, which is half of its work. */
-    float (*dot16_keep)(const float *w, const uint16_t *index, const float *x, uint32_t n,
-                        float *kept);
-    float (*dot32_keep)(const float *w, const uint32_t *index, const float *x, uint32_t n,
-                        float *kept);
     /* Σ w[i]·(x[i] − center[i]); center may be NULL */
     float (*dot)(const float *w, const float *x, const float *center, uint32_t n);
     /* score[k] += Σ w[index[i]·outputs + k]·x[i] */

@@ -12,20 +12,13 @@ int sdr_linear_shape(const struct sdr_problem *problem, struct sdr_block *block)
     return problem->intercept ? 2 : 1;
 }
 
-/* *kept is set to the weights the row met if there is a place to keep them. */
-static float score_one(const struct sdr_problem *problem, const float *w, uint64_t row,
-                       float **kept)
+static float score_one(const struct sdr_problem *problem, const float *w, uint64_t row)
 {
     const struct sdr_rows *rows = problem->rows;
     const struct sdr_linear_kernels *kernels = problem->kernels;
     if (rows->dense)
         return kernels->dot(w, sdr_dense_row(rows, row), problem->center, rows->features);
     struct sdr_sparse_row r = sdr_sparse_row(rows, row);
-    if (kept && problem->kept && r.n <= SDR_KEPT) {
-        *kept = problem->kept;
-        return r.index16 ? kernels->dot16_keep(w, r.index16, r.x, r.n, *kept)
-                         : kernels->dot32_keep(w, r.index32, r.x, r.n, *kept);
-    }
     return r.index16 ? kernels->dot16(w, r.index16, r.x, r.n)
                      : kernels->dot32(w, r.index32, r.x, r.n);
 }
@@ -57,43 +50,13 @@ void sdr_linear_score(const struct sdr_problem *problem, const struct sdr_block 
     for (uint32_t i = 0; i < batch->count; i++, score += outputs) {
         if (outputs == 1) {
             *score =
-                score_one(problem, weight, batch->row[i], NULL) + (intercept ? *intercept : 0.0f);
+                score_one(problem, weight, batch->row[i]) + (intercept ? *intercept : 0.0f);
             continue;
         }
         for (uint32_t k = 0; k < outputs; k++)
             score[k] = intercept ? intercept[k] : 0.0f;
         score_many(problem, weight, batch->row[i], score);
     }
-}
-
-/* What a gradient is once the slopes u are known. */
-static inline struct sdr_update factors(const struct sdr_batch *batch, const float *u,
-                                        uint32_t outputs, double loss, double weight)
-{
-    return (struct sdr_update){.form = SDR_FACTORS,
-                               .sense = SDR_GRADIENT,
-                               .outputs = outputs,
-                               .u = u,
-                               .examples = *batch,
-                               .loss = loss,
-                               .weight = weight};
-}
-
-/* A single row with a single output: where rows are sparse, loops around one are a third of the work. */
-static void gradient_one(const struct sdr_model_kind *kind, const struct sdr_problem *problem,
-                         const struct sdr_block *block, const float *w,
-                         const struct sdr_batch *batch, float *u, struct sdr_update *update)
-{
-    uint32_t row = batch->row[0];
-    float weight = problem->row_weight ? problem->row_weight[row] : 1.0f;
-    float *kept = NULL;
-    u[0] = score_one(problem, w + block[0].offset, row, &kept) +
-           (problem->intercept ? w[block[1].offset] : 0.0f);
-    double loss = weight * kind->loss(problem->model_options, u, 1, problem->target[row], u);
-    if (weight != 1.0f)
-        u[0] *= weight;
-    *update = factors(batch, u, 1, loss, weight);
-    update->kept = kept;
 }
 
 void sdr_linear_gradient(const struct sdr_model_kind *kind, const struct sdr_problem *problem,
@@ -103,10 +66,6 @@ void sdr_linear_gradient(const struct sdr_model_kind *kind, const struct sdr_pro
     uint32_t outputs = problem->outputs;
     float share = 1.0f / (float)batch->count;
     double loss = 0, weights = 0;
-    if (batch->count == 1 && outputs == 1) {
-        gradient_one(kind, problem, block, w, batch, scratch, update);
-        return;
-    }
     sdr_linear_score(problem, block, w, batch, scratch);
     for (uint32_t i = 0; i < batch->count; i++) {
         uint32_t row = batch->row[i];
@@ -118,5 +77,11 @@ void sdr_linear_gradient(const struct sdr_model_kind *kind, const struct sdr_pro
             for (uint32_t k = 0; k < outputs; k++)
                 u[k] *= weight * share;
     }
-    *update = factors(batch, scratch, outputs, loss, weights);
+    *update = (struct sdr_update){.form = SDR_FACTORS,
+                                  .sense = SDR_GRADIENT,
+                                  .outputs = outputs,
+                                  .u = scratch,
+                                  .examples = *batch,
+                                  .loss = loss,
+                                  .weight = weights};
 }

@@ -249,9 +249,7 @@ void sdr_parameters_apply(struct sdr_parameters *p, const struct sdr_update *upd
     const struct sdr_target *t = &p->target[0];
     p->optimizer->begin(p->optimizer_options, p->version + 1, rate, t, p->constant);
     if (update->form == SDR_FACTORS && update->examples.count == 1) {
-        p->target[0].kept = update->kept;
         step_row(p, t, update->examples.rows, update->examples.row[0], update->u);
-        p->target[0].kept = NULL;
     } else if (update->form == SDR_FACTORS) {
         struct sdr_update multiplied =
             update->examples.rows->dense ? multiply_dense(p, update) : multiply_sparse(p, update);
@@ -268,6 +266,20 @@ void sdr_parameters_apply(struct sdr_parameters *p, const struct sdr_update *upd
         p->charge += p->optimizer->charge
                          ? rate * p->optimizer->charge(p->optimizer_options, p->version)
                          : rate;
+}
+
+void sdr_parameters_walk(struct sdr_parameters *p, struct sdr_walk *walk)
+{
+    walk->optimizer = p->optimizer;
+    walk->optimizer_options = p->optimizer_options;
+    walk->weight = &p->target[0];
+    walk->intercept = p->blocks > 1 ? &p->target[1] : NULL;
+    walk->constant = p->constant;
+    walk->version = p->version;
+    walk->charge = p->charge;
+    p->optimizer->walk(walk);
+    p->version = walk->version;
+    p->charge = walk->charge;
 }
 
 const float *sdr_parameters_weights(struct sdr_parameters *p)

@@ -50,6 +50,8 @@ void sdr_parameters_settle(struct sdr_parameters *p, const struct sdr_batch *bat
 void sdr_parameters_settle_all(struct sdr_parameters *p);
 /* One step of size `rate`. FACTORS, ROWS or DENSE gradients. */
 void sdr_parameters_apply(struct sdr_parameters *p, const struct sdr_update *update, double rate);
+/* One step for each row of a walk; what lies with the parameters is filled in. */
+void sdr_parameters_walk(struct sdr_parameters *p, struct sdr_walk *walk);
 /* The weights as they stand, settled: borrowed until the next call. */
 const float *sdr_parameters_weights(struct sdr_parameters *p);
 /* Adds the weights to the average (Polyak and Ruppert). */

@@ -24,47 +24,68 @@ static double warmed(const struct options *o, double epoch)
     return epoch < o->warmup ? epoch / o->warmup : 1.0;
 }
 
-static double constant(const void *options, double epoch, double epochs)
+static inline double constant(const void *options, double epoch, double epochs)
 {
     (void)epochs;
     return warmed(options, epoch);
 }
 
-static double inverse(const void *options, double epoch, double epochs)
+static inline double inverse(const void *options, double epoch, double epochs)
 {
     (void)epochs;
     const struct options *o = options;
     return warmed(o, epoch) / (1.0 + o->decay * epoch);
 }
 
-static double inverse_root(const void *options, double epoch, double epochs)
+static inline double inverse_root(const void *options, double epoch, double epochs)
 {
     (void)epochs;
     const struct options *o = options;
     return warmed(o, epoch) / sqrt(1.0 + o->decay * epoch);
 }
 
-static double stairs(const void *options, double epoch, double epochs)
+static inline double stairs(const void *options, double epoch, double epochs)
 {
     (void)epochs;
     const struct options *o = options;
     return warmed(o, epoch) * pow(o->factor, floor(epoch / o->every));
 }
 
-static double cosine(const void *options, double epoch, double epochs)
+/* The share of the run that has passed. */
+static double passed(double epoch, double epochs)
+{
+    return epochs > 0 ? epoch < epochs ? epoch / epochs : 1.0 : 0.0;
+}
+
+static inline double cosine(const void *options, double epoch, double epochs)
 {
     const struct options *o = options;
-    double part = epochs > 0 ? fmin(epoch / epochs, 1.0) : 0.0;
+    double part = passed(epoch, epochs);
     return warmed(o, epoch) *
            (o->least + (1 - o->least) * 0.5 * (1 + cos(3.141592653589793 * part)));
 }
 
-static double linear(const void *options, double epoch, double epochs)
+static inline double linear(const void *options, double epoch, double epochs)
 {
     const struct options *o = options;
-    double part = epochs > 0 ? fmin(epoch / epochs, 1.0) : 0.0;
+    double part = passed(epoch, epochs);
     return warmed(o, epoch) * (o->least + (1 - o->least) * (1 - part));
 }
+
+/* Many places at once: a call for each would cost more than the formula. */
+#define ALL(name)                                                                                  \
+    static void name##_all(const void *options, const struct sdr_when *when, uint32_t count,       \
+                           double *factor)                                                         \
+    {                                                                                              \
+        for (uint32_t i = 0; i < count; i++)                                                       \
+            factor[i] = name(options, when->epoch + (when->at + i) * when->per_row, when->epochs); \
+    }
+ALL(constant)
+ALL(inverse)
+ALL(inverse_root)
+ALL(stairs)
+ALL(cosine)
+ALL(linear)
 
 static const struct sdr_option warmup_only[] = {WARMUP, {0}};
 static const struct sdr_option decaying[] = {DECAY, WARMUP, {0}};
@@ -86,28 +107,28 @@ SDR_REGISTER(schedule, constant) = {
     .summary = "the same step throughout",
     .options = warmup_only,
     .options_size = sizeof(struct options),
-    .factor = constant,
+    .factors = constant_all,
 };
 SDR_REGISTER(schedule, inverse) = {
     .name = "1/t",
     .summary = "step / (1 + decay·epoch)",
     .options = decaying,
     .options_size = sizeof(struct options),
-    .factor = inverse,
+    .factors = inverse_all,
 };
 SDR_REGISTER(schedule, inverse_root) = {
     .name = "1/sqrt",
     .summary = "step / √(1 + decay·epoch)",
     .options = decaying,
     .options_size = sizeof(struct options),
-    .factor = inverse_root,
+    .factors = inverse_root_all,
 };
 SDR_REGISTER(schedule, stairs) = {
     .name = "step",
     .summary = "the step is cut by a factor every so many epochs",
     .options = stepping,
     .options_size = sizeof(struct options),
-    .factor = stairs,
+    .factors = stairs_all,
 };
 SDR_REGISTER(schedule, cosine) = {
     .name = "cosine",
@@ -115,7 +136,7 @@ SDR_REGISTER(schedule, cosine) = {
     .options = ending,
     .options_size = sizeof(struct options),
     .needs_end = true,
-    .factor = cosine,
+    .factors = cosine_all,
 };
 SDR_REGISTER(schedule, linear) = {
     .name = "linear",
@@ -123,5 +144,5 @@ SDR_REGISTER(schedule, linear) = {
     .options = ending,
     .options_size = sizeof(struct options),
     .needs_end = true,
-    .factor = linear,
+    .factors = linear_all,
 };

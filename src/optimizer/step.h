@@ -1,6 +1,7 @@
 /* The loops every optimizer shares. An optimizer is one file of this form:
 
        #include "optimizer/step.h"
+       begin(options, update, rate, target, c)   the constants c of an update
        step(c, g, &s0, &s1)      the change of a value with gradient g and state s0, s1
        metric(c, s0, s1)         the step per unit of gradient
        #include "optimizer/step_loops.h"
@@ -24,7 +25,7 @@
 #ifndef SDR_OPTIMIZER_STEP_H
 #define SDR_OPTIMIZER_STEP_H
 
-#include "kernel/lanes.h"
+#include "kernel/dot.h"
 #include "kernel/level.h"
 #include "plugin.h"
 
@@ -35,6 +36,6 @@
 #define SDR_STEP_LOOPS                                                                             \
     .sparse16 = sparse16, .sparse32 = sparse32, .dense = dense, .matrix16 = matrix16,              \
     .matrix32 = matrix32, .matrix = matrix, .settle16 = settle16, .settle32 = settle32,            \
-    .settle = settle_all
+    .settle = settle_all, .walk = walk
 
 #endif

@@ -1,11 +1,5 @@
 /* The loops around step() and metric(); included once by every optimizer, see optimizer/step.h. */
 
-/* Lanes of work left at i of n. */
-SDR_INLINE uint32_t left(uint32_t n, uint32_t i)
-{
-    return n - i < SDR_LANES ? n - i : SDR_LANES;
-}
-
 /* One vector: values w with state s0, s1, gradient g in original units, scale q. */
 SDR_INLINE lanes moved(const float *c, lanes w, lanes g, lanes q, lanes *s0, lanes *s1)
 {
@@ -27,31 +21,37 @@ SDR_INLINE lanes moved_unscaled(const float *c, lanes w, lanes g, lanes *s0, lan
 }
 
 /* ---- steps on one output ---- */
+/* kept: the values at hand, w[index[i]]; NULL: they are gathered. What the loop needs of the target
+   is copied first: a scatter might, as far as the compiler knows, change the target itself. */
 #define SPARSE_BLOCK(load, m)                                                                      \
     do {                                                                                           \
         lanes_index at = load(index + i, m);                                                       \
         lanes g = lanes_load(x + i, m) * u, s0 = {0}, s1 = {0};                                    \
-        lanes w = kept ? lanes_load(t->kept + i, m) : lanes_gather(t->value, at, m);               \
+        lanes w = kept ? lanes_load(kept + i, m) : lanes_gather(value, at, m);                     \
         if (SDR_STEP_SLOTS > 0)                                                                    \
-            s0 = lanes_gather(t->slot[0], at, m);                                                  \
+            s0 = lanes_gather(slot0, at, m);                                                       \
         if (SDR_STEP_SLOTS > 1)                                                                    \
-            s1 = lanes_gather(t->slot[1], at, m);                                                  \
+            s1 = lanes_gather(slot1, at, m);                                                       \
         if (scaled)                                                                                \
-            w = moved(t->constant, w, g, lanes_gather(t->scale, at, m), &s0, &s1);                 \
+            w = moved(constant, w, g, lanes_gather(scale, at, m), &s0, &s1);                       \
         else                                                                                       \
-            w = moved_unscaled(t->constant, w, g, &s0, &s1);                                       \
-        lanes_scatter(t->value, at, w, m);                                                         \
+            w = moved_unscaled(constant, w, g, &s0, &s1);                                          \
+        lanes_scatter(value, at, w, m);                                                            \
         if (SDR_STEP_SLOTS > 0)                                                                    \
-            lanes_scatter(t->slot[0], at, s0, m);                                                  \
+            lanes_scatter(slot0, at, s0, m);                                                       \
         if (SDR_STEP_SLOTS > 1)                                                                    \
-            lanes_scatter(t->slot[1], at, s1, m);                                                  \
+            lanes_scatter(slot1, at, s1, m);                                                       \
     } while (0)
 
 #define SPARSE_STEP(name, type, load)                                                              \
-    SDR_INLINE void name##_loop(const struct sdr_target *t, const type *index, const float *x,     \
-                                uint32_t n, float u, const bool scaled, const bool kept)           \
+    SDR_INLINE void name##_loop(const struct sdr_target *t, const float *constant,                 \
+                                const type *index, const float *x, uint32_t n, float u,            \
+                                const bool scaled, const float *kept)                              \
     {                                                                                              \
+        float *value = t->value, *slot0 = t->slot[0], *slot1 = t->slot[1];                         \
+        const float *scale = t->scale;                                                             \
         uint32_t i = 0;                                                                            \
+        (void)slot0, (void)slot1, (void)scale;                                                     \
         for (; i + SDR_LANES <= n; i += SDR_LANES)                                                 \
             SPARSE_BLOCK(load, SDR_LANES);                                                         \
         if (i < n)                                                                                 \
@@ -60,28 +60,24 @@ SDR_INLINE lanes moved_unscaled(const float *c, lanes w, lanes g, lanes *s0, lan
     static void name(const struct sdr_target *t, const type *index, const float *x, uint32_t n,    \
                      float u)                                                                      \
     {                                                                                              \
-        if (t->scale && t->kept)                                                                   \
-            name##_loop(t, index, x, n, u, true, true);                                            \
-        else if (t->scale)                                                                         \
-            name##_loop(t, index, x, n, u, true, false);                                           \
-        else if (t->kept)                                                                          \
-            name##_loop(t, index, x, n, u, false, true);                                           \
+        if (t->scale)                                                                              \
+            name##_loop(t, t->constant, index, x, n, u, true, NULL);                               \
         else                                                                                       \
-            name##_loop(t, index, x, n, u, false, false);                                          \
+            name##_loop(t, t->constant, index, x, n, u, false, NULL);                              \
     }
 SPARSE_STEP(sparse16, uint16_t, lanes_load16)
 SPARSE_STEP(sparse32, uint32_t, lanes_load32)
 
 /* m values from `at` with gradient g and scale q. */
-SDR_INLINE void step_run(const struct sdr_target *t, size_t at, uint32_t m, lanes g, lanes q)
+SDR_INLINE void step_run(const struct sdr_target *t, const float *constant, size_t at, uint32_t m,
+                         lanes g, lanes q)
 {
     lanes w = lanes_load(t->value + at, m), s0 = {0}, s1 = {0};
     if (SDR_STEP_SLOTS > 0)
         s0 = lanes_load(t->slot[0] + at, m);
     if (SDR_STEP_SLOTS > 1)
         s1 = lanes_load(t->slot[1] + at, m);
-    w = t->scale ? moved(t->constant, w, g, q, &s0, &s1)
-                 : moved_unscaled(t->constant, w, g, &s0, &s1);
+    w = t->scale ? moved(constant, w, g, q, &s0, &s1) : moved_unscaled(constant, w, g, &s0, &s1);
     lanes_store(t->value + at, w, m);
     if (SDR_STEP_SLOTS > 0)
         lanes_store(t->slot[0] + at, s0, m);
@@ -92,11 +88,12 @@ SDR_INLINE void step_run(const struct sdr_target *t, size_t at, uint32_t m, lane
 static void dense(const struct sdr_target *t, const float *x, uint32_t n, float u)
 {
     for (uint32_t i = 0, m; i < n; i += m) {
-        m = left(n, i);
+        m = lanes_left(n, i);
         lanes v = lanes_load(x + i, m);
         if (t->center)
             v -= lanes_load(t->center + i, m);
-        step_run(t, i, m, v * u, t->scale ? lanes_load(t->scale + i, m) : lanes_all(1.0f));
+        step_run(t, t->constant, i, m, v * u,
+                 t->scale ? lanes_load(t->scale + i, m) : lanes_all(1.0f));
     }
 }
 
@@ -106,8 +103,8 @@ SDR_INLINE void matrix_row(const struct sdr_target *t, uint32_t j, float x, cons
 {
     lanes q = lanes_all(t->scale ? t->scale[j] : 1.0f);
     for (uint32_t k = 0, m; k < outputs; k += m) {
-        m = left(outputs, k);
-        step_run(t, (size_t)j * outputs + k, m, lanes_load(u + k, m) * x, q);
+        m = lanes_left(outputs, k);
+        step_run(t, t->constant, (size_t)j * outputs + k, m, lanes_load(u + k, m) * x, q);
     }
 }
 
@@ -210,7 +207,7 @@ SDR_INLINE void settle_row(const struct sdr_target *t, uint32_t j, uint32_t outp
         return;
     }
     for (uint32_t k = 0, m; k < outputs; k += m) {
-        m = left(outputs, k);
+        m = lanes_left(outputs, k);
         settle_run(t, (size_t)j * outputs + k, m, lanes_all(q));
     }
 }
@@ -224,7 +221,7 @@ SDR_INLINE void settle_row(const struct sdr_target *t, uint32_t j, uint32_t outp
             return;                                                                                \
         }                                                                                          \
         for (uint32_t i = 0, m; i < n; i += m) {                                                   \
-            m = left(n, i);                                                                        \
+            m = lanes_left(n, i);                                                                  \
             lanes_index at = load(index + i, m);                                                   \
             lanes w = lanes_gather(t->value, at, m), s0 = {0}, s1 = {0};                           \
             if (SDR_STEP_SLOTS > 0)                                                                \
@@ -247,7 +244,123 @@ static void settle_all(const struct sdr_target *t, uint32_t n, uint32_t outputs)
             settle_row(t, j, outputs);
     else
         for (uint32_t i = 0, m; i < n; i += m) {
-            m = left(n, i);
+            m = lanes_left(n, i);
             settle_run(t, i, m, t->scale ? lanes_load(t->scale + i, m) : lanes_all(1.0f));
         }
+}
+
+/* ---- rows one after the other ---- */
+enum { KEPT = 4096 }; /* weights kept between the score of a row and its step */
+
+/* Always inline, as a function that only prefetches counts as without effect. */
+SDR_INLINE void fetch(const void *from, size_t bytes)
+{
+    enum { LINE = 64, MOST = 2048 };
+    const char *at = from, *end = at + (bytes < MOST ? bytes : MOST);
+    for (; at < end; at += LINE)
+        __builtin_prefetch(at);
+}
+
+SDR_INLINE void fetch_row(const struct sdr_problem *problem, uint32_t row)
+{
+    const struct sdr_rows *rows = problem->rows;
+    __builtin_prefetch(&problem->target[row]);
+    if (rows->dense) {
+        fetch(sdr_dense_row(rows, row), rows->features * sizeof(float));
+        return;
+    }
+    struct sdr_sparse_row r = sdr_sparse_row(rows, row);
+    fetch(r.x, r.n * sizeof(float));
+    if (r.index16)
+        fetch(r.index16, r.n * sizeof(uint16_t));
+    else
+        fetch(r.index32, r.n * sizeof(uint32_t));
+}
+
+/* Charges the penalties of the values a row will meet. */
+static void settle_for(const struct sdr_walk *walk, uint32_t row)
+{
+    const struct sdr_rows *rows = walk->problem->rows;
+    walk->weight->charge = (float)walk->charge;
+    if (rows->dense) {
+        settle_all(walk->weight, rows->features, 1);
+        return;
+    }
+    struct sdr_sparse_row r = sdr_sparse_row(rows, row);
+    if (r.index16)
+        settle16(walk->weight, r.index16, r.n, 1);
+    else
+        settle32(walk->weight, r.index32, r.n, 1);
+}
+
+/* Loss and slope of a row from its score. */
+SDR_INLINE float slope_of(struct sdr_walk *walk, uint32_t row, float score)
+{
+    const struct sdr_problem *problem = walk->problem;
+    float weight = problem->row_weight ? problem->row_weight[row] : 1.0f, slope;
+    if (walk->intercept)
+        score += walk->intercept->value[0];
+    walk->loss_sum +=
+        weight * walk->kind->loss(problem->model_options, &score, 1, problem->target[row], &slope);
+    walk->weight_sum += weight;
+    return weight * slope;
+}
+
+#define WALK_SPARSE(dot, step, index, kept)                                                        \
+    slope = slope_of(walk, row, dot(t->value, index, r.x, r.n, kept));                             \
+    step(t, c, index, r.x, r.n, slope, scaled, kept)
+
+SDR_INLINE void walk_rows(struct sdr_walk *walk, const bool scaled)
+{
+    const struct sdr_rows *rows = walk->problem->rows;
+    const void *options = walk->optimizer_options;
+    struct sdr_target *t = walk->weight;
+    float kept[KEPT] __attribute__((aligned(64))), slope;
+    for (uint32_t i = 0; i < walk->count; i++) {
+        uint32_t row = walk->row[i];
+        float c[SDR_CONSTANTS];
+        if (walk->ahead)
+            fetch_row(walk->problem, walk->ahead[i]);
+        if (walk->charge > 0)
+            settle_for(walk, row);
+        begin(options, walk->version + 1, walk->rate[i], t, c);
+        if (rows->dense) {
+            const float *x = sdr_dense_row(rows, row);
+            memcpy(walk->constant, c, sizeof c);
+            slope =
+                slope_of(walk, row, lanes_dot(t->value, x, walk->problem->center, rows->features));
+            dense(t, x, rows->features, slope);
+        } else {
+            struct sdr_sparse_row r = sdr_sparse_row(rows, row);
+            if (r.index16 && r.n <= KEPT) {
+                WALK_SPARSE(lanes_dot16, sparse16_loop, r.index16, kept);
+            } else if (r.index16) {
+                WALK_SPARSE(lanes_dot16, sparse16_loop, r.index16, NULL);
+            } else if (r.n <= KEPT) {
+                WALK_SPARSE(lanes_dot32, sparse32_loop, r.index32, kept);
+            } else {
+                WALK_SPARSE(lanes_dot32, sparse32_loop, r.index32, NULL);
+            }
+        }
+        if (walk->intercept) {
+            float c1[SDR_CONSTANTS];
+            begin(options, walk->version + 1, walk->rate[i], walk->intercept, c1);
+            step_run(walk->intercept, c1, 0, 1, lanes_all(slope), lanes_all(1.0f));
+        }
+        walk->version++;
+        if (t->charged) {
+            const struct sdr_optimizer *o = walk->optimizer;
+            double share = o->charge ? o->charge(options, walk->version) : 1;
+            walk->charge += walk->rate[i] * share;
+            memcpy(walk->constant, c, sizeof c); /* penalties are settled with these */
+        }
+    }
+}
+
+static void walk(struct sdr_walk *w)
+{
+    if (w->weight->scale)
+        walk_rows(w, true);
+    else
+        walk_rows(w, false);
 }

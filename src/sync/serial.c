@@ -1,11 +1,26 @@
 /* One worker, one sample or mini-batch at a time: w ← step(w, ∇loss of the batch at w). */
 #include "node.h"
 
+/* Where a batch is one row, most of a step would be the handing over: rows are walked over. */
+static enum sdr_status row_by_row(struct sdr_node *node)
+{
+    struct sdr_batch stretch = {0};
+    for (;;) {
+        bool more;
+        SDR_TRY(sdr_deal_stretch(node, &stretch, &more));
+        if (!more)
+            return SDR_OK;
+        sdr_walk(node, &stretch);
+    }
+}
+
 static enum sdr_status worker(struct sdr_node *node)
 {
     struct sdr_batch batch = {0};
     struct sdr_view view;
     struct sdr_update gradient;
+    if (sdr_can_walk(node))
+        return row_by_row(node);
     for (;;) {
         bool more;
         SDR_TRY(sdr_deal(node, &batch, &more));
