@@ -10,30 +10,37 @@ SDR_INLINE uint32_t lanes_left(uint32_t n, uint32_t i)
     return n - i < SDR_LANES ? n - i : SDR_LANES;
 }
 
-/* Σ w[index[i]]·x[i]. The weights met are kept, kept[i] = w[index[i]], where there is a place for
-   them. Whole vectors first, so that the common case carries no mask. */
-#define SPARSE_DOT(name, type, load)                                                               \
+/* Σ w[index[i]]·x[i], and the weights met are kept, kept[i] = w[index[i]], if there is a place.
+
+   Sixteen sums with plain loads, at every level: in training the row before has just stored many of
+   the same weights, and a plain load can take a value from a store that is still under way, but a
+   vector's gather waits for all of them. See lanes_put. */
+#define SPARSE_DOT(name, type)                                                                     \
     SDR_INLINE float name(const float *w, const type *index, const float *x, uint32_t n,           \
                           float *kept)                                                             \
     {                                                                                              \
-        lanes sum = {0};                                                                           \
+        float a[SDR_LANES] = {0};                                                                  \
         uint32_t i = 0;                                                                            \
-        for (; i + SDR_LANES <= n; i += SDR_LANES) {                                               \
-            lanes met = lanes_gather(w, load(index + i, SDR_LANES), SDR_LANES);                    \
-            if (kept)                                                                              \
-                lanes_store(kept + i, met, SDR_LANES);                                             \
-            sum += met * lanes_load(x + i, SDR_LANES);                                             \
-        }                                                                                          \
-        if (i < n) {                                                                               \
-            lanes met = lanes_gather(w, load(index + i, n - i), n - i);                            \
-            if (kept)                                                                              \
-                lanes_store(kept + i, met, n - i);                                                 \
-            sum += met * lanes_load(x + i, n - i);                                                 \
-        }                                                                                          \
-        return lanes_sum(sum);                                                                     \
+        for (; i + 16 <= n; i += 16)                                                               \
+            DOT_PART(16);                                                                          \
+        for (; i + 4 <= n; i += 4)                                                                 \
+            DOT_PART(4);                                                                           \
+        for (; i < n; i++)                                                                         \
+            DOT_PART(1);                                                                           \
+        return (((a[0] + a[8]) + (a[4] + a[12])) + ((a[2] + a[10]) + (a[6] + a[14]))) +            \
+               (((a[1] + a[9]) + (a[5] + a[13])) + ((a[3] + a[11]) + (a[7] + a[15])));             \
     }
-SPARSE_DOT(lanes_dot16, uint16_t, lanes_load16)
-SPARSE_DOT(lanes_dot32, uint32_t, lanes_load32)
+#define DOT_PART(m)                                                                                \
+    _Pragma("GCC unroll 16") for (int l = 0; l < (m); l++)                                         \
+    {                                                                                              \
+        float met = w[index[i + l]];                                                               \
+        if (kept)                                                                                  \
+            kept[i + l] = met;                                                                     \
+        a[l] += met * x[i + l];                                                                    \
+    }
+SPARSE_DOT(lanes_dot16, uint16_t)
+SPARSE_DOT(lanes_dot32, uint32_t)
+#undef DOT_PART
 #undef SPARSE_DOT
 
 /* Σ w[i]·(x[i] − center[i]); center may be NULL. */

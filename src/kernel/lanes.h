@@ -52,10 +52,6 @@ SDR_INLINE lanes lanes_gather(const float *base, lanes_index at, uint32_t n)
     return (lanes)_mm512_mask_i32gather_ps(_mm512_setzero_ps(), lanes_mask(n), (__m512i)at, base,
                                            4);
 }
-SDR_INLINE void lanes_scatter(float *base, lanes_index at, lanes v, uint32_t n)
-{
-    _mm512_mask_i32scatter_ps(base, lanes_mask(n), (__m512i)at, (__m512)v, 4);
-}
 SDR_INLINE lanes lanes_sqrt(lanes v)
 {
     return (lanes)_mm512_sqrt_ps((__m512)v);
@@ -102,11 +98,6 @@ SDR_INLINE lanes lanes_gather(const float *base, lanes_index at, uint32_t n)
         v[i] = base[at[i]];
     return v;
 }
-SDR_INLINE void lanes_scatter(float *base, lanes_index at, lanes v, uint32_t n)
-{
-    for (uint32_t i = 0; i < n; i++)
-        base[at[i]] = v[i];
-}
 SDR_INLINE lanes lanes_sqrt(lanes v)
 {
     for (int i = 0; i < SDR_LANES; i++)
@@ -114,6 +105,21 @@ SDR_INLINE lanes lanes_sqrt(lanes v)
     return v;
 }
 #endif
+
+/* base[index[i]] = v[i] for the first n. One store each, at every level: the row that comes next reads
+   many of the same weights, and a plain load can take a value from a plain store that is still under
+   way, but not from a vector's scatter. */
+#define LANES_PUT(name, type)                                                                      \
+    SDR_INLINE void name(float *base, const type *index, lanes v, uint32_t n)                      \
+    {                                                                                              \
+        float part[SDR_LANES] __attribute__((aligned(64)));                                        \
+        memcpy(part, &v, sizeof part);                                                             \
+        for (uint32_t i = 0; i < n; i++)                                                           \
+            base[index[i]] = part[i];                                                              \
+    }
+LANES_PUT(lanes_put16, uint16_t)
+LANES_PUT(lanes_put32, uint32_t)
+#undef LANES_PUT
 
 /* a where the mask lane is −1, b where it is 0: comparisons of lanes give such masks. */
 SDR_INLINE lanes lanes_select(lanes_index mask, lanes a, lanes b)

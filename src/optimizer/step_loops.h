@@ -22,8 +22,8 @@ SDR_INLINE lanes moved_unscaled(const float *c, lanes w, lanes g, lanes *s0, lan
 
 /* ---- steps on one output ---- */
 /* kept: the values at hand, w[index[i]]; NULL: they are gathered. What the loop needs of the target
-   is copied first: a scatter might, as far as the compiler knows, change the target itself. */
-#define SPARSE_BLOCK(load, m)                                                                      \
+   is copied first: a store might, as far as the compiler knows, change the target itself. */
+#define SPARSE_BLOCK(load, put, m)                                                                     \
     do {                                                                                           \
         lanes_index at = load(index + i, m);                                                       \
         lanes g = lanes_load(x + i, m) * u, s0 = {0}, s1 = {0};                                    \
@@ -36,14 +36,14 @@ SDR_INLINE lanes moved_unscaled(const float *c, lanes w, lanes g, lanes *s0, lan
             w = moved(constant, w, g, lanes_gather(scale, at, m), &s0, &s1);                       \
         else                                                                                       \
             w = moved_unscaled(constant, w, g, &s0, &s1);                                          \
-        lanes_scatter(value, at, w, m);                                                            \
+        put(value, index + i, w, m);                                                            \
         if (SDR_STEP_SLOTS > 0)                                                                    \
-            lanes_scatter(slot0, at, s0, m);                                                       \
+            put(slot0, index + i, s0, m);                                                       \
         if (SDR_STEP_SLOTS > 1)                                                                    \
-            lanes_scatter(slot1, at, s1, m);                                                       \
+            put(slot1, index + i, s1, m);                                                       \
     } while (0)
 
-#define SPARSE_STEP(name, type, load)                                                              \
+#define SPARSE_STEP(name, type, load, put)                                                              \
     SDR_INLINE void name##_loop(const struct sdr_target *t, const float *constant,                 \
                                 const type *index, const float *x, uint32_t n, float u,            \
                                 const bool scaled, const float *kept)                              \
@@ -53,9 +53,9 @@ SDR_INLINE lanes moved_unscaled(const float *c, lanes w, lanes g, lanes *s0, lan
         uint32_t i = 0;                                                                            \
         (void)slot0, (void)slot1, (void)scale;                                                     \
         for (; i + SDR_LANES <= n; i += SDR_LANES)                                                 \
-            SPARSE_BLOCK(load, SDR_LANES);                                                         \
+            SPARSE_BLOCK(load, put, SDR_LANES);                                                         \
         if (i < n)                                                                                 \
-            SPARSE_BLOCK(load, n - i);                                                             \
+            SPARSE_BLOCK(load, put, n - i);                                                             \
     }                                                                                              \
     static void name(const struct sdr_target *t, const type *index, const float *x, uint32_t n,    \
                      float u)                                                                      \
@@ -65,8 +65,8 @@ SDR_INLINE lanes moved_unscaled(const float *c, lanes w, lanes g, lanes *s0, lan
         else                                                                                       \
             name##_loop(t, t->constant, index, x, n, u, false, NULL);                              \
     }
-SPARSE_STEP(sparse16, uint16_t, lanes_load16)
-SPARSE_STEP(sparse32, uint32_t, lanes_load32)
+SPARSE_STEP(sparse16, uint16_t, lanes_load16, lanes_put16)
+SPARSE_STEP(sparse32, uint32_t, lanes_load32, lanes_put32)
 
 /* m values from `at` with gradient g and scale q. */
 SDR_INLINE void step_run(const struct sdr_target *t, const float *constant, size_t at, uint32_t m,
@@ -212,7 +212,7 @@ SDR_INLINE void settle_row(const struct sdr_target *t, uint32_t j, uint32_t outp
     }
 }
 
-#define SETTLE(name, type, load)                                                                   \
+#define SETTLE(name, type, load, put)                                                                   \
     static void name(const struct sdr_target *t, const type *index, uint32_t n, uint32_t outputs)  \
     {                                                                                              \
         if (outputs > 1) {                                                                         \
@@ -230,12 +230,12 @@ SDR_INLINE void settle_row(const struct sdr_target *t, uint32_t j, uint32_t outp
                 s1 = lanes_gather(t->slot[1], at, m);                                              \
             lanes q = t->scale ? lanes_gather(t->scale, at, m) : lanes_all(1.0f);                  \
             lanes charged = lanes_gather(t->charged, at, m);                                       \
-            lanes_scatter(t->value, at, shrunk(t, w, q, s0, s1, &charged), m);                     \
-            lanes_scatter(t->charged, at, charged, m);                                             \
+            put(t->value, index + i, shrunk(t, w, q, s0, s1, &charged), m);                     \
+            put(t->charged, index + i, charged, m);                                             \
         }                                                                                          \
     }
-SETTLE(settle16, uint16_t, lanes_load16)
-SETTLE(settle32, uint32_t, lanes_load32)
+SETTLE(settle16, uint16_t, lanes_load16, lanes_put16)
+SETTLE(settle32, uint32_t, lanes_load32, lanes_put32)
 
 static void settle_all(const struct sdr_target *t, uint32_t n, uint32_t outputs)
 {
@@ -306,9 +306,16 @@ SDR_INLINE float slope_of(struct sdr_walk *walk, uint32_t row, float score)
     return weight * slope;
 }
 
-#define WALK_SPARSE(dot, step, index, kept)                                                        \
-    slope = slope_of(walk, row, dot(t->value, index, r.x, r.n, kept));                             \
-    step(t, c, index, r.x, r.n, slope, scaled, kept)
+#define WALK_SPARSE(dot, step, index)                                                              \
+    do {                                                                                           \
+        if (r.n <= KEPT) {                                                                         \
+            slope = slope_of(walk, row, dot(t->value, index, r.x, r.n, kept));                     \
+            step(t, c, index, r.x, r.n, slope, scaled, kept);                                      \
+        } else {                                                                                   \
+            slope = slope_of(walk, row, dot(t->value, index, r.x, r.n, NULL));                     \
+            step(t, c, index, r.x, r.n, slope, scaled, NULL);                                      \
+        }                                                                                          \
+    } while (0)
 
 SDR_INLINE void walk_rows(struct sdr_walk *walk, const bool scaled)
 {
@@ -332,15 +339,10 @@ SDR_INLINE void walk_rows(struct sdr_walk *walk, const bool scaled)
             dense(t, x, rows->features, slope);
         } else {
             struct sdr_sparse_row r = sdr_sparse_row(rows, row);
-            if (r.index16 && r.n <= KEPT) {
-                WALK_SPARSE(lanes_dot16, sparse16_loop, r.index16, kept);
-            } else if (r.index16) {
-                WALK_SPARSE(lanes_dot16, sparse16_loop, r.index16, NULL);
-            } else if (r.n <= KEPT) {
-                WALK_SPARSE(lanes_dot32, sparse32_loop, r.index32, kept);
-            } else {
-                WALK_SPARSE(lanes_dot32, sparse32_loop, r.index32, NULL);
-            }
+            if (r.index16)
+                WALK_SPARSE(lanes_dot16, sparse16_loop, r.index16);
+            else
+                WALK_SPARSE(lanes_dot32, sparse32_loop, r.index32);
         }
         if (walk->intercept) {
             float c1[SDR_CONSTANTS];
