@@ -1,5 +1,5 @@
-/* What the two readers of LIBSVM text share: libsvm.c (the careful one, and the plug-in) and
-   libsvm_quick.c. */
+/* What the readers of LIBSVM text share: libsvm.c (the careful one, and the plug-in),
+   libsvm_quick.c and libsvm_wide.c. */
 #ifndef SDR_DATA_LIBSVM_H
 #define SDR_DATA_LIBSVM_H
 
@@ -22,6 +22,10 @@ struct sdr_libsvm_scan {
    careful reader, or at the byte behind an entry that no blank follows. */
 typedef const char *sdr_libsvm_entries(struct sdr_libsvm_scan *scan, const char *at);
 sdr_libsvm_entries *sdr_libsvm_quick(enum sdr_cpu level);
+#if defined(__x86_64__)
+sdr_libsvm_entries sdr_libsvm_avx2;
+sdr_libsvm_entries sdr_libsvm_wide; /* libsvm_wide.c */
+#endif
 
 /* The format's state, so that tests can choose the level. */
 struct sdr_libsvm {

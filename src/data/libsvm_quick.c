@@ -133,8 +133,8 @@ static const char *entries_portable(struct sdr_libsvm_scan *scan, const char *at
 
 #if defined(__x86_64__)
 /* The index in the lower lane and the value in the upper one become numbers together. */
-__attribute__((target("avx2,bmi,bmi2"))) static const char *entries_avx2(
-    struct sdr_libsvm_scan *scan, const char *at)
+__attribute__((target("avx2,bmi,bmi2"))) const char *sdr_libsvm_avx2(struct sdr_libsvm_scan *scan,
+                                                                     const char *at)
 {
     /* Row `tail` moves the digits before the point one byte up, over it. */
 #define BYTE(b, tail) ((b) - ((b) < 17 - (tail)))
@@ -202,8 +202,11 @@ __attribute__((target("avx2,bmi,bmi2"))) static const char *entries_avx2(
 sdr_libsvm_entries *sdr_libsvm_quick(enum sdr_cpu level)
 {
 #if defined(__x86_64__)
+    if (level >= SDR_CPU_AVX512 && __builtin_cpu_supports("avx512vbmi") &&
+        __builtin_cpu_supports("avx512vbmi2") && __builtin_cpu_supports("bmi2"))
+        return sdr_libsvm_wide;
     if (level >= SDR_CPU_AVX2 && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2"))
-        return entries_avx2;
+        return sdr_libsvm_avx2;
 #endif
     (void)level;
     return entries_portable;
