@@ -115,9 +115,10 @@ static uint64_t until_due(const struct sdr_run *run, uint64_t most)
 {
     uint64_t version = run->parameters.version, updates = run->options.settings.updates;
     uint64_t due = LOOK_EVERY - run->at % LOOK_EVERY;
-    if (run->checkpoint_updates && run->next_checkpoint_update - version < due)
-        due = run->next_checkpoint_update - version;
-    if (updates && updates - version < due)
+    uint64_t next = run->checkpoint_updates ? run->next_checkpoint_update : 0;
+    if (next > version && next - version < due)
+        due = next - version;
+    if (updates > version && updates - version < due)
         due = updates - version;
     if (run->epoch >= run->average_from && run->average_every - version % run->average_every < due)
         due = run->average_every - version % run->average_every;

@@ -3,15 +3,15 @@
    rows    a random permutation.
    chunks  for data larger than the caches: 16 chunks of 32 neighbouring rows, drawn at random
            without replacement, make a window, and its 512 rows come in random order. Memory is
-           read 32 rows at a stretch, one window ahead; even in a file sorted by label every
-           window is a mixture.
+           read 32 rows at a stretch, one window ahead. Where neighbours are alike, as in a file
+           sorted by label, there are 32 chunks of 16, so that every window is a mixture.
    blocks  for data that streams: whole blocks in random order, rows in random order within each.
    none    as they stand in the file. */
 #include "base/memory.h"
 #include "base/rng.h"
 #include "run.h"
 
-enum { CHUNK = 32, WINDOW = 512, BLOCKS_MOST = 1024 };
+enum { CHUNK_LEAST = 16, CHUNK_MOST = 32, WINDOW = 512, BLOCKS_MOST = 1024 };
 
 static enum sdr_shuffle_choice choose(const struct sdr_run *run)
 {
@@ -29,6 +29,22 @@ static enum sdr_shuffle_choice choose(const struct sdr_run *run)
     return bytes > CACHED_BYTES ? SDR_SHUFFLE_CHUNKS : SDR_SHUFFLE_ROWS;
 }
 
+/* Whether neighbouring rows are alike: the correlation of a target with the next one. */
+static bool grouped(const struct sdr_run *run)
+{
+    uint64_t count = run->data->rows.count;
+    const float *target = run->problem.target;
+    double sum = 0, square = 0, product = 0;
+    for (uint64_t i = 0; i < count; i++)
+        sum += target[i];
+    double mean = sum / (double)count;
+    for (uint64_t i = 0; i + 1 < count; i++) {
+        square += (target[i] - mean) * (target[i] - mean);
+        product += (target[i] - mean) * (target[i + 1] - mean);
+    }
+    return product > 0.25 * square;
+}
+
 enum sdr_status sdr_order_allocate(struct sdr_run *run)
 {
     uint32_t count = run->train_rows.count;
@@ -37,8 +53,10 @@ enum sdr_status sdr_order_allocate(struct sdr_run *run)
     run->block_rows = run->data->stream_rows ? run->data->stream_rows : 65536;
     if (run->data->rows.count / BLOCKS_MOST >= run->block_rows)
         run->block_rows = run->data->rows.count / BLOCKS_MOST + 1;
+    run->chunk_rows = run->shuffle == SDR_SHUFFLE_CHUNKS && grouped(run) ? CHUNK_LEAST : CHUNK_MOST;
     if (run->shuffle == SDR_SHUFFLE_CHUNKS)
-        SDR_TRY(sdr_allocate(&run->chunk, count / CHUNK + 1, sizeof(uint32_t), "row order"));
+        SDR_TRY(
+            sdr_allocate(&run->chunk, count / run->chunk_rows + 1, sizeof(uint32_t), "row order"));
     return sdr_allocate(&run->order, count, sizeof(uint32_t), "row order");
 }
 
@@ -51,13 +69,13 @@ static void shuffle_window(struct sdr_run *run, uint32_t from, uint32_t count)
     sdr_shuffle(permutation, count, &stream);
     for (uint32_t i = 0; i < count; i++) {
         uint32_t at = from + permutation[i];
-        order[i] = run->chunk[at / CHUNK] * CHUNK + at % CHUNK;
+        order[i] = run->chunk[at / run->chunk_rows] * run->chunk_rows + at % run->chunk_rows;
     }
 }
 
 static void shuffle_chunks(struct sdr_run *run)
 {
-    uint32_t count = run->train_rows.count, whole = count / CHUNK;
+    uint32_t count = run->train_rows.count, whole = count / run->chunk_rows;
     struct sdr_stream stream =
         sdr_stream_open(run->options.settings.seed, SDR_FOR_BLOCK_SHUFFLE, run->epoch);
     sdr_shuffle(run->chunk, whole, &stream);
@@ -137,13 +155,18 @@ bool sdr_order_ahead(const struct sdr_run *run, uint32_t count, uint32_t *ahead)
     const struct sdr_rows *rows = &run->data->rows;
     const struct sdr_row_list *list = &run->train_rows;
     bool chunks = run->shuffle == SDR_SHUFFLE_CHUNKS;
+    uint32_t size = run->chunk_rows;
     uint64_t at = run->at + (chunks ? WINDOW : NEAR);
     if (run->shuffle == SDR_SHUFFLE_NONE || at + count > list->count)
         return false;
+    uint64_t chunk = at / size, within = at % size;
     for (uint32_t i = 0; i < count; i++, at++) {
-        uint32_t place =
-            chunks ? run->chunk[at / CHUNK] * CHUNK + (uint32_t)(at % CHUNK) : run->order[at];
+        uint32_t place = chunks ? run->chunk[chunk] * size + (uint32_t)within : run->order[at];
         ahead[i] = chunks && list->row ? list->row[place] : place;
+        if (++within == size) {
+            within = 0;
+            chunk++;
+        }
         if (!chunks && rows->start && at + FAR < list->count)
             __builtin_prefetch(&rows->start[run->order[at + FAR]]);
     }

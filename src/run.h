@@ -70,6 +70,7 @@ struct sdr_run {
     enum sdr_shuffle_choice shuffle; /* in force */
     uint32_t *order;                 /* owned: the rows of this epoch in the order they are dealt */
     uint32_t *chunk;                 /* owned: order of the chunks, shuffled by chunks */
+    uint32_t chunk_rows;             /* rows of a chunk */
     uint64_t block_rows;             /* rows of a block, shuffled by blocks */
     uint64_t window;                 /* first row of the block in memory, where data streams */
     float *best, *good;              /* owned: weights of the best epoch; of the last finite one */

@@ -23,7 +23,7 @@ SDR_INLINE lanes moved_unscaled(const float *c, lanes w, lanes g, lanes *s0, lan
 /* ---- steps on one output ---- */
 /* kept: the values at hand, w[index[i]]; NULL: they are gathered. What the loop needs of the target
    is copied first: a store might, as far as the compiler knows, change the target itself. */
-#define SPARSE_BLOCK(load, put, m)                                                                     \
+#define SPARSE_BLOCK(load, put, m)                                                                 \
     do {                                                                                           \
         lanes_index at = load(index + i, m);                                                       \
         lanes g = lanes_load(x + i, m) * u, s0 = {0}, s1 = {0};                                    \
@@ -36,14 +36,14 @@ SDR_INLINE lanes moved_unscaled(const float *c, lanes w, lanes g, lanes *s0, lan
             w = moved(constant, w, g, lanes_gather(scale, at, m), &s0, &s1);                       \
         else                                                                                       \
             w = moved_unscaled(constant, w, g, &s0, &s1);                                          \
-        put(value, index + i, w, m);                                                            \
+        put(value, index + i, w, m);                                                               \
         if (SDR_STEP_SLOTS > 0)                                                                    \
-            put(slot0, index + i, s0, m);                                                       \
+            put(slot0, index + i, s0, m);                                                          \
         if (SDR_STEP_SLOTS > 1)                                                                    \
-            put(slot1, index + i, s1, m);                                                       \
+            put(slot1, index + i, s1, m);                                                          \
     } while (0)
 
-#define SPARSE_STEP(name, type, load, put)                                                              \
+#define SPARSE_STEP(name, type, load, put)                                                         \
     SDR_INLINE void name##_loop(const struct sdr_target *t, const float *constant,                 \
                                 const type *index, const float *x, uint32_t n, float u,            \
                                 const bool scaled, const float *kept)                              \
@@ -53,9 +53,9 @@ SDR_INLINE lanes moved_unscaled(const float *c, lanes w, lanes g, lanes *s0, lan
         uint32_t i = 0;                                                                            \
         (void)slot0, (void)slot1, (void)scale;                                                     \
         for (; i + SDR_LANES <= n; i += SDR_LANES)                                                 \
-            SPARSE_BLOCK(load, put, SDR_LANES);                                                         \
+            SPARSE_BLOCK(load, put, SDR_LANES);                                                    \
         if (i < n)                                                                                 \
-            SPARSE_BLOCK(load, put, n - i);                                                             \
+            SPARSE_BLOCK(load, put, n - i);                                                        \
     }                                                                                              \
     static void name(const struct sdr_target *t, const type *index, const float *x, uint32_t n,    \
                      float u)                                                                      \
@@ -212,7 +212,7 @@ SDR_INLINE void settle_row(const struct sdr_target *t, uint32_t j, uint32_t outp
     }
 }
 
-#define SETTLE(name, type, load, put)                                                                   \
+#define SETTLE(name, type, load, put)                                                              \
     static void name(const struct sdr_target *t, const type *index, uint32_t n, uint32_t outputs)  \
     {                                                                                              \
         if (outputs > 1) {                                                                         \
@@ -230,8 +230,8 @@ SDR_INLINE void settle_row(const struct sdr_target *t, uint32_t j, uint32_t outp
                 s1 = lanes_gather(t->slot[1], at, m);                                              \
             lanes q = t->scale ? lanes_gather(t->scale, at, m) : lanes_all(1.0f);                  \
             lanes charged = lanes_gather(t->charged, at, m);                                       \
-            put(t->value, index + i, shrunk(t, w, q, s0, s1, &charged), m);                     \
-            put(t->charged, index + i, charged, m);                                             \
+            put(t->value, index + i, shrunk(t, w, q, s0, s1, &charged), m);                        \
+            put(t->charged, index + i, charged, m);                                                \
         }                                                                                          \
     }
 SETTLE(settle16, uint16_t, lanes_load16, lanes_put16)
@@ -322,13 +322,12 @@ SDR_INLINE void walk_rows(struct sdr_walk *walk, const bool scaled)
     const struct sdr_rows *rows = walk->problem->rows;
     const void *options = walk->optimizer_options;
     struct sdr_target *t = walk->weight;
-    float kept[KEPT] __attribute__((aligned(64))), slope;
+    float kept[KEPT] __attribute__((aligned(64))), slope, c[SDR_CONSTANTS];
     for (uint32_t i = 0; i < walk->count; i++) {
         uint32_t row = walk->row[i];
-        float c[SDR_CONSTANTS];
         if (walk->ahead)
             fetch_row(walk->problem, walk->ahead[i]);
-        if (walk->charge > 0)
+        if (t->charged && walk->charge > 0)
             settle_for(walk, row);
         begin(options, walk->version + 1, walk->rate[i], t, c);
         if (rows->dense) {
@@ -357,6 +356,8 @@ SDR_INLINE void walk_rows(struct sdr_walk *walk, const bool scaled)
             memcpy(walk->constant, c, sizeof c); /* penalties are settled with these */
         }
     }
+    if (walk->count)
+        memcpy(walk->constant, c, sizeof c);
 }
 
 static void walk(struct sdr_walk *w)
