@@ -80,7 +80,9 @@ function(sdr_per_cpu result sources plain)
             add_library(hot_${level} OBJECT ${hot})
             target_compile_definitions(hot_${level} PRIVATE SDR_CPU_LEVEL=${level})
             # Hot loops are written in vectors; what is left scalar in them is so on purpose.
-            target_compile_options(hot_${level} PRIVATE ${flags_${level}} -fno-tree-vectorize)
+            # Following variables through them for the debugger takes minutes under sanitizers.
+            target_compile_options(hot_${level} PRIVATE ${flags_${level}} -fno-tree-vectorize
+                                   $<$<C_COMPILER_ID:GNU>:-fno-var-tracking-assignments>)
             list(APPEND objects $<TARGET_OBJECTS:hot_${level}>)
         endforeach()
     endif()

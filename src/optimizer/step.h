@@ -27,6 +27,7 @@
 
 #include "kernel/dot.h"
 #include "kernel/level.h"
+#include "kernel/linear.h"
 #include "plugin.h"
 
 #define SDR_REGISTER_PER_CPU(kind, name)                                                           \

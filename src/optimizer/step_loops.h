@@ -306,20 +306,22 @@ SDR_INLINE float slope_of(struct sdr_walk *walk, uint32_t row, float score)
     return weight * slope;
 }
 
-#define WALK_SPARSE(dot, step, index)                                                              \
+#define WALK_SPARSE(bits, index)                                                                   \
     do {                                                                                           \
         if (r.n <= KEPT) {                                                                         \
-            slope = slope_of(walk, row, dot(t->value, index, r.x, r.n, kept));                     \
-            step(t, c, index, r.x, r.n, slope, scaled, kept);                                      \
+            slope = slope_of(walk, row, lanes_dot##bits(t->value, index, r.x, r.n, kept));         \
+            sparse##bits##_loop(t, c, index, r.x, r.n, slope, scaled, kept);                       \
         } else {                                                                                   \
-            slope = slope_of(walk, row, dot(t->value, index, r.x, r.n, NULL));                     \
-            step(t, c, index, r.x, r.n, slope, scaled, NULL);                                      \
+            memcpy(walk->constant, c, sizeof c);                                                   \
+            slope = slope_of(walk, row, kernels->dot##bits(t->value, index, r.x, r.n));            \
+            sparse##bits(t, index, r.x, r.n, slope);                                               \
         }                                                                                          \
     } while (0)
 
 SDR_INLINE void walk_rows(struct sdr_walk *walk, const bool scaled)
 {
     const struct sdr_rows *rows = walk->problem->rows;
+    const struct sdr_linear_kernels *kernels = walk->problem->kernels;
     const void *options = walk->optimizer_options;
     struct sdr_target *t = walk->weight;
     float kept[KEPT] __attribute__((aligned(64))), slope, c[SDR_CONSTANTS];
@@ -339,9 +341,9 @@ SDR_INLINE void walk_rows(struct sdr_walk *walk, const bool scaled)
         } else {
             struct sdr_sparse_row r = sdr_sparse_row(rows, row);
             if (r.index16)
-                WALK_SPARSE(lanes_dot16, sparse16_loop, r.index16);
+                WALK_SPARSE(16, r.index16);
             else
-                WALK_SPARSE(lanes_dot32, sparse32_loop, r.index32);
+                WALK_SPARSE(32, r.index32);
         }
         if (walk->intercept) {
             float c1[SDR_CONSTANTS];
