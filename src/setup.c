@@ -164,8 +164,9 @@ static void choose_rate(struct sdr_run *run)
         return;
     double length = sqrt(run->typical_row);
     run->rate = o->rate / pow(length, o->rate_power);
-    if (o->rate_power == 2 && run->kind->curvature >= 1) /* one long row would throw them out */
-        run->rate = fmin(run->rate, 2 * o->rate / (run->kind->curvature * sdr_longest_row(run)));
+    if (o->rate_power == 2 &&
+        run->kind->curvature >= 1) /* a row is overshot from 2/(curvature·length²) on */
+        run->rate = fmin(run->rate, 3 * o->rate / (run->kind->curvature * sdr_longest_row(run)));
     if (o->rate_power ==
         1) { /* such steps do not grow with the labels or slopes: give them their unit */
         run->rate *= run->target_size;
