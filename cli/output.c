@@ -94,12 +94,18 @@ static enum sdr_status open_temporary(struct cli_output *output, const char *pat
     output->path = realpath(path, NULL);
     if (!output->path)
         output->path = strdup(path);
-    size_t room = output->path ? strlen(output->path) + 32 : 0;
+    size_t room = output->path ? strlen(output->path) + 48 : 0;
     output->temporary = room ? malloc(room) : NULL;
     if (!output->temporary)
         return cli_fail(SDR_RUNTIME, "out of memory");
-    snprintf(output->temporary, room, "%s.tmp-%ld", output->path, (long)getpid());
-    int descriptor = open(output->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    /* A killed process of the same number may have left a file behind. */
+    int descriptor = -1;
+    for (int attempt = 0; attempt < 100 && descriptor < 0; attempt++) {
+        snprintf(output->temporary, room, "%s.tmp-%ld-%d", output->path, (long)getpid(), attempt);
+        descriptor = open(output->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (descriptor < 0 && errno != EEXIST)
+            break;
+    }
     output->stream = descriptor >= 0 ? fdopen(descriptor, "w") : NULL;
     if (output->stream)
         return SDR_OK;
