@@ -83,6 +83,9 @@ function(sdr_per_cpu result sources plain)
             # Following variables through them for the debugger takes minutes under sanitizers.
             target_compile_options(hot_${level} PRIVATE ${flags_${level}} -fno-tree-vectorize
                                    $<$<C_COMPILER_ID:GNU>:-fno-var-tracking-assignments>)
+            if(SDR_SANITIZE) # checks in unrolled loops take the compiler minutes otherwise
+                target_compile_options(hot_${level} PRIVATE -O1)
+            endif()
             list(APPEND objects $<TARGET_OBJECTS:hot_${level}>)
         endforeach()
     endif()
