@@ -66,7 +66,10 @@ enum sdr_status sdr_fingerprint(struct sdr_run *run)
         "model",      "intercept",   "class-weight", "l1",        "l2",   "group-lasso",
         "penalty-on", "standardize", "scale",        "optimizer", "lr",   "schedule",
         "average",    "batch",       "shuffle",      "sync",      "seed", "valid-fraction"};
+    /* Raised whenever the same options take another path: the order of rows, the arithmetic. */
+    enum { PATH = 2 };
     struct sdr_text text = {0};
+    sdr_text_add(&text, "path=%d;", PATH);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         print_option(run, names[i], &text);
     if (run->schedule->needs_end && !run->strategy->full_batch)
@@ -327,8 +330,8 @@ static enum sdr_status take(struct sdr_run *run, const char *path, const struct 
 #define GET(name, place) complete = get_double(file, #name, &place) && complete;
     DOUBLES(GET, run)
 #undef GET
-    if (!complete || run->at >= run->train_rows.count ||
-        (run->strategy->full_batch && run->at) || (run->parameters.summed && !run->parameters.sum))
+    if (!complete || run->at >= run->train_rows.count || (run->strategy->full_batch && run->at) ||
+        (run->parameters.summed && !run->parameters.sum))
         return bad(path, "a number is missing or out of range");
     static const uint64_t width[] = {4, 8, 1};
     for (int i = 0; i < count; i++) {

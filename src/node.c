@@ -93,12 +93,26 @@ static enum sdr_status deal(struct sdr_run *run, uint32_t most, struct sdr_batch
     return SDR_OK;
 }
 
+/* Fetches rows that come after a batch while it is worked on. */
+static void fetch_ahead(const struct sdr_run *run, uint32_t count)
+{
+    uint32_t ahead[STRETCH];
+    if (count > STRETCH)
+        count = STRETCH;
+    if (sdr_order_ahead(run, count, ahead))
+        for (uint32_t i = 0; i < count; i++)
+            sdr_fetch_row(&run->problem, ahead[i]);
+}
+
 enum sdr_status sdr_deal(struct sdr_node *node, struct sdr_batch *batch, bool *more)
 {
     struct sdr_run *run = node->run;
     if (batch->count) /* not the first: account for the last one */
         SDR_TRY(between_batches(run, batch->count));
-    return deal(run, (uint32_t)run->options.settings.batch, batch, more);
+    SDR_TRY(deal(run, (uint32_t)run->options.settings.batch, batch, more));
+    if (*more)
+        fetch_ahead(run, batch->count);
+    return SDR_OK;
 }
 
 enum sdr_status sdr_deal_all(struct sdr_node *node, struct sdr_batch *batch, bool *more)
@@ -115,8 +129,8 @@ static uint64_t until_due(const struct sdr_run *run, uint64_t most)
 {
     uint64_t version = run->parameters.version, updates = run->options.settings.updates;
     uint64_t due = LOOK_EVERY - run->at % LOOK_EVERY;
-    uint64_t next = run->checkpoint_updates ? run->next_checkpoint_update : 0;
-    if (next > version && next - version < due)
+    uint64_t next = run->next_checkpoint_update;
+    if (run->checkpoint_updates && next > version && next - version < due)
         due = next - version;
     if (updates > version && updates - version < due)
         due = updates - version;
@@ -125,12 +139,25 @@ static uint64_t until_due(const struct sdr_run *run, uint64_t most)
     return due < most ? due : most;
 }
 
+/* How many of the next `most` rows lie in one block of data that streams. */
+static uint32_t within_block(const struct sdr_run *run, uint32_t most)
+{
+    const uint32_t *row = run->order + run->at;
+    uint32_t count = 1;
+    if (!run->data->streams || run->over)
+        return most;
+    while (count < most && run->at + count < run->train_rows.count &&
+           row[count] / run->block_rows == row[0] / run->block_rows)
+        count++;
+    return count;
+}
+
 enum sdr_status sdr_deal_stretch(struct sdr_node *node, struct sdr_batch *stretch, bool *more)
 {
     struct sdr_run *run = node->run;
     if (stretch->count)
         SDR_TRY(between_batches(run, stretch->count));
-    return deal(run, (uint32_t)until_due(run, STRETCH), stretch, more);
+    return deal(run, within_block(run, (uint32_t)until_due(run, STRETCH)), stretch, more);
 }
 
 void sdr_pull(struct sdr_node *node, const struct sdr_batch *batch, struct sdr_view *view)
@@ -184,7 +211,7 @@ void sdr_commit(struct sdr_node *node, const struct sdr_update *update)
 bool sdr_can_walk(const struct sdr_node *node)
 {
     const struct sdr_run *run = node->run;
-    return run->options.settings.batch == 1 && run->problem.outputs == 1 && run->kind->loss;
+    return run->options.settings.batch == 1 && run->problem.outputs == 1 && run->kind->linear;
 }
 
 void sdr_walk(struct sdr_node *node, const struct sdr_batch *stretch)

@@ -160,9 +160,36 @@ struct sdr_problem {
     const struct sdr_linear_kernels *kernels;
 };
 
+/* Asks for the memory of a row. Always inline: a function that only prefetches counts as without
+   effect, and its calls are dropped. */
+static inline __attribute__((always_inline)) void sdr_fetch(const void *from, size_t bytes)
+{
+    enum { LINE = 64, MOST = 2048 };
+    const char *at = from, *end = at + (bytes < MOST ? bytes : MOST);
+    for (; at < end; at += LINE)
+        __builtin_prefetch(at);
+}
+static inline __attribute__((always_inline)) void sdr_fetch_row(const struct sdr_problem *problem,
+                                                                uint32_t row)
+{
+    const struct sdr_rows *rows = problem->rows;
+    __builtin_prefetch(&problem->target[row]);
+    if (rows->dense) {
+        sdr_fetch(sdr_dense_row(rows, row), rows->features * sizeof(float));
+        return;
+    }
+    struct sdr_sparse_row r = sdr_sparse_row(rows, row);
+    sdr_fetch(r.x, r.n * sizeof(float));
+    if (r.index16)
+        sdr_fetch(r.index16, r.n * sizeof(uint16_t));
+    else
+        sdr_fetch(r.index32, r.n * sizeof(uint32_t));
+}
+
 struct sdr_model_kind {
     SDR_ABOUT;
     enum sdr_task task;
+    bool linear;      /* score and gradient are those of model/linear.h: rows can be walked over */
     double curvature; /* bound on the second derivative of the loss by a score */
     /* Loss of one example; writes slope[k] = ∂loss/∂score[k]. score and slope may be the same
      * array. */

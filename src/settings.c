@@ -76,7 +76,7 @@ const struct sdr_option sdr_settings_table[] = {
     {"updates", SDR_INTEGER, "0", "N", 0, 1e18, "stop after N updates; 0: no such limit",
      AT(updates), SDR_TRAIN},
     {"shuffle", SDR_CHOICE, "auto", "auto|rows|chunks|blocks|none", 0, 0,
-     "order of the rows in an epoch; auto: rows, chunks of 16 where data is large, blocks where it "
+     "order of the rows in an epoch; auto: rows, chunks of 16 or 32 where data is large, blocks where it "
      "streams",
      AT(shuffle), SDR_TRAIN},
     {"sync", SDR_TEXT, "serial", "NAME", 0, 0, "strategy: see 'sounder list sync'", AT(sync),

@@ -95,6 +95,14 @@ static enum sdr_status write_config(struct sdr_run *run)
     return status;
 }
 
+/* The next checkpoint that is due by updates comes at a multiple of their number. */
+static void plan_checkpoint(struct sdr_run *run)
+{
+    uint64_t every = run->checkpoint_updates;
+    if (every)
+        run->next_checkpoint_update = (run->parameters.version / every + 1) * every;
+}
+
 enum sdr_status sdr_watch_open(struct sdr_run *run)
 {
     const struct sdr_settings *s = &run->options.settings;
@@ -103,7 +111,6 @@ enum sdr_status sdr_watch_open(struct sdr_run *run)
         return SDR_OK;
     sdr_parse_every(s->checkpoint_every, &run->checkpoint_seconds, &run->checkpoint_updates);
     run->next_checkpoint_time = sdr_clock_now() + (int64_t)(run->checkpoint_seconds * 1e9);
-    run->next_checkpoint_update = run->checkpoint_updates;
     SDR_TRY(lock_folder(run));
     if (s->resume)
         SDR_TRY(sdr_checkpoint_resume(run));
@@ -111,6 +118,7 @@ enum sdr_status sdr_watch_open(struct sdr_run *run)
         return sdr_fail(SDR_USAGE,
                         "the folder '%s' holds a run: go on with --resume, or give another folder",
                         s->run);
+    plan_checkpoint(run);
     return write_config(run);
 }
 
@@ -171,9 +179,7 @@ static enum sdr_status checkpoint_if_due(struct sdr_run *run, int64_t now)
         return SDR_OK;
     tolerate(run, sdr_checkpoint_write(run));
     run->next_checkpoint_time = sdr_clock_now() + (int64_t)(run->checkpoint_seconds * 1e9);
-    if (run->checkpoint_updates)
-        run->next_checkpoint_update =
-            (run->parameters.version / run->checkpoint_updates + 1) * run->checkpoint_updates;
+    plan_checkpoint(run);
     return SDR_OK;
 }
 

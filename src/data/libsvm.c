@@ -4,8 +4,8 @@
 
    Indices rise strictly within a row; empty lines and lines of comment alone hold no row.
 
-   Two readers share the work: the quick one (libsvm_quick.c) takes the plain entries, which are
-   nearly all; the careful one here takes the rest, and finds place and words of an error. */
+   Two readers share the work: a quick one (libsvm_quick.c, libsvm_wide.c) takes the plain entries,
+   which are nearly all; the careful one here takes the rest, and finds place and words of an error. */
 #include "data/libsvm.h"
 #include "base/hash.h"
 #include "data/data.h"

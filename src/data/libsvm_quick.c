@@ -202,10 +202,13 @@ __attribute__((target("avx2,bmi,bmi2"))) const char *sdr_libsvm_avx2(struct sdr_
 sdr_libsvm_entries *sdr_libsvm_quick(enum sdr_cpu level)
 {
 #if defined(__x86_64__)
-    if (level >= SDR_CPU_AVX512 && __builtin_cpu_supports("avx512vbmi") &&
-        __builtin_cpu_supports("avx512vbmi2") && __builtin_cpu_supports("bmi2"))
+    bool quick =
+        level >= SDR_CPU_AVX2 && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2");
+    if (quick && level >= SDR_CPU_AVX512 && __builtin_cpu_supports("avx512vbmi") &&
+        __builtin_cpu_supports("avx512vbmi2") && __builtin_cpu_supports("lzcnt") &&
+        __builtin_cpu_supports("popcnt"))
         return sdr_libsvm_wide;
-    if (level >= SDR_CPU_AVX2 && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2"))
+    if (quick)
         return sdr_libsvm_avx2;
 #endif
     (void)level;

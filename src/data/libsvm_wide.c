@@ -125,7 +125,8 @@ WIDE static inline __attribute__((always_inline)) bool store(struct sdr_libsvm_s
     return true;
 }
 
-/* A block's numbers may be stored a few places beyond its entries: the arrays have room for that. */
+/* A block's numbers are stored eight at a time, up to seven places beyond its entries: parse() in
+   libsvm.c reserves 64 more than there can be. */
 WIDE const char *sdr_libsvm_wide(struct sdr_libsvm_scan *scan, const char *at)
 {
     struct sdr_libsvm_scan local = *scan;
@@ -138,7 +139,7 @@ WIDE const char *sdr_libsvm_wide(struct sdr_libsvm_scan *scan, const char *at)
         at += 63 - __builtin_clzll(marks.end);
         if (*at != '\n')
             at++;
-        if (*at == '\n') {
+        if (at < local.end && *at == '\n') {
             *scan = local;
             return at;
         }

@@ -12,9 +12,11 @@ SDR_INLINE uint32_t lanes_left(uint32_t n, uint32_t i)
 
 /* Σ w[index[i]]·x[i], and the weights met are kept, kept[i] = w[index[i]], if there is a place.
 
-   Sixteen sums with plain loads, at every level: in training the row before has just stored many of
-   the same weights, and a plain load can take a value from a store that is still under way, but a
-   vector's gather waits for all of them. See lanes_put. */
+   Sixteen sums; behind the last sixteen entries four at a time into the first four, then one by one
+   into the first. (Dense rows go by sixteen to the end: their sums need not have the same bits.)
+   Plain loads, at every level: in training the row before has just stored many of the same weights,
+   and a plain load can take a value from a store that is still under way, but a vector's gather
+   waits for all of them. See lanes_put. */
 #define SPARSE_DOT(name, type)                                                                     \
     SDR_INLINE float name(const float *w, const type *index, const float *x, uint32_t n,           \
                           float *kept)                                                             \

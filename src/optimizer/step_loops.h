@@ -85,16 +85,22 @@ SDR_INLINE void step_run(const struct sdr_target *t, const float *constant, size
         lanes_store(t->slot[1] + at, s1, m);
 }
 
-static void dense(const struct sdr_target *t, const float *x, uint32_t n, float u)
+SDR_INLINE void dense_loop(const struct sdr_target *t, const float *constant, const float *x,
+                           uint32_t n, float u)
 {
     for (uint32_t i = 0, m; i < n; i += m) {
         m = lanes_left(n, i);
         lanes v = lanes_load(x + i, m);
         if (t->center)
             v -= lanes_load(t->center + i, m);
-        step_run(t, t->constant, i, m, v * u,
+        step_run(t, constant, i, m, v * u,
                  t->scale ? lanes_load(t->scale + i, m) : lanes_all(1.0f));
     }
+}
+
+static void dense(const struct sdr_target *t, const float *x, uint32_t n, float u)
+{
+    dense_loop(t, t->constant, x, n, u);
 }
 
 /* ---- steps on several outputs ---- */
@@ -252,31 +258,6 @@ static void settle_all(const struct sdr_target *t, uint32_t n, uint32_t outputs)
 /* ---- rows one after the other ---- */
 enum { KEPT = 4096 }; /* weights kept between the score of a row and its step */
 
-/* Always inline, as a function that only prefetches counts as without effect. */
-SDR_INLINE void fetch(const void *from, size_t bytes)
-{
-    enum { LINE = 64, MOST = 2048 };
-    const char *at = from, *end = at + (bytes < MOST ? bytes : MOST);
-    for (; at < end; at += LINE)
-        __builtin_prefetch(at);
-}
-
-SDR_INLINE void fetch_row(const struct sdr_problem *problem, uint32_t row)
-{
-    const struct sdr_rows *rows = problem->rows;
-    __builtin_prefetch(&problem->target[row]);
-    if (rows->dense) {
-        fetch(sdr_dense_row(rows, row), rows->features * sizeof(float));
-        return;
-    }
-    struct sdr_sparse_row r = sdr_sparse_row(rows, row);
-    fetch(r.x, r.n * sizeof(float));
-    if (r.index16)
-        fetch(r.index16, r.n * sizeof(uint16_t));
-    else
-        fetch(r.index32, r.n * sizeof(uint32_t));
-}
-
 /* Charges the penalties of the values a row will meet. */
 static void settle_for(const struct sdr_walk *walk, uint32_t row)
 {
@@ -324,11 +305,11 @@ SDR_INLINE void walk_rows(struct sdr_walk *walk, const bool scaled)
     const struct sdr_linear_kernels *kernels = walk->problem->kernels;
     const void *options = walk->optimizer_options;
     struct sdr_target *t = walk->weight;
-    float kept[KEPT] __attribute__((aligned(64))), slope, c[SDR_CONSTANTS];
+    float kept[KEPT] __attribute__((aligned(64))), slope, c[SDR_CONSTANTS] = {0};
     for (uint32_t i = 0; i < walk->count; i++) {
         uint32_t row = walk->row[i];
         if (walk->ahead)
-            fetch_row(walk->problem, walk->ahead[i]);
+            sdr_fetch_row(walk->problem, walk->ahead[i]);
         if (t->charged && walk->charge > 0)
             settle_for(walk, row);
         begin(options, walk->version + 1, walk->rate[i], t, c);
@@ -337,7 +318,7 @@ SDR_INLINE void walk_rows(struct sdr_walk *walk, const bool scaled)
             memcpy(walk->constant, c, sizeof c);
             slope =
                 slope_of(walk, row, lanes_dot(t->value, x, walk->problem->center, rows->features));
-            dense(t, x, rows->features, slope);
+            dense_loop(t, c, x, rows->features, slope);
         } else {
             struct sdr_sparse_row r = sdr_sparse_row(rows, row);
             if (r.index16)
@@ -346,9 +327,11 @@ SDR_INLINE void walk_rows(struct sdr_walk *walk, const bool scaled)
                 WALK_SPARSE(32, r.index32);
         }
         if (walk->intercept) {
-            float c1[SDR_CONSTANTS];
-            begin(options, walk->version + 1, walk->rate[i], walk->intercept, c1);
-            step_run(walk->intercept, c1, 0, 1, lanes_all(slope), lanes_all(1.0f));
+            float own[SDR_CONSTANTS] = {0};
+            bool differs = walk->optimizer->own_penalty; /* its constants hold the penalty */
+            if (differs)
+                begin(options, walk->version + 1, walk->rate[i], walk->intercept, own);
+            step_run(walk->intercept, differs ? own : c, 0, 1, lanes_all(slope), lanes_all(1.0f));
         }
         walk->version++;
         if (t->charged) {
