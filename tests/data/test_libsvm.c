@@ -269,6 +269,35 @@ static void numbers_equal_sdr_scan_double(void **unused)
     sdr_text_free(&text);
 }
 
+/* Law: rows of plain entries are read within their bytes, wherever blocks of any size end in them. */
+static void plain_rows_of_every_length_are_read(void **unused)
+{
+    static const char *const ending[3] = {"", " ", "\n"};
+    (void)unused;
+    for (uint32_t n = 0; n < 70; n++)
+        for (int end = 0; end < 3; end++)
+            for (enum sdr_cpu level = 0; level <= sdr_cpu_best(); level++) {
+                struct reading_test test = reading_of(&sdr_format_libsvm);
+                struct sdr_text text = {0};
+                sdr_text_add(&text, "1 1:1 2:2 3:3 4:4 5:5 6:6\n-1");
+                for (uint32_t i = 0; i < n; i++)
+                    sdr_text_add(&text, " %u:%s%u", i + 1, i % 3 ? "" : "-", i % 7);
+                sdr_text_add(&text, "%s", ending[end]);
+                reading_open(&test, text.bytes, text.length);
+                ((struct sdr_libsvm *)test.state)->entries = sdr_libsvm_quick(level);
+                assert_int_equal(reading_parse(&test, text.bytes, text.length), SDR_OK);
+                assert_int_equal(test.piece.rows, 2);
+                assert_int_equal(test.piece.entries, 6 + n);
+                for (uint32_t i = 0; i < n; i++) {
+                    float value = (float)(i % 7) * (i % 3 ? 1.0f : -1.0f);
+                    assert_int_equal(test.piece.index[6 + i], i + 1);
+                    assert_memory_equal(&test.piece.value[6 + i], &value, sizeof value);
+                }
+                reading_close(&test);
+                sdr_text_free(&text);
+            }
+}
+
 /* Law: a text cut at any byte gives the rows before the cut and either an error in the line that
    was cut or a row that begins like the whole one. Every level agrees with every other. */
 static void every_prefix_is_right_or_refused(void **unused)
@@ -382,6 +411,7 @@ int main(void)
         cmocka_unit_test(the_base_is_kept),
         cmocka_unit_test(hashing_sorts_and_sums),
         cmocka_unit_test(numbers_equal_sdr_scan_double),
+        cmocka_unit_test(plain_rows_of_every_length_are_read),
         cmocka_unit_test(every_prefix_is_right_or_refused),
         cmocka_unit_test(chunks_do_not_matter),
         cmocka_unit_test(recognises_its_own),

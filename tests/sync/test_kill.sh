@@ -102,6 +102,13 @@ else
     refused 2 'again' 'train in the folder of an old run'
 fi
 
+# Checkpoints by updates come at multiples of their number, also in a run that was resumed.
+steps() { succeeds train data.svm --schedule constant --checkpoint-every 10u --run steps --quiet "$@"; }
+steps --updates 25
+steps --updates 167 --resume
+holds "checkpoints come at multiples after a resume" test -e steps/checkpoint-00000000000000000160.safetensors
+holds "and at the end" test -e steps/checkpoint-00000000000000000167.safetensors
+
 # A damaged newest checkpoint: the one before it is taken.
 rm -rf damaged
 cp -r unbroken damaged
