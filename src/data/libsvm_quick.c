@@ -205,8 +205,7 @@ sdr_libsvm_entries *sdr_libsvm_quick(enum sdr_cpu level)
     bool quick =
         level >= SDR_CPU_AVX2 && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2");
     if (quick && level >= SDR_CPU_AVX512 && __builtin_cpu_supports("avx512vbmi") &&
-        __builtin_cpu_supports("avx512vbmi2") && __builtin_cpu_supports("lzcnt") &&
-        __builtin_cpu_supports("popcnt"))
+        __builtin_cpu_supports("avx512vbmi2") && __builtin_cpu_supports("popcnt"))
         return sdr_libsvm_wide;
     if (quick)
         return sdr_libsvm_avx2;

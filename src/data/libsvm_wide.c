@@ -15,8 +15,8 @@
 #if defined(__x86_64__)
 #include <immintrin.h>
 #define WIDE                                                                                       \
-    __attribute__((                                                                                \
-        target("avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,bmi,lzcnt,popcnt")))
+    __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,bmi,"         \
+                          "popcnt")))
 
 /* The places of a block's entries, as masks of its bytes. */
 struct marks {
