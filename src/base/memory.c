@@ -61,6 +61,26 @@ static enum sdr_status region_full(size_t bytes)
                     (double)bytes / 1e6);
 }
 
+static void *map(size_t bytes)
+{
+    return mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+                -1, 0);
+}
+
+static void *grow(void *old, size_t had, size_t wanted)
+{
+#if defined(__SANITIZE_THREAD__) /* knows no mremap: memory used again would pass for a race */
+    void *memory = map(wanted);
+    if (memory == MAP_FAILED)
+        return memory;
+    memcpy(memory, old, had);
+    munmap(old, had);
+    return memory;
+#else
+    return mremap(old, had, wanted, MREMAP_MAYMOVE);
+#endif
+}
+
 enum sdr_status sdr_region_reserve(struct sdr_region *region, size_t more)
 {
     enum { FIRST = 1 << 16 };
@@ -73,13 +93,8 @@ enum sdr_status sdr_region_reserve(struct sdr_region *region, size_t more)
         wanted *= 2;
     }
     void *memory = MAP_FAILED;
-    if (!sdr_fault_strikes(SDR_FAULT_ALLOCATE)) {
-        if (region->bytes)
-            memory = mremap(region->bytes, region->reserved, wanted, MREMAP_MAYMOVE);
-        else
-            memory = mmap(NULL, wanted, PROT_READ | PROT_WRITE,
-                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    }
+    if (!sdr_fault_strikes(SDR_FAULT_ALLOCATE))
+        memory = region->bytes ? grow(region->bytes, region->reserved, wanted) : map(wanted);
     if (memory == MAP_FAILED)
         return region_full(wanted);
     if (wanted >= (size_t)8 << 20)
