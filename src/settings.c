@@ -151,7 +151,7 @@ static enum sdr_status unknown_option(const char *name)
     const char *near = sdr_option_nearest(sdr_settings_table, name);
     if (near)
         return sdr_fail(SDR_USAGE, "there is no option --%s; did you mean --%s?", name, near);
-    return sdr_fail(SDR_USAGE, "there is no option --%s", name);
+    return sdr_fail(SDR_USAGE, "there is no option --%s (sounder COMMAND --help lists them)", name);
 }
 
 /* Options that name a plug-in are checked when they are set, not minutes later. */

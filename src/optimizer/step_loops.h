@@ -315,7 +315,6 @@ SDR_INLINE void walk_rows(struct sdr_walk *walk, const bool scaled)
         begin(options, walk->version + 1, walk->rate[i], t, c);
         if (rows->dense) {
             const float *x = sdr_dense_row(rows, row);
-            memcpy(walk->constant, c, sizeof c);
             slope =
                 slope_of(walk, row, lanes_dot(t->value, x, walk->problem->center, rows->features));
             dense_loop(t, c, x, rows->features, slope);
