@@ -136,6 +136,10 @@ enum sdr_status cli_output_open(struct cli_output *output, const char *path);
 enum sdr_status cli_output_close(struct cli_output *output, enum sdr_status status);
 /* Writes out what standard output still holds; SDR_RUNTIME if that is not possible. */
 enum sdr_status cli_stdout_flush(void);
+/* Standard output could not be written: `what` was, `problem` is the errno of it. */
+enum sdr_status cli_stdout_failed(const char *what, int problem);
+/* The reader of standard output has gone: there is nobody to complain to. */
+bool cli_reader_gone(void);
 /* Size of a file in bytes, 0 if it cannot be found out. */
 uint64_t cli_file_bytes(const char *path);
 

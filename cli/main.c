@@ -53,13 +53,14 @@ static enum sdr_status find_and_run(int count, char **texts)
 
 int main(int count, char **texts)
 {
-    /* A reader that has gone is a failed write, told like any other. */
+    /* A reader that has gone (| head) is a failed write: temporary files are removed, and the exit
+       code says so, but nobody needs to read about it. */
     signal(SIGPIPE, SIG_IGN);
     enum sdr_status status = find_and_run(count, texts);
     if (status == SDR_OK)
         status = cli_stdout_flush();
     cli_progress_clear();
-    if (status != SDR_OK) {
+    if (status != SDR_OK && !cli_reader_gone()) {
         fputs("sounder: ", stderr);
         cli_print_clean(stderr, cli_sentence(status));
         putc('\n', stderr);

@@ -170,11 +170,26 @@ enum sdr_status cli_output_close(struct cli_output *output, enum sdr_status stat
     return status;
 }
 
+static bool reader_gone;
+
+bool cli_reader_gone(void)
+{
+    return reader_gone;
+}
+
+enum sdr_status cli_stdout_failed(const char *what, int problem)
+{
+    reader_gone = problem == EPIPE;
+    return cli_fail(SDR_RUNTIME, "cannot write %s%s%s", what, problem ? ": " : "",
+                    problem ? strerror(problem) : "");
+}
+
 enum sdr_status cli_stdout_flush(void)
 {
     errno = 0;
     if (fflush(stdout) == 0 && !ferror(stdout))
         return SDR_OK;
-    return cli_fail(SDR_RUNTIME, "cannot write the results to standard output%s%s",
-                    errno ? ": " : "", errno ? strerror(errno) : "");
+    if (reader_gone)
+        return SDR_RUNTIME;
+    return cli_stdout_failed("the results to standard output", errno);
 }

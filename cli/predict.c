@@ -100,7 +100,7 @@ static enum sdr_status write_lines(FILE *stream, const struct sdr_model *model,
         }
         /* Asked here, where errno still tells why. */
         if (putc('\n', stream) == EOF || ferror(stream))
-            return cli_fail(SDR_RUNTIME, "cannot write the predictions: %s", strerror(errno));
+            return cli_stdout_failed("the predictions", errno);
     }
     return SDR_OK;
 }

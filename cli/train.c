@@ -53,6 +53,9 @@ static enum sdr_status print_results(const char *text, const char *written, cons
     if (json_object_get(summary, "best_epoch"))
         printf("%-9sof epoch %lld, the best\n", "kept", count_of(summary, "best_epoch"));
     print_metrics(summary, "train", "train_");
+    if (json_object_get(summary, "penalty"))
+        printf("%-9sobjective %.6g, penalty included; %lld weights are not zero\n", "",
+               number_of(summary, "objective"), count_of(summary, "weights_nonzero"));
     print_metrics(summary, "valid", "valid_");
     const char *hash = json_string_value(json_object_get(summary, "model_hash"));
     printf("%-9s", "model");

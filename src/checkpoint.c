@@ -86,9 +86,38 @@ enum sdr_status sdr_fingerprint(struct sdr_run *run)
         sdr_release(options);
         SDR_TRY(status);
     }
+    sdr_release(run->path);
+    run->path = all;
     sdr_hash_text(all, strlen(all), hash);
-    sdr_release(all);
     return sdr_copy_string(&run->fingerprint, hash);
+}
+
+/* The first of two lists name=value;… that is not the same in both: its name. */
+static void first_difference(const char *a, const char *b, char name[32])
+{
+    const char *start = a;
+    for (; *a && *a == *b; a++, b++)
+        if (*a == ';')
+            start = a + 1;
+    size_t length = strcspn(start, "=;");
+    snprintf(name, 32, "%.*s", length < 31 ? (int)length : 31, start);
+}
+
+static enum sdr_status other_path(const struct sdr_run *run, const char *path, const char *saved)
+{
+    char name[32] = "";
+    first_difference(run->path, saved ? saved : "", name);
+    if (strcmp(name, "length") == 0)
+        return sdr_fail(
+            SDR_USAGE,
+            "%s: the run was planned for another number of epochs, and its steps shrink "
+            "towards that end: --resume needs the same (see the file 'config' beside it)",
+            path);
+    return sdr_fail(SDR_USAGE,
+                    "%s: the checkpoint is of other data or options%s%s: --resume needs the same "
+                    "ones (see the file 'config' beside it)",
+                    path, *name ? ", the first that differs is " : "",
+                    strcmp(name, "path") == 0 ? "the version of the program" : name);
 }
 
 /* ---- numbers that must come back to the bit ---- */
@@ -144,6 +173,7 @@ static json_t *print_numbers(struct sdr_run *run)
     json_object_set_new(metadata, "format", json_string("sounder-checkpoint"));
     json_object_set_new(metadata, "version_of_format", json_string("1"));
     json_object_set_new(metadata, "fingerprint", json_string(run->fingerprint));
+    json_object_set_new(metadata, "path", json_string(run->path));
     json_object_set_new(metadata, "has_best", json_string(run->has_best ? "yes" : "no"));
     json_object_set_new(metadata, "has_good", json_string(run->has_good ? "yes" : "no"));
     json_object_set_new(metadata, "ended_early", json_string(run->ended_early ? "yes" : "no"));
@@ -311,10 +341,7 @@ static enum sdr_status take(struct sdr_run *run, const char *path, const struct 
         !early)
         return bad(path, "not a checkpoint");
     if (strcmp(fingerprint, run->fingerprint) != 0)
-        return sdr_fail(SDR_USAGE,
-                        "%s: the checkpoint is of other data or options: --resume needs the "
-                        "same ones (see the file 'config' beside it)",
-                        path);
+        return other_path(run, path, sdr_tensors_text(file, "path"));
     for (int i = 0; i < count; i++) {
         const struct sdr_tensor *found = sdr_tensors_find(file, tensor[i].name);
         if (!found && strcmp(tensor[i].name, "best") == 0)

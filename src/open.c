@@ -21,15 +21,25 @@ static enum sdr_status read_data(const struct sdr_data_options *options, const c
     return SDR_OK;
 }
 
+static void note_unseen(const struct sdr_options *options, const struct sdr_data *data)
+{
+    if (data->unseen)
+        sdr_note(options, "%s: %llu values of features that training did not see were ignored",
+                 data->name, (unsigned long long)data->unseen);
+}
+
 enum sdr_status sdr_data_open(const struct sdr_options *options, const char *const *paths,
                               size_t count, const struct sdr_model *model, struct sdr_data **data)
 {
     struct sdr_data_options o;
     char *format;
     *data = NULL;
+    SDR_TRY(sdr_options_check(options)); /* before hours of reading, not after them */
     SDR_TRY(sdr_settings_data(options, &o, &format));
     o.labels_optional = model != NULL;
     enum sdr_status status = read_data(&o, paths, count, model ? &model->schema : NULL, data);
+    if (status == SDR_OK)
+        note_unseen(options, *data);
     sdr_release(format);
     return status;
 }
@@ -47,6 +57,8 @@ enum sdr_status sdr_data_open_valid(const struct sdr_options *options, const str
     o.labels = s->valid_labels;
     const char *path = s->valid;
     enum sdr_status status = read_data(&o, &path, 1, &train->schema, data);
+    if (status == SDR_OK)
+        note_unseen(options, *data);
     sdr_release(format);
     return status;
 }

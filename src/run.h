@@ -85,7 +85,7 @@ struct sdr_run {
     uint64_t next_checkpoint_update, checkpoint_updates;
     double checkpoint_seconds;
     double seconds_train, seconds_total_start;
-    char *fingerprint; /* owned: hash of the options that define the path */
+    char *path, *fingerprint; /* owned: the options that define the path, and their hash */
 
     struct sdr_evaluation train_result, valid_result; /* of the final weights */
     double objective;

@@ -8,9 +8,12 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 enum {
     READS = SDR_TRAIN | SDR_PREDICT | SDR_EVAL | SDR_INSPECT | SDR_CONVERT,
+    DEFINES =
+        SDR_TRAIN | SDR_INSPECT | SDR_CONVERT, /* what columns mean; later the model says it */
     SEEDED = SDR_TRAIN | SDR_GENERATE
 };
 #define AT(member) offsetof(struct sdr_settings, member)
@@ -25,13 +28,13 @@ const struct sdr_option sdr_settings_table[] = {
     {"weight", SDR_TEXT, NULL, "COLUMN", 0, 0, "CSV: the column with sample weights", AT(weight),
      READS},
     {"ignore", SDR_TEXT, NULL, "COLUMNS", 0, 0, "CSV: columns to leave out, separated by commas",
-     AT(ignore), READS},
+     AT(ignore), DEFINES},
     {"categories", SDR_TEXT, NULL, "COLUMNS", 0, 0,
-     "CSV: columns that are categories though they look like numbers", AT(categories), READS},
+     "CSV: columns that are categories though they look like numbers", AT(categories), DEFINES},
     {"bits", SDR_INTEGER, "0", "N", 0, 30, "hash features into 2^N; 0: no hashing (VW text: 18)",
-     AT(bits), READS},
+     AT(bits), DEFINES},
     {"base", SDR_CHOICE, "auto", "auto|0|1", 0, 0, "first feature index of sparse text", AT(base),
-     READS},
+     DEFINES},
     {"missing", SDR_CHOICE, "error", "error|zero|mean", 0, 0, "what a missing cell means",
      AT(missing), READS},
     {"cache", SDR_TEXT, NULL, "DIR", 0, 0, "keep parsed data in this folder for the next run",
@@ -50,7 +53,9 @@ const struct sdr_option sdr_settings_table[] = {
     {"class-weight", SDR_TEXT, "none", "W", 0, 0,
      "none, balanced, or LABEL=W,LABEL=W: weight of the losses by class", AT(class_weight),
      SDR_TRAIN},
-    {"l1", SDR_NUMBER, "0", "X", 0, 1e30, "penalty X·Σ|w|", AT(l1), SDR_TRAIN},
+    {"l1", SDR_NUMBER, "0", "X", 0, 1e30,
+     "penalty X·Σ|w|; for weights of exactly 0 use --optimizer ftrl or --sync batch", AT(l1),
+     SDR_TRAIN},
     {"l2", SDR_NUMBER, "0", "X", 0, 1e30, "penalty X/2·Σw²", AT(l2), SDR_TRAIN},
     {"group-lasso", SDR_NUMBER, "0", "X", 0, 1e30, "softmax: penalty X·Σ‖w of a feature‖",
      AT(group_lasso), SDR_TRAIN},
@@ -76,7 +81,8 @@ const struct sdr_option sdr_settings_table[] = {
     {"updates", SDR_INTEGER, "0", "N", 0, 1e18, "stop after N updates; 0: no such limit",
      AT(updates), SDR_TRAIN},
     {"shuffle", SDR_CHOICE, "auto", "auto|rows|chunks|blocks|none", 0, 0,
-     "order of the rows in an epoch; auto: rows, chunks of 16 or 32 where data is large, blocks where it "
+     "order of the rows in an epoch; auto: rows, chunks of 16 or 32 where data is large, blocks "
+     "where it "
      "streams",
      AT(shuffle), SDR_TRAIN},
     {"sync", SDR_TEXT, "serial", "NAME", 0, 0, "strategy: see 'sounder list sync'", AT(sync),
@@ -255,7 +261,9 @@ enum sdr_status sdr_options_load(struct sdr_options *options, const char *path)
         if (row >= 0 && sdr_settings_table[row].preset &&
             strcmp(value, sdr_settings_table[row].preset) == 0)
             continue; /* a printed default was not asked for by anybody */
-        status = sdr_options_set(options, name, value);
+        status = row < 0 && !sdr_option_nearest(sdr_settings_table, name)
+                     ? sdr_fail(SDR_USAGE, "'%s' is not an option that a config file can set", name)
+                     : sdr_options_set(options, name, value);
         if (status != SDR_OK)
             sdr_fail_in(status, "%s:%d: ", path, line);
     }
@@ -268,6 +276,8 @@ enum sdr_status sdr_options_print(const struct sdr_options *options, char **text
     struct sdr_text out = {0};
     for (const struct sdr_option *row = sdr_settings_table; row->key; row++) {
         struct sdr_text value = {0};
+        if (!(row->commands & SDR_TRAIN) && !sdr_options_given(options, row->key))
+            continue;
         sdr_option_print(row, &options->settings, &value);
         if (value.bytes && *value.bytes)
             sdr_text_add(&out, "%s = %s\n", row->key, value.bytes);
@@ -337,6 +347,9 @@ enum sdr_status sdr_options_check(const struct sdr_options *options)
         return sdr_fail(SDR_USAGE, "--valid and --valid-fraction exclude each other");
     if (s->early_stop && !s->valid && s->valid_fraction == 0)
         return sdr_fail(SDR_USAGE, "--early-stop needs --valid or --valid-fraction");
+    if (s->valid && strcmp(s->valid, "-") != 0 && !strpbrk(s->valid, "*?[") &&
+        access(s->valid, R_OK) != 0)
+        return sdr_fail_errno("cannot open '%s'", s->valid);
     if (s->valid_labels && !s->valid)
         return sdr_fail(SDR_USAGE, "--valid-labels needs --valid");
     if (s->target && !sdr_parse_double(s->target, &number))

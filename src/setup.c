@@ -269,6 +269,7 @@ void sdr_run_destroy(struct sdr_run *run)
     sdr_release(run->order);
     sdr_release(run->chunk);
     sdr_release(run->fingerprint);
+    sdr_release(run->path);
     sdr_option_free(sdr_settings_table, &run->options.settings);
     sdr_release(run);
 }

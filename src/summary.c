@@ -54,6 +54,9 @@ enum sdr_status sdr_run_summary(const struct sdr_run *run, char **json)
         sdr_evaluation_json(&run->train_result, run->kind->task, "train_", object);
         if (isfinite(run->objective))
             json_object_set_new(object, "objective", json_real(run->objective));
+        double penalty = run->objective - sdr_evaluation_loss(&run->train_result);
+        if (isfinite(penalty) && run->parameters.charged)
+            json_object_set_new(object, "penalty", json_real(penalty));
         if (run->valid) {
             set_integer(object, "valid_rows", run->valid_rows.count);
             sdr_evaluation_json(&run->valid_result, run->kind->task, "valid_", object);

@@ -111,6 +111,8 @@ enum sdr_status sdr_watch_open(struct sdr_run *run)
         return SDR_OK;
     sdr_parse_every(s->checkpoint_every, &run->checkpoint_seconds, &run->checkpoint_updates);
     run->next_checkpoint_time = sdr_clock_now() + (int64_t)(run->checkpoint_seconds * 1e9);
+    if (s->resume && !sdr_checkpoint_any(s->run))
+        return sdr_fail(SDR_RUNTIME, "there is no checkpoint in '%s' to go on from", s->run);
     SDR_TRY(lock_folder(run));
     if (s->resume)
         SDR_TRY(sdr_checkpoint_resume(run));

@@ -131,8 +131,12 @@ static enum sdr_status refuse_text(struct parsing *at, const struct sdr_csv_cell
     if (column->kind == SDR_COLUMN_WEIGHT)
         return sdr_piece_fail(at->piece, at->line, place, "the weight is '%s', not a number",
                               shown);
+    if (column->kind == SDR_COLUMN_LABEL || at->csv->known)
+        return sdr_piece_fail(at->piece, at->line, place,
+                              "column '%.60s' should be a number, not '%s'", column->name, shown);
     return sdr_piece_fail(at->piece, at->line, place,
-                          "column '%.60s' should be a number, not '%s' (use --categories %.60s)",
+                          "column '%.60s' should be a number, not '%s' (--categories %.60s takes "
+                          "the column as words)",
                           column->name, shown, column->name);
 }
 

@@ -26,6 +26,7 @@ struct sdr_csv_column {
 struct sdr_csv {
     char separator;
     bool header, text_labels, has_labels, has_weights, labels_optional;
+    bool known;   /* the columns are those of a model */
     bool ordered; /* features increase in the order of the cells */
     enum sdr_missing missing;
     struct sdr_csv_column *column; /* owned; one per cell of a line */

@@ -226,11 +226,31 @@ static void note_extra(const struct sdr_reading *reading, const struct sdr_csv_h
     sdr_text_free(&text);
 }
 
+/* Columns that were asked for by name must be there, and mean something to the schema. */
+static enum sdr_status check_named(const struct sdr_reading *reading,
+                                   const struct sdr_csv_head *head)
+{
+    const char *label = reading->options->label, *weight = reading->options->weight;
+    const struct sdr_schema *known = reading->known;
+    bool weighted = false;
+    for (uint32_t k = 0; k < known->columns; k++)
+        weighted |= known->column[k].kind == SDR_COLUMN_WEIGHT;
+    if (label && strcmp(label, "none") != 0 && find_column(head, label) == UINT32_MAX)
+        return sdr_fail(SDR_USAGE, "%s: there is no column '%s' for --label", reading->path, label);
+    if (weight && find_column(head, weight) == UINT32_MAX)
+        return sdr_fail(SDR_USAGE, "%s: there is no column '%s' for --weight", reading->path,
+                        weight);
+    if (weight && !weighted)
+        return sdr_fail(SDR_USAGE, "--weight: the model was trained without weights");
+    return SDR_OK;
+}
+
 /* Both have headers: the schema's columns are found by name, in any order. */
 static enum sdr_status match_names(struct sdr_csv *csv, const struct sdr_reading *reading,
                                    const struct sdr_csv_head *head, bool *taken)
 {
     const struct sdr_schema *known = reading->known;
+    SDR_TRY(check_named(reading, head));
     for (uint32_t k = 0; k < known->columns; k++) {
         const struct sdr_column *column = &known->column[k];
         const char *name = wanted_name(reading->options, column);
@@ -272,6 +292,8 @@ static enum sdr_status match_places(struct sdr_csv *csv, const struct sdr_readin
         return sdr_fail(
             SDR_BAD_DATA, "%s:1: the line has %u cells, the model was trained with %u%s",
             reading->path, csv->columns, known->columns, label_known ? " (label included)" : "");
+    if (named(known))
+        note(reading, "no header line: the columns are taken in the order of training");
     csv->ordered = true;
     for (uint32_t k = 0; k < known->columns; k++) {
         const struct sdr_column *column = &known->column[k];
@@ -304,6 +326,7 @@ enum sdr_status sdr_csv_columns_find(struct sdr_csv *csv, struct sdr_reading *re
     } else {
         csv->missing =
             known->missing != SDR_MISSING_ERROR ? known->missing : reading->options->missing;
+        csv->known = true;
         csv->text_labels = known->text_labels;
         csv->numbers = known->numbers;
         status = head->header && named(known) ? match_names(csv, reading, head, mark)

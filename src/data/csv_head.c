@@ -147,7 +147,8 @@ static bool same_text(const struct sdr_csv_cell *a, const struct sdr_csv_cell *b
 
 /* What the lines behind the first say about one column. */
 struct column_look {
-    bool numbers, commas, texts, recurs; /* recurs: the first line's text appears again */
+    uint64_t numbers, commas, texts; /* cells of each kind */
+    bool recurs;                     /* the first line's text appears again */
 };
 
 static void look_at_cell(struct column_look *look, const struct sdr_csv_cell *first,
@@ -158,11 +159,11 @@ static void look_at_cell(struct column_look *look, const struct sdr_csv_cell *fi
     if (sdr_csv_is_missing(cell->text, cell->length))
         return;
     if (is_number(cell->text, cell->length) || sdr_csv_is_infinite(cell->text, cell->length))
-        look->numbers = true;
+        look->numbers++;
     else if (is_decimal_comma(cell->text, cell->length))
-        look->commas = true;
+        look->commas++;
     else
-        look->texts = true;
+        look->texts++;
 }
 
 /* A header has no number in it, and either stands above a column of numbers or consists of distinct
@@ -190,6 +191,15 @@ static bool looks_like_header(const struct sdr_csv_cell *first, const struct col
             if (same_text(&first[i], &first[j]))
                 return false;
     return true;
+}
+
+/* Cells that are no numbers make a column of categories, unless they are so few that they are slips:
+   those are refused where they stand. */
+static enum sdr_csv_type type_of(const struct column_look *look)
+{
+    if (look->texts * 10 > look->numbers + look->commas)
+        return SDR_CSV_TEXTS;
+    return look->commas ? SDR_CSV_DECIMAL_COMMAS : SDR_CSV_NUMBERS;
 }
 
 static enum sdr_status separator_option(const char *text, char *separator)
@@ -280,9 +290,7 @@ enum sdr_status sdr_csv_head_read(const struct sdr_csv_options *options,
     for (uint32_t i = 0; i < head->columns; i++) {
         if (!head->header)
             look_at_cell(&look[i], NULL, &first[i]);
-        head->type[i] = look[i].texts    ? SDR_CSV_TEXTS
-                        : look[i].commas ? SDR_CSV_DECIMAL_COMMAS
-                                         : SDR_CSV_NUMBERS;
+        head->type[i] = type_of(&look[i]);
     }
     status = name_columns(head, first);
 cleanup:

@@ -70,6 +70,26 @@ static enum packing packing_of(const unsigned char *raw, size_t count)
     return PLAIN;
 }
 
+/* Packings that are known, but not read here. */
+static enum sdr_status refuse_packing(const struct sdr_source *s)
+{
+    static const struct {
+        const char *magic, *tool;
+    } packings[] = {{"\xFD"
+                     "7zXZ",
+                     "xzcat"},
+                    {"BZh", "bzcat"}};
+    for (size_t i = 0; i < sizeof packings / sizeof *packings; i++) {
+        size_t length = strlen(packings[i].magic);
+        if (s->raw_used >= length && memcmp(s->raw, packings[i].magic, length) == 0)
+            return sdr_fail(SDR_BAD_DATA,
+                            "%s: a packed file of this kind is not read; unpack it: "
+                            "%s FILE | sounder ... -",
+                            s->name, packings[i].tool);
+    }
+    return SDR_OK;
+}
+
 static enum sdr_status start_unpacking(struct sdr_source *s)
 {
     if (s->packing == GZIP) {
@@ -113,6 +133,7 @@ enum sdr_status sdr_source_open(const char *path, struct sdr_source **source)
     SDR_CHECK(sdr_allocate(&s->raw, RAW_BYTES, 1, "a file reader"));
     SDR_CHECK(fill_raw(s));
     s->packing = packing_of(s->raw, s->raw_used);
+    SDR_CHECK(refuse_packing(s));
     SDR_CHECK(start_unpacking(s));
     *source = s;
     return SDR_OK;

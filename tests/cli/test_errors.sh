@@ -46,6 +46,36 @@ refuses 2 "optimizer" list optimiser
 refuses 2 'sparse-classification' generate sparse-clasification x.svm --rows 5
 holds "nothing was generated" test ! -e x.svm
 
+# A slip among numbers is refused wherever it stands; few words do not make categories.
+{ echo 'a,b,y'; for i in $(seq 40); do echo "$i,2.5,$((i % 2))"; done; } >numbers.csv
+sed '5s/^[^,]*/abc/' numbers.csv >slip.csv
+refuses 3 "slip.csv:5:1: column 'a' should be a number, not 'abc' .--categories a" train slip.csv --label y
+succeeds train numbers.csv --label y --out numbers.model --epochs 1
+refuses 3 "slip.csv:5:1: column 'a' should be a number, not 'abc'$" predict numbers.model slip.csv
+refuses 2 "no column 'z' for --label" eval numbers.model numbers.csv --label z
+refuses 2 'trained without weights' eval numbers.model numbers.csv --weight b
+refuses 2 'does not take --ignore' predict numbers.model numbers.csv --ignore b
+tail -n +2 numbers.csv >headless.csv
+succeeds eval numbers.model headless.csv
+holds "columns taken by their order are said to be" grep -q 'no header line' err.txt
+
+# Values that the model does not know are counted, not passed over in silence.
+printf '1 1:1 9:1\n-1 2:1 8:1\n' >wide.svm
+succeeds train data.svm --out narrow.model --epochs 1
+succeeds predict narrow.model wide.svm
+holds "unseen features are told" grep -Eq '[0-9]+ values of features that training did not see' err.txt
+
+# Packings that are not read are named; options are checked before anything is read.
+printf '\3757zXZ\0rest' >data.xz
+refuses 3 'xzcat' train data.xz
+refuses 1 'nowhere' train missing.svm --valid nowhere
+refuses 2 'early-stop' train missing.svm --early-stop 2
+refuses 1 'no checkpoint' train data.svm --run nothing-here --resume
+holds "a run that is not there is not made" test ! -e nothing-here
+succeeds train data.svm --run planned --epochs 2
+refuses 2 'another number of epochs' train data.svm --run planned --epochs 3 --resume
+refuses 2 'differs is l2' train data.svm --run planned --epochs 2 --l2 1 --resume
+
 # Options belong to commands.
 refuses 2 "sounder predict does not take --lr; see 'sounder predict --help'" predict m data.svm --lr 1
 refuses 2 'does not take --proba' train data.svm --proba

@@ -275,7 +275,7 @@ static void a_text_among_numbers_names_the_remedy(void **unused)
     assert_int_equal(test.piece.error_line, 3);
     assert_int_equal(test.piece.error_column, 1);
     assert_string_equal(test.piece.error,
-                        "column 'zip' should be a number, not 'abc' (use --categories zip)");
+                        "column 'zip' should be a number, not 'abc' (--categories zip takes the column as words)");
     reading_close(&test);
 }
 
