@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { KEPT = 2, NAME_BYTES = 64, TENSORS_MOST = 9 + SDR_NODE_ARRAYS };
+enum { KEPT = 2, NAME_BYTES = 64 };
 
 static void hash_texts(struct sdr_hasher *hasher, const struct sdr_dictionary *texts)
 {
@@ -65,13 +65,16 @@ enum sdr_status sdr_fingerprint(struct sdr_run *run)
     static const char *const names[] = {
         "model",      "intercept",   "class-weight", "l1",        "l2",   "group-lasso",
         "penalty-on", "standardize", "scale",        "optimizer", "lr",   "schedule",
-        "average",    "batch",       "shuffle",      "sync",      "seed", "valid-fraction"};
+        "average",    "batch",       "shuffle",      "sync",      "seed", "valid-fraction",
+        "deterministic"};
     /* Raised whenever the same options take another path: the order of rows, the arithmetic. */
     enum { PATH = 2 };
     struct sdr_text text = {0};
     sdr_text_add(&text, "path=%d;", PATH);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         print_option(run, names[i], &text);
+    if (run->plan.shards)
+        sdr_text_add(&text, "workers=%d;", run->workers);
     if (run->schedule->needs_end && !run->strategy->full_batch)
         sdr_text_add(&text, "length=%.17g;", run->length);
     char *all, hash[33] = "";
@@ -159,8 +162,8 @@ static bool get_double(const struct sdr_tensors *file, const char *key, double *
     X(version, run->parameters.version)                                                            \
     X(summed, run->parameters.summed)
 #define DOUBLES(X, run)                                                                            \
-    X(loss_sum, run->loss_sum)                                                                     \
-    X(weight_sum, run->weight_sum)                                                                 \
+    X(loss_sum, run->tally.loss)                                                                     \
+    X(weight_sum, run->tally.weight)                                                                 \
     X(last_epoch_loss, run->last_epoch_loss)                                                       \
     X(best_valid, run->best_valid)                                                                 \
     X(charge, run->parameters.charge)                                                              \
@@ -188,10 +191,39 @@ static json_t *print_numbers(struct sdr_run *run)
     return metadata;
 }
 
+static void add_array(struct sdr_tensor *tensor, int *count, const char *name, enum sdr_dtype dtype,
+                      const void *data, uint64_t length)
+{
+    if (!data || !length)
+        return;
+    tensor[*count] = (struct sdr_tensor){.dtype = dtype, .shape = {length, 0}, .data = data};
+    snprintf(tensor[(*count)++].name, sizeof tensor->name, "%s", name);
+}
+
+/* Models that workers have of their own, and how far each of them is. */
+static void add_copies(struct sdr_run *run, struct sdr_tensor *tensor, int *count)
+{
+    char name[48];
+    for (int c = 0; c < run->twins; c++) {
+        const struct sdr_parameters *p = &run->copy[c];
+        const float *array[] = {p->value, p->slot[0], p->slot[1]};
+        for (int i = 0; i < 3; i++) {
+            snprintf(name, sizeof name, "copy%d.%d", c, i);
+            add_array(tensor, count, name, SDR_F32, array[i], p->count);
+        }
+    }
+    add_array(tensor, count, "progress", SDR_F64, run->progress, 2 * (uint64_t)run->workers);
+}
+
 /* The arrays of a run, whether to be written or to be filled: the data pointers are the run's own.
  */
-static int list_arrays(struct sdr_run *run, struct sdr_tensor *tensor)
+static enum sdr_status list_arrays(struct sdr_run *run, struct sdr_tensor **list, int *count)
 {
+    struct sdr_tensor *tensor;
+    enum { MOST = 10 + SDR_NODE_ARRAYS };
+    *count = 0;
+    SDR_TRY(sdr_allocate(&tensor, MOST + 3 * (size_t)run->twins, sizeof *tensor, "a checkpoint"));
+    *list = tensor;
     struct sdr_parameters *p = &run->parameters;
     struct {
         const char *name;
@@ -206,15 +238,28 @@ static int list_arrays(struct sdr_run *run, struct sdr_tensor *tensor)
                {"sum", SDR_F64, p->sum, p->count},
                {"best", SDR_F32, run->best, p->count},
                {"good", SDR_F32, run->good, p->count},
-               {"state", SDR_U8, run->node.state, run->strategy->state_size}};
-    int count = 0;
+               {"state", SDR_U8, run->node[0].state, run->strategy->state_size}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        if (all[i].data && all[i].count) {
-            tensor[count] = (struct sdr_tensor){
-                .dtype = all[i].dtype, .shape = {all[i].count, 0}, .data = all[i].data};
-            snprintf(tensor[count++].name, sizeof tensor->name, "%s", all[i].name);
+        add_array(tensor, count, all[i].name, all[i].dtype, all[i].data, all[i].count);
+    if (run->plan.shards)
+        add_copies(run, tensor, count);
+    return SDR_OK;
+}
+
+/* Between the workers' own numbers and those of a file. */
+static void exchange_progress(struct sdr_run *run, bool save)
+{
+    for (int w = 0; w < run->workers && run->progress; w++) {
+        struct sdr_node *node = &run->node[w];
+        double *number = run->progress + 2 * w;
+        if (save) {
+            number[0] = (double)node->dealt;
+            number[1] = (double)node->steps;
+        } else {
+            node->dealt = (uint64_t)number[0];
+            node->steps = (uint64_t)number[1];
         }
-    return count;
+    }
 }
 
 /* ---- files ---- */
@@ -282,16 +327,17 @@ static void remove_old(const char *folder)
 
 enum sdr_status sdr_checkpoint_write(struct sdr_run *run)
 {
-    struct sdr_tensor tensor[TENSORS_MOST];
+    struct sdr_tensor *tensor;
     const char *folder = run->options.settings.run;
     char name[NAME_BYTES], *path = NULL;
     int64_t before = sdr_clock_now();
-    int count = list_arrays(run, tensor);
-    for (int i = 0; i < run->node.arrays; i++, count++) {
-        tensor[count] = (struct sdr_tensor){.dtype = SDR_F64,
-                                            .shape = {run->node.array[i].count, 0},
-                                            .data = run->node.array[i].value};
-        snprintf(tensor[count].name, sizeof tensor->name, "node.%s", run->node.array[i].name);
+    int count;
+    SDR_TRY(list_arrays(run, &tensor, &count));
+    exchange_progress(run, true);
+    for (int i = 0; i < run->node[0].arrays; i++) {
+        const struct sdr_node_array *array = &run->node[0].array[i];
+        snprintf(name, sizeof name, "node.%s", array->name);
+        add_array(tensor, &count, name, SDR_F64, array->value, array->count);
     }
     json_t *metadata = print_numbers(run);
     snprintf(name, sizeof name, "checkpoint-%020llu.safetensors",
@@ -303,6 +349,7 @@ enum sdr_status sdr_checkpoint_write(struct sdr_run *run)
         remove_old(folder);
     json_decref(metadata);
     sdr_release(path);
+    sdr_release(tensor);
     run->paused += sdr_clock_now() - before; /* not training time */
     return status;
 }
@@ -319,24 +366,35 @@ static enum sdr_status take_node_arrays(struct sdr_run *run, const struct sdr_te
         double *value;
         if (strncmp(tensor->name, "node.", 5) != 0)
             continue;
-        if (tensor->dtype != SDR_F64 || run->node.arrays == SDR_NODE_ARRAYS ||
-            strlen(tensor->name + 5) >= sizeof run->node.array[0].name)
+        if (tensor->dtype != SDR_F64 || run->node[0].arrays == SDR_NODE_ARRAYS ||
+            strlen(tensor->name + 5) >= sizeof run->node[0].array[0].name)
             return sdr_fail(SDR_BAD_FILE, "the checkpoint's arrays are not of this strategy");
-        SDR_TRY(sdr_node_array(&run->node, tensor->name + 5, tensor->shape[0], &value));
+        SDR_TRY(sdr_node_array(&run->node[0], tensor->name + 5, tensor->shape[0], &value));
         memcpy(value, tensor->data, tensor->shape[0] * sizeof(double));
     }
     return SDR_OK;
 }
 
-static enum sdr_status take(struct sdr_run *run, const char *path, const struct sdr_tensors *file)
+/* Shards that a file claims to be further in than they are long. */
+static bool bad_progress(const struct sdr_run *run)
 {
-    struct sdr_tensor tensor[TENSORS_MOST];
+    for (int w = 0; w < run->workers && run->progress; w++) {
+        double length = (double)(sdr_shard_start(run, w + 1) - sdr_shard_start(run, w));
+        const double *number = run->progress + 2 * w;
+        if (!(number[0] >= 0 && number[0] <= length && number[1] >= 0 && number[1] < 0x1p53))
+            return true;
+    }
+    return false;
+}
+
+static enum sdr_status take(struct sdr_run *run, const char *path, const struct sdr_tensors *file,
+                            const struct sdr_tensor *tensor, int count)
+{
     const char *format = sdr_tensors_text(file, "format");
     const char *fingerprint = sdr_tensors_text(file, "fingerprint");
     const char *best = sdr_tensors_text(file, "has_best"),
                *good = sdr_tensors_text(file, "has_good");
     const char *early = sdr_tensors_text(file, "ended_early");
-    int count = list_arrays(run, tensor);
     if (!format || strcmp(format, "sounder-checkpoint") != 0 || !fingerprint || !best || !good ||
         !early)
         return bad(path, "not a checkpoint");
@@ -367,6 +425,9 @@ static enum sdr_status take(struct sdr_run *run, const char *path, const struct 
             memcpy((void *)(uintptr_t)tensor[i].data, found->data,
                    found->shape[0] * width[found->dtype]);
     }
+    if (bad_progress(run))
+        return bad(path, "a worker's progress is out of range");
+    exchange_progress(run, false);
     run->has_best = strcmp(best, "yes") == 0 && run->best;
     run->has_good = strcmp(good, "yes") == 0;
     run->ended_early = strcmp(early, "yes") == 0;
@@ -394,7 +455,12 @@ enum sdr_status sdr_checkpoint_resume(struct sdr_run *run)
             continue;
         }
         if (status == SDR_OK) {
-            status = take(run, path, &file);
+            struct sdr_tensor *tensor = NULL;
+            int arrays;
+            status = list_arrays(run, &tensor, &arrays);
+            if (status == SDR_OK)
+                status = take(run, path, &file, tensor, arrays);
+            sdr_release(tensor);
             sdr_tensors_free(&file);
         }
         sdr_release(path);

@@ -89,8 +89,9 @@ static inline double entry(const struct entries *e, uint32_t n, uint32_t *featur
 
 /* Sums u·x over all rows in double: first-order methods stall on float sums long before they are
    done. u is the slope of the loss at the scores of w, or the scores themselves (curve). */
-static double sum_rows(struct sdr_run *run, const double *w, bool curve, double *gradient)
+static double sum_rows(struct sdr_node *node, const double *w, bool curve, double *gradient)
 {
+    const struct sdr_run *run = node->run;
     const struct sdr_problem *problem = &run->problem;
     const struct sdr_parameters *p = &run->parameters;
     uint32_t outputs = problem->outputs, feature;
@@ -98,7 +99,7 @@ static double sum_rows(struct sdr_run *run, const double *w, bool curve, double 
     enum { PASS = 8192 };
     uint32_t passed = 0;
     double total = 0;
-    float *u = run->scratch;
+    float *u = node->scratch;
     memset(gradient, 0, p->count * sizeof *gradient);
     for (uint32_t i = 0; i < run->train_rows.count; i++) {
         uint32_t row = run->train_rows.row ? run->train_rows.row[i] : i;
@@ -135,12 +136,12 @@ static double sum_rows(struct sdr_run *run, const double *w, bool curve, double 
 
 void sdr_full_gradient(struct sdr_node *node, const double *w, double *loss, double *gradient)
 {
-    *loss = sum_rows(node->run, w, false, gradient);
+    *loss = sum_rows(node, w, false, gradient);
 }
 
 void sdr_curve(struct sdr_node *node, const double *v, double *product)
 {
-    sum_rows(node->run, v, true, product);
+    sum_rows(node, v, true, product);
 }
 
 void sdr_put(struct sdr_node *node, const double *w, double loss)
@@ -150,7 +151,8 @@ void sdr_put(struct sdr_node *node, const double *w, double loss)
         run->parameters.value[i] = (float)w[i];
     run->parameters.version++;
     double weight = run->train_rows.count;
-    sdr_count(run, run->train_rows.count, loss * weight, weight);
+    node->tally->loss += loss * weight;
+    node->tally->weight += weight;
 }
 
 double sdr_penalty(struct sdr_node *node, const double *w)

@@ -1,4 +1,5 @@
-/* The node of a worker that runs alone: dealing batches, gradients, steps. */
+/* What loops are made of: dealing batches to a worker that runs alone, gradients, steps. Dealing to
+   several workers is in team.c. */
 #include "node.h"
 #include "base/clock.h"
 #include "run.h"
@@ -13,7 +14,7 @@ enum {
 /* A loss beyond all reason is the end of a run, long before it overflows. */
 static void check_health(struct sdr_run *run)
 {
-    double typical = run->weight_sum > 0 ? run->loss_sum / run->weight_sum : 0;
+    double typical = run->tally.weight > 0 ? run->tally.loss / run->tally.weight : 0;
     double bound =
         1e9 * (run->kind->task == SDR_REGRESSION
                    ? run->target_size * run->target_size + run->target_mean * run->target_mean
@@ -52,21 +53,23 @@ static void move_window(struct sdr_run *run)
     if (!run->data->streams)
         return;
     uint64_t first = run->order[run->at] / size * size;
-    if (first == run->window)
+    if (first == run->streaming)
         return;
     sdr_data_will_need(run->data, first, first + size);
-    if (run->window != UINT64_MAX)
-        sdr_data_done_with(run->data, run->window, run->window + size);
-    run->window = first;
+    if (run->streaming != UINT64_MAX)
+        sdr_data_done_with(run->data, run->streaming, run->streaming + size);
+    run->streaming = first;
 }
 
-static enum sdr_status between_batches(struct sdr_run *run, uint64_t dealt)
+enum sdr_status sdr_account(struct sdr_run *run, uint64_t rows)
 {
     const struct sdr_settings *s = &run->options.settings;
+    run->at += rows;
+    run->rows_done += rows;
     bool ended = run->at == run->train_rows.count;
     bool checkpoint =
         run->checkpoint_updates && run->parameters.version >= run->next_checkpoint_update;
-    bool look = ended || checkpoint || due(run, dealt);
+    bool look = ended || checkpoint || run->workers > 1 || due(run, rows);
     if (look)
         check_health(run);
     if (ended && !run->over)
@@ -86,7 +89,8 @@ static enum sdr_status deal(struct sdr_run *run, uint32_t most, struct sdr_batch
     *batch = (struct sdr_batch){.rows = &run->data->rows,
                                 .row = run->order + run->at,
                                 .count = left < most ? (uint32_t)left : most,
-                                .number = run->parameters.version};
+                                .number = run->parameters.version,
+                                .at = run->at};
     *more = !run->over;
     if (*more)
         move_window(run);
@@ -94,12 +98,10 @@ static enum sdr_status deal(struct sdr_run *run, uint32_t most, struct sdr_batch
 }
 
 /* Fetches rows that come after a batch while it is worked on. */
-static void fetch_ahead(const struct sdr_run *run, uint32_t count)
+static void fetch_ahead(const struct sdr_run *run, const struct sdr_batch *batch)
 {
-    uint32_t ahead[STRETCH];
-    if (count > STRETCH)
-        count = STRETCH;
-    if (sdr_order_ahead(run, count, ahead))
+    uint32_t ahead[STRETCH], count = batch->count < STRETCH ? batch->count : STRETCH;
+    if (sdr_order_ahead(run, batch->row, count, ahead))
         for (uint32_t i = 0; i < count; i++)
             sdr_fetch_row(&run->problem, ahead[i]);
 }
@@ -108,10 +110,10 @@ enum sdr_status sdr_deal(struct sdr_node *node, struct sdr_batch *batch, bool *m
 {
     struct sdr_run *run = node->run;
     if (batch->count) /* not the first: account for the last one */
-        SDR_TRY(between_batches(run, batch->count));
-    SDR_TRY(deal(run, (uint32_t)run->options.settings.batch, batch, more));
+        SDR_TRY(sdr_account(run, batch->count));
+    SDR_TRY(deal(run, (uint32_t)run->update_rows, batch, more));
     if (*more)
-        fetch_ahead(run, batch->count);
+        fetch_ahead(run, batch);
     return SDR_OK;
 }
 
@@ -119,7 +121,7 @@ enum sdr_status sdr_deal_all(struct sdr_node *node, struct sdr_batch *batch, boo
 {
     struct sdr_run *run = node->run;
     if (batch->count)
-        SDR_TRY(between_batches(run, batch->count));
+        SDR_TRY(sdr_account(run, batch->count));
     return deal(run, UINT32_MAX, batch, more);
 }
 
@@ -156,15 +158,19 @@ enum sdr_status sdr_deal_stretch(struct sdr_node *node, struct sdr_batch *stretc
 {
     struct sdr_run *run = node->run;
     if (stretch->count)
-        SDR_TRY(between_batches(run, stretch->count));
+        SDR_TRY(sdr_account(run, stretch->count));
     return deal(run, within_block(run, (uint32_t)until_due(run, STRETCH)), stretch, more);
 }
 
 void sdr_pull(struct sdr_node *node, const struct sdr_batch *batch, struct sdr_view *view)
 {
-    struct sdr_parameters *p = &node->run->parameters;
+    struct sdr_parameters *p = node->parameters;
+    if (p->borrowed)
+        p->version = batch->number;
     sdr_parameters_settle(p, batch);
-    *view = (struct sdr_view){p->version, p->value};
+    if (node->snapshot)
+        sdr_parameters_copy_touched(p, batch, node->snapshot);
+    *view = (struct sdr_view){p->version, node->snapshot ? node->snapshot : p->value};
 }
 
 void sdr_gradient(struct sdr_node *node, const struct sdr_view *view, const struct sdr_batch *batch,
@@ -172,24 +178,24 @@ void sdr_gradient(struct sdr_node *node, const struct sdr_view *view, const stru
 {
     struct sdr_run *run = node->run;
     run->kind->gradient(run->kind, &run->problem, run->parameters.block, view->w, batch,
-                        run->scratch, update);
+                        node->scratch, update);
+    update->version = view->version;
 }
 
-void sdr_count(struct sdr_run *run, uint64_t rows, double loss, double weight)
+/* The steps of `count` updates, the i-th of which begins i rows behind `at`. */
+static void rates(const struct sdr_run *run, uint64_t at, uint32_t count, double *rate)
 {
-    run->at += rows;
-    run->rows_done += rows;
-    run->loss_sum += loss;
-    run->weight_sum += weight;
-}
-
-/* The steps of the next updates, the i-th of which begins i rows from here. */
-static void rates(const struct sdr_run *run, uint32_t count, double *rate)
-{
-    struct sdr_when when = {(double)run->epoch, (double)run->at, run->per_row, run->length};
+    struct sdr_when when = {(double)run->epoch, (double)at, run->per_row, run->length};
     run->schedule->factors(run->schedule_options, &when, count, rate);
     for (uint32_t i = 0; i < count; i++)
         rate[i] *= run->rate;
+}
+
+double sdr_rate_at(const struct sdr_run *run, uint64_t at)
+{
+    double rate;
+    rates(run, at, 1, &rate);
+    return rate;
 }
 
 static void average_if_due(struct sdr_run *run)
@@ -201,38 +207,74 @@ static void average_if_due(struct sdr_run *run)
 void sdr_commit(struct sdr_node *node, const struct sdr_update *update)
 {
     struct sdr_run *run = node->run;
-    double rate;
-    rates(run, 1, &rate);
-    sdr_parameters_apply(&run->parameters, update, rate);
-    sdr_count(run, update->examples.count, update->loss, update->weight);
+    struct sdr_parameters *p = node->parameters;
+    uint64_t missed = p->version - update->version;
+    sdr_parameters_apply(p, update, sdr_rate_at(run, update->examples.at));
+    node->tally->loss += update->loss;
+    node->tally->weight += update->weight;
+    node->steps++;
+    node->staleness += missed;
+    if (missed > node->stalest)
+        node->stalest = missed;
     average_if_due(run);
 }
 
 bool sdr_can_walk(const struct sdr_node *node)
 {
     const struct sdr_run *run = node->run;
-    return run->options.settings.batch == 1 && run->problem.outputs == 1 && run->kind->linear;
+    return run->update_rows == 1 && run->problem.outputs == 1 && run->kind->linear;
 }
 
 void sdr_walk(struct sdr_node *node, const struct sdr_batch *stretch)
 {
     struct sdr_run *run = node->run;
-    struct sdr_parameters *p = &run->parameters;
     uint32_t ahead[STRETCH];
     double rate[STRETCH];
-    bool fetches = sdr_order_ahead(run, stretch->count, ahead);
-    rates(run, stretch->count, rate);
+    bool fetches = sdr_order_ahead(run, stretch->row, stretch->count, ahead);
+    rates(run, stretch->at, stretch->count, rate);
     struct sdr_walk walk = {.problem = &run->problem,
                             .kind = run->kind,
                             .row = stretch->row,
                             .ahead = fetches ? ahead : NULL,
                             .rate = rate,
                             .count = stretch->count,
-                            .loss_sum = run->loss_sum,
-                            .weight_sum = run->weight_sum};
-    sdr_parameters_walk(p, &walk);
-    run->loss_sum = walk.loss_sum;
-    run->weight_sum = walk.weight_sum;
-    sdr_count(run, stretch->count, 0, 0);
+                            .loss_sum = node->tally->loss,
+                            .weight_sum = node->tally->weight};
+    sdr_parameters_walk(node->parameters, &walk);
+    node->tally->loss = walk.loss_sum;
+    node->tally->weight = walk.weight_sum;
+    node->steps += stretch->count;
     average_if_due(run);
+}
+
+struct sdr_batch sdr_part(const struct sdr_node *node, const struct sdr_batch *batch, uint64_t from,
+                          uint64_t count)
+{
+    struct sdr_batch part = *batch;
+    if (from > batch->count)
+        from = batch->count;
+    part.row += from;
+    part.at += from;
+    part.number += from / node->run->update_rows;
+    part.count = (uint32_t)(batch->count - from < count ? batch->count - from : count);
+    return part;
+}
+
+void sdr_train(struct sdr_node *node, const struct sdr_batch *share)
+{
+    uint64_t size = sdr_can_walk(node) ? STRETCH : node->run->update_rows;
+    struct sdr_view view;
+    struct sdr_update gradient;
+    node->parameters->version = share->number;
+    for (uint64_t from = 0; from < share->count; from += size) {
+        struct sdr_batch batch = sdr_part(node, share, from, size);
+        if (sdr_can_walk(node)) {
+            sdr_walk(node, &batch);
+            continue;
+        }
+        fetch_ahead(node->run, &batch);
+        sdr_pull(node, &batch, &view);
+        sdr_gradient(node, &view, &batch, &gradient);
+        sdr_commit(node, &gradient);
+    }
 }

@@ -14,13 +14,25 @@ struct sdr_node_array {
 };
 enum { SDR_NODE_ARRAYS = 8 };
 
+/* Losses of rows, each before the step it led to. */
+struct sdr_tally {
+    double loss, weight;
+};
+
 struct sdr_node {
     struct sdr_run *run; /* for the helpers below; a loop does not look inside */
     int id, worker, workers;
-    const void *options; /* the strategy's own */
+    const void *options;         /* the strategy's own */
+    const struct sdr_plan *plan; /* what it decided */
     void *state;         /* the strategy's, state_size bytes: zero, or as a checkpoint left it */
     struct sdr_node_array array[SDR_NODE_ARRAYS];
     int arrays;
+    struct sdr_parameters *parameters; /* it steps on: the run's, or a twin or copy of them */
+    struct sdr_tally *tally;           /* of the steps on these parameters */
+    float *scratch;                    /* owned: scores and slopes of one batch */
+    float *snapshot;                   /* owned: values copied for a batch; NULL: none */
+    uint64_t staleness, stalest, steps; /* sum and largest of the updates its gradients missed */
+    uint64_t dealt;                     /* rows of its own shard in this epoch */
 };
 
 /* The values a gradient is computed from. */
@@ -48,6 +60,61 @@ void sdr_commit(struct sdr_node *node, const struct sdr_update *update);
 bool sdr_can_walk(const struct sdr_node *node);
 enum sdr_status sdr_deal_stretch(struct sdr_node *node, struct sdr_batch *stretch, bool *more);
 void sdr_walk(struct sdr_node *node, const struct sdr_batch *stretch);
+
+/* ---- several workers on one machine ---- */
+/* plan->share rows for whoever asks first, or of the worker's own shard. Workers meet at the end of
+   an epoch, and where a checkpoint or the end of the run is due; nobody waits otherwise. */
+enum sdr_status sdr_deal_share(struct sdr_node *node, struct sdr_batch *share, bool *more);
+/* The two halves of it: a share if there is one now, and the meeting that is due if there is none. */
+bool sdr_try_deal(struct sdr_node *node, struct sdr_batch *share);
+enum sdr_status sdr_meet_due(struct sdr_node *node, bool *more);
+/* The same plan->share rows for all workers, who meet before every round. */
+enum sdr_status sdr_deal_round(struct sdr_node *node, struct sdr_batch *round, bool *more);
+/* A look at the clock and at requests, for loops that deal in another way. */
+enum sdr_status sdr_look(struct sdr_node *node);
+/* Waits until all workers are here. */
+enum sdr_status sdr_meet(struct sdr_node *node);
+/* Work that is shared out between two meetings: the next piece of `pieces`; false: all are taken. */
+bool sdr_next_piece(struct sdr_node *node, uint64_t pieces, uint64_t *piece);
+/* Rows from … from + count − 1 of a batch, as far as it goes. */
+struct sdr_batch sdr_part(const struct sdr_node *node, const struct sdr_batch *batch, uint64_t from,
+                          uint64_t count);
+
+/* One step for every batch of a share, one after the other. */
+void sdr_train(struct sdr_node *node, const struct sdr_batch *share);
+/* Steps go to a private copy from now on. A worker begins with the copy of its own number. */
+void sdr_use_copy(struct sdr_node *node, uint64_t copy);
+/* The copy becomes what the shared parameters are. */
+void sdr_take(struct sdr_node *node);
+/* What was changed since is added to the shared parameters, while others do the same. */
+void sdr_give(struct sdr_node *node);
+/* Penalties that are due on the copy are charged: then it can be merged. */
+void sdr_settle(struct sdr_node *node);
+/* A part of the shared parameters takes in what the first `copies` copies changed, in their order. */
+void sdr_merge(struct sdr_node *node, int copies, uint64_t part, uint64_t parts);
+/* A part of the copies is averaged, over all of them; each becomes the average. */
+void sdr_average(struct sdr_node *node, uint64_t part, uint64_t parts);
+
+/* An update that all workers compute, piece by piece, with meetings between the three. Gradients are
+   computed leaf by leaf, and multiplied out in the order of the rows by ranges of features, one part
+   per worker: the sums are those of a single worker. */
+enum { SDR_LEAF_ROWS = 64 };
+void sdr_joint_settle(struct sdr_node *node, const struct sdr_batch *batch, uint64_t part);
+void sdr_joint_gradient(struct sdr_node *node, const struct sdr_batch *batch, uint64_t leaf);
+void sdr_joint_step(struct sdr_node *node, const struct sdr_batch *batch, uint64_t part);
+
+/* Windows that are cut into bins of rows which have no feature in common: looks for the components of
+   the window that comes next; trains on one bin. */
+enum { SDR_BINS = 16 };
+void sdr_plan_ahead(struct sdr_node *node, const struct sdr_batch *window);
+void sdr_train_apart(struct sdr_node *node, const struct sdr_batch *window, uint64_t bin);
+
+/* Guards the parameters that a batch touches. */
+void sdr_lock(struct sdr_node *node, const struct sdr_batch *batch);
+void sdr_unlock(struct sdr_node *node, const struct sdr_batch *batch);
+/* Workers in a fixed circle: waits until it is this one's turn; hands it on. */
+enum sdr_status sdr_wait_turn(struct sdr_node *node);
+void sdr_pass_turn(struct sdr_node *node);
 
 /* For loops that take their own steps: the weights in double, with their units. */
 enum sdr_status sdr_node_array(struct sdr_node *node, const char *name, uint64_t count,

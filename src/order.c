@@ -11,6 +11,8 @@
 #include "base/rng.h"
 #include "run.h"
 
+#include <string.h>
+
 enum { CHUNK_LEAST = 16, CHUNK_MOST = 32, WINDOW = 512, BLOCKS_MOST = 1024 };
 
 static enum sdr_shuffle_choice choose(const struct sdr_run *run)
@@ -49,7 +51,7 @@ enum sdr_status sdr_order_allocate(struct sdr_run *run)
 {
     uint32_t count = run->train_rows.count;
     run->shuffle = choose(run);
-    run->window = UINT64_MAX;
+    run->streaming = UINT64_MAX;
     run->block_rows = run->data->stream_rows ? run->data->stream_rows : 65536;
     if (run->data->rows.count / BLOCKS_MOST >= run->block_rows)
         run->block_rows = run->data->rows.count / BLOCKS_MOST + 1;
@@ -57,6 +59,8 @@ enum sdr_status sdr_order_allocate(struct sdr_run *run)
     if (run->shuffle == SDR_SHUFFLE_CHUNKS)
         SDR_TRY(
             sdr_allocate(&run->chunk, count / run->chunk_rows + 1, sizeof(uint32_t), "row order"));
+    if (run->plan.shards && run->workers > 1)
+        SDR_TRY(sdr_allocate(&run->grouped, count, sizeof(uint32_t), "row order"));
     return sdr_allocate(&run->order, count, sizeof(uint32_t), "row order");
 }
 
@@ -120,7 +124,37 @@ static void shuffle_blocks(struct sdr_run *run)
     }
 }
 
-void sdr_order_lay(struct sdr_run *run)
+uint64_t sdr_shard_start(const struct sdr_run *run, int worker)
+{
+    return (uint64_t)run->train_rows.count * (uint64_t)worker / (uint64_t)run->workers;
+}
+
+/* Every worker's own rows together, in the order they have among each other. Shards are cut from the
+   list of the rows as they stand in the file, and differ by at most one row. */
+static void group_by_shard(struct sdr_run *run)
+{
+    uint32_t count = run->train_rows.count;
+    uint64_t next[SDR_WORKERS_MOST], first[SDR_WORKERS_MOST];
+    for (int w = 0; w < run->workers; w++) {
+        uint64_t place = next[w] = sdr_shard_start(run, w);
+        first[w] = run->train_rows.row ? run->train_rows.row[place] : place;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        int low = 0, high = run->workers - 1;
+        while (low < high) {
+            int middle = (low + high + 1) / 2;
+            if (first[middle] <= run->order[i])
+                low = middle;
+            else
+                high = middle - 1;
+        }
+        run->grouped[next[low]++] = run->order[i];
+    }
+    memcpy(run->order, run->grouped, count * sizeof *run->order);
+}
+
+/* The order of an epoch, windows and shards aside. */
+static void lay(struct sdr_run *run)
 {
     uint32_t count = run->train_rows.count;
     struct sdr_stream stream =
@@ -145,18 +179,36 @@ void sdr_order_lay(struct sdr_run *run)
         run->order[i] = run->train_rows.row[run->order[i]];
 }
 
+void sdr_order_lay(struct sdr_run *run)
+{
+    uint64_t epoch = run->epoch;
+    if (!run->plan.windows) {
+        lay(run);
+    } else {
+        if (sdr_window_needs_base(run)) {
+            run->epoch = 0;
+            lay(run);
+            run->epoch = epoch;
+        }
+        sdr_window_order(run);
+    }
+    if (run->plan.shards && run->workers > 1)
+        group_by_shard(run);
+}
+
 /* ---- fetching ahead ---- */
 /* A shuffled row lies anywhere: waiting for it would take longer than the step itself. Chunks are
    fetched a window ahead and in the order they lie in memory; other orders a few rows ahead, once
    their place is known. */
-bool sdr_order_ahead(const struct sdr_run *run, uint32_t count, uint32_t *ahead)
+bool sdr_order_ahead(const struct sdr_run *run, const uint32_t *from, uint32_t count,
+                     uint32_t *ahead)
 {
     enum { FAR = 24, NEAR = 8 };
     const struct sdr_rows *rows = &run->data->rows;
     const struct sdr_row_list *list = &run->train_rows;
-    bool chunks = run->shuffle == SDR_SHUFFLE_CHUNKS;
+    bool chunks = run->shuffle == SDR_SHUFFLE_CHUNKS && !run->plan.shards && !run->plan.windows;
     uint32_t size = run->chunk_rows;
-    uint64_t at = run->at + (chunks ? WINDOW : NEAR);
+    uint64_t at = (uint64_t)(from - run->order) + (chunks ? WINDOW : NEAR);
     if (run->shuffle == SDR_SHUFFLE_NONE || at + count > list->count)
         return false;
     uint64_t chunk = at / size, within = at % size;

@@ -119,7 +119,9 @@ struct sdr_batch {
     const struct sdr_rows *rows; /* borrowed */
     const uint32_t *row;         /* count row numbers, borrowed until the next deal */
     uint32_t count;
-    uint64_t number; /* global number of this batch: what to deal again after a loss */
+    uint64_t number; /* updates before it: what to deal again after a loss */
+    uint64_t at;     /* rows of the epoch before it: sets the step's place in its schedule */
+    uint32_t of;     /* rows of the update it is a part of; 0: it is a whole one */
 };
 
 /* A gradient is born as factors, Σ u_i·v_iᵀ with v_i the examples, and multiplied out late. */
@@ -140,8 +142,9 @@ struct sdr_update {
     uint32_t count;
     /* DENSE: value has every value of the parameter array. */
     const float *value;
-    double loss;   /* weighted sum of the losses before the update */
-    double weight; /* sum of the weights: what the sum of losses is divided by */
+    uint64_t version; /* of the view it was computed from */
+    double loss;      /* weighted sum of the losses before the update */
+    double weight;    /* sum of the weights: what the sum of losses is divided by */
 };
 
 /* ---- models: what is computed ---- */
@@ -236,6 +239,12 @@ struct sdr_walk {
     const uint32_t *row;   /* count of them */
     const uint32_t *ahead; /* for each, a row to fetch from memory meanwhile; NULL: none */
     const double *rate;    /* the step of each */
+    /* Rows that are part of a window others train on too: the place of each in it. Then rate is per
+       place, and so are charge_at (Σ rate before each; NULL without penalties) and slope, which takes
+       the slopes: the intercept rests. NULL: rows follow each other. */
+    const uint32_t *place;
+    const double *charge_at;
+    float *slope;
     uint32_t count;
     const void *optimizer_options;
     struct sdr_target *weight, *intercept; /* intercept may be NULL */
@@ -255,6 +264,8 @@ struct sdr_optimizer {
     int rate_power;   /* 2: plain gradient steps; 1: steps normalised per value; 0: absolute */
     bool uniform;     /* one metric for all values of a row: group lasso is exact */
     bool own_penalty; /* charges l1 and l2 itself (FTRL) */
+    bool sums;        /* its state sums gradients up: what several workers added is added up too;
+                         otherwise a state is an average, and theirs are averaged */
     /* Constants of update number `update` (from 1) with step `rate`. */
     void (*begin)(const void *options, uint64_t update, double rate,
                   const struct sdr_target *target, float constant[SDR_CONSTANTS]);
@@ -274,6 +285,8 @@ struct sdr_optimizer {
     /* Settle, score, slope, step for one row after the other: what pull, gradient and commit do, to
        the bit, with each row's weights gathered once. */
     void (*walk)(struct sdr_walk *walk);
+    /* The same on weights that other workers change meanwhile, without locks (Hogwild!). */
+    void (*walk_shared)(struct sdr_walk *walk);
     /* Charges the penalty up to now on the values of the given rows; n rows from first, or listed.
      */
     void (*settle16)(const struct sdr_target *t, const uint16_t *index, uint32_t n,
@@ -308,16 +321,50 @@ struct sdr_schedule {
 /* ---- strategies: when workers agree ---- */
 struct sdr_node;
 struct sdr_run;
+/* What a strategy decides before a run begins, from what is known of it. */
+struct sdr_plan {
+    /* known */
+    int workers; /* may be lowered */
+    bool deterministic, penalty, group_penalty;
+    bool walks;          /* batches are single rows of a linear model with one output */
+    uint64_t rows;       /* training rows */
+    uint64_t batch;      /* rows of an update */
+    uint64_t values;     /* of the parameters and the optimizer's state */
+    double row_values;   /* parameters that a row touches, on average */
+    double busiest;      /* share of the rows that touch the busiest parameter, intercept aside */
+    uint64_t window;     /* rows whose largest component is small; 0: there is no such window */
+    /* decided */
+    uint64_t share; /* rows that are dealt at a time; a multiple of batch */
+    int copies;     /* private copies of the parameters; 0: there is one place they live in */
+    bool damped;    /* changes of more than two copies are not all added up: see the kernel merge */
+    bool in_place;  /* no copies: workers write to the same parameters without asking */
+    bool snapshots; /* workers compute from values that were copied for the batch */
+    bool shards;    /* every worker has rows of its own, the same ones in every epoch */
+    bool meets;     /* workers meet after every share of their shards */
+    int locks;      /* that guard the parameters, each a part of them */
+    bool joint;     /* all workers compute one update: its gradient is kept where all can see it */
+    int tallies;    /* losses are summed by pieces of the work, in this many sums; 0: by workers */
+    bool windows;   /* rows are trained on by windows of `share` rows, cut into components */
+    const char *remark; /* for the user, static; NULL: none */
+};
 struct sdr_strategy {
     SDR_ABOUT;
     size_t state_size; /* the loop's own state, zeroed or resumed; saved in checkpoints */
     bool full_batch;   /* an update takes all rows: --batch does not apply */
+    bool team;         /* any number of workers; otherwise one */
+    bool repeatable;   /* the same bits for any number of workers, without being asked */
+    bool can_repeat;   /* the same if --deterministic asks for it */
+    bool ordered;      /* every update is one step on the parameters of the run: they can be averaged */
+    bool windows;      /* needs to know how rows conflict: plan->window */
+    bool joint;        /* an update takes a batch from every worker; deterministic: --batch in all */
+    /* Decides, or refuses with the reason; NULL: nothing is shared or copied. */
+    enum sdr_status (*plan)(const void *options, struct sdr_plan *plan);
     /* With these options of its own the strategy takes its steps itself, proximal and in double:
        --optimizer, --lr, --schedule, --average and --shuffle do not apply. NULL: never. */
     bool (*own_steps)(const void *options);
     /* Rules across options, one sentence; may be NULL. */
     enum sdr_status (*check)(const struct sdr_run *run);
-    /* The worker's loop: starts from node->state, returns when sdr_deal says the run is over. */
+    /* The worker's loop, one thread each: starts from node->state, returns when the run is over. */
     enum sdr_status (*worker)(struct sdr_node *node);
 };
 

@@ -5,7 +5,9 @@
 #include "data/data.h"
 #include "node.h"
 #include "optimizer/parameters.h"
+#include "schedule/components.h"
 #include "settings.h"
+#include "window.h"
 #include <stdatomic.h>
 
 /* The classes of a problem in their order: numbers ascending, texts by byte order. */
@@ -54,14 +56,26 @@ struct sdr_run {
     uint64_t average_every;          /* updates between two additions to the average */
 
     struct sdr_parameters parameters;
-    struct sdr_node node;
-    float *scratch; /* owned: scores and slopes of one batch */
+    struct sdr_plan plan;        /* of the strategy */
+    int workers, twins, tallies; /* how many there are in node, copy and copied */
+    uint64_t update_rows;        /* rows of an update: --batch, of all workers where it is joint */
+    struct sdr_node *node;       /* owned: one per worker */
+    struct sdr_parameters *copy; /* owned: twins of the parameters, or copies */
+    struct sdr_tally *copied;    /* owned: losses since workers last met, by workers or by pieces */
+    float *joint;                /* owned: slopes of an update that all workers compute */
+    float *frequency;            /* owned, per feature: the share of the rows that touch it */
+    uint32_t *cut;               /* owned: features from cut[w] to cut[w + 1] are worker w's part */
+    struct sdr_team *team;       /* owned: the threads, while they train */
+    uint64_t team_version;       /* updates when workers last met */
+    float *calm;                 /* owned, per value: see the kernel `merge`; NULL: no lanes */
+    struct sdr_window *window;   /* owned: windows of rows cut into components; NULL: none */
+    double *progress;            /* owned: rows dealt and steps of each worker, with shards */
 
     /* Where the run stands; saved in checkpoints. */
     uint64_t epoch; /* finished epochs */
     uint64_t at;    /* rows dealt in this epoch */
     uint64_t rows_done;
-    double loss_sum, weight_sum; /* of this epoch, before each update */
+    struct sdr_tally tally;      /* of this epoch */
     double last_epoch_loss;      /* mean loss of the epoch before, NaN at first */
     double best_valid;           /* with early stopping */
     uint64_t best_epoch;
@@ -70,9 +84,10 @@ struct sdr_run {
     enum sdr_shuffle_choice shuffle; /* in force */
     uint32_t *order;                 /* owned: the rows of this epoch in the order they are dealt */
     uint32_t *chunk;                 /* owned: order of the chunks, shuffled by chunks */
+    uint32_t *grouped;               /* owned: the order by shards, while it is made */
     uint32_t chunk_rows;             /* rows of a chunk */
     uint64_t block_rows;             /* rows of a block, shuffled by blocks */
-    uint64_t window;                 /* first row of the block in memory, where data streams */
+    uint64_t streaming;              /* first row of the block in memory, where data streams */
     float *best, *good;              /* owned: weights of the best epoch; of the last finite one */
     bool has_best, has_good, over, diverged, preempted, resumed;
     bool ended_early;     /* the target was reached, or early stopping; resuming does not go on */
@@ -126,6 +141,9 @@ enum sdr_status sdr_watch_open(struct sdr_run *run); /* resumes, where that is a
 void sdr_watch_release(struct sdr_run *run);
 enum sdr_status sdr_watch_epoch(struct sdr_run *run, double objective);
 enum sdr_status sdr_watch_tick(struct sdr_run *run);
+/* Halves of a tick: a checkpoint is due; progress is reported if that is due. */
+bool sdr_watch_checkpoint_due(const struct sdr_run *run);
+enum sdr_status sdr_watch_progress(struct sdr_run *run);
 enum sdr_status sdr_watch_close(struct sdr_run *run, const char *state);
 double sdr_run_seconds(const struct sdr_run *run);
 
@@ -136,8 +154,17 @@ bool sdr_checkpoint_any(const char *folder);
 enum sdr_status sdr_checkpoint_resume(struct sdr_run *run);
 enum sdr_status sdr_fingerprint(struct sdr_run *run);
 
-/* node.c: rows were used in an update; their losses before it. */
-void sdr_count(struct sdr_run *run, uint64_t rows, double loss, double weight);
+/* node.c: `rows` more were trained on: what is due at this place? Ends epochs, reports, writes
+   checkpoints, ends the run. Nobody may be training meanwhile. */
+enum sdr_status sdr_account(struct sdr_run *run, uint64_t rows);
+/* The step of an update that begins `at` rows into the present epoch. */
+double sdr_rate_at(const struct sdr_run *run, uint64_t at);
+
+/* team.c: runs the strategy's loop in as many threads as there are workers. */
+enum { SDR_WORKERS_MOST = 1024 };
+enum sdr_status sdr_team_work(struct sdr_run *run);
+/* Rows dealt since workers last met. */
+uint64_t sdr_team_dealt(const struct sdr_run *run);
 
 /* train.c, for node.c: an epoch's rows were all dealt; evaluates and decides what follows. */
 enum sdr_status sdr_epoch_end(struct sdr_run *run);
@@ -145,7 +172,11 @@ enum sdr_status sdr_epoch_end(struct sdr_run *run);
 /* order.c: the order of the rows in the epoch that begins, into run->order. */
 enum sdr_status sdr_order_allocate(struct sdr_run *run);
 void sdr_order_lay(struct sdr_run *run);
-/* For each of the next `count` rows one to fetch from memory meanwhile; false: there is none. */
-bool sdr_order_ahead(const struct sdr_run *run, uint32_t count, uint32_t *ahead);
+/* For each of `count` rows of the order from `from` on, one to fetch from memory meanwhile; false:
+   there is none. */
+bool sdr_order_ahead(const struct sdr_run *run, const uint32_t *from, uint32_t count,
+                     uint32_t *ahead);
+/* The place in the order where the rows of a worker's own shard begin. */
+uint64_t sdr_shard_start(const struct sdr_run *run, int worker);
 
 #endif

@@ -87,9 +87,11 @@ const struct sdr_option sdr_settings_table[] = {
      AT(shuffle), SDR_TRAIN},
     {"sync", SDR_TEXT, "serial", "NAME", 0, 0, "strategy: see 'sounder list sync'", AT(sync),
      SDR_TRAIN},
-    {"workers", SDR_INTEGER, "1", "N", 1, 1, "workers that train", AT(workers), SDR_TRAIN},
+    {"workers", SDR_INTEGER, "0", "N", 0, 1024,
+     "workers that train; 0: all cores, or one where the strategy has one", AT(workers), SDR_TRAIN},
     {"deterministic", SDR_FLAG, "no", NULL, 0, 0,
-     "the same bits on every run; refused by strategies that cannot", AT(deterministic), SDR_TRAIN},
+     "the same bits for any number of workers; refused by strategies that cannot",
+     AT(deterministic), SDR_TRAIN},
     {"seed", SDR_INTEGER, "1", "N", 0, 0, "seed of all randomness", AT(seed), SEEDED},
     /* watching */
     {"valid", SDR_TEXT, NULL, "FILE", 0, 0, "validation data", AT(valid), SDR_TRAIN},

@@ -1,6 +1,7 @@
 /* Setting a run up: what the options say, what they leave open, and the memory it needs. */
 #include "base/clock.h"
 #include "base/memory.h"
+#include "base/thread.h"
 #include "registry.h"
 #include "run.h"
 
@@ -68,6 +69,30 @@ static enum sdr_status check_own_steps(const struct sdr_run *run)
     return SDR_OK;
 }
 
+static enum sdr_status choose_workers(struct sdr_run *run)
+{
+    const struct sdr_settings *s = &run->options.settings;
+    const struct sdr_strategy *strategy = run->strategy;
+    if (!strategy->team && s->workers > 1)
+        return sdr_fail(SDR_USAGE, "--sync %s has one worker; --sync hogwild uses all cores",
+                        strategy->name);
+    if (s->deterministic && !strategy->repeatable && !strategy->can_repeat)
+        return sdr_fail(SDR_USAGE,
+                        "--sync %s cannot be --deterministic: its result depends on the number of "
+                        "workers or on their speed",
+                        strategy->name);
+    uint64_t workers = !strategy->team ? 1
+                       : s->workers    ? s->workers
+                                       : (uint64_t)sdr_thread_limit();
+    if (workers > run->train_rows.count)
+        workers = run->train_rows.count;
+    run->workers = (int)(workers < SDR_WORKERS_MOST ? workers : SDR_WORKERS_MOST);
+    run->update_rows = s->batch;
+    if (strategy->joint && !s->deterministic)
+        run->update_rows *= (uint64_t)run->workers;
+    return SDR_OK;
+}
+
 static enum sdr_status check_options(const struct sdr_run *run)
 {
     const struct sdr_settings *s = &run->options.settings;
@@ -117,7 +142,7 @@ static void choose_length(struct sdr_run *run)
 {
     const struct sdr_settings *s = &run->options.settings;
     double rows = run->train_rows.count;
-    double batch = run->strategy->full_batch ? rows : fmin((double)s->batch, rows);
+    double batch = run->strategy->full_batch ? rows : fmin((double)run->update_rows, rows);
     double by_updates = (double)s->updates * batch / rows;
     if (s->epochs)
         run->epochs = s->epochs;
@@ -144,13 +169,16 @@ static enum sdr_status choose_averaging(struct sdr_run *run)
         if ((double)from >= run->length)
             return sdr_fail(SDR_USAGE, "--average %s never starts: the run has %g epochs", text,
                             run->length);
+        if (!run->strategy->ordered)
+            return sdr_fail(SDR_USAGE, "--average needs updates one after the other: --sync serial, "
+                                       "locked or round-robin");
         run->average_from = from;
     }
     /* An addition costs as much as it has values; this often it costs no more than the steps. */
     uint64_t features = run->problem.features, rows = run->data->rows.count;
     double per_row =
         run->data->rows.dense ? (double)features : (double)run->data->nonzeros / (double)rows;
-    double every = (double)features / fmax(per_row * (double)run->options.settings.batch, 1);
+    double every = (double)features / fmax(per_row * (double)run->update_rows, 1);
     run->average_every = every > 1 ? (uint64_t)every : 1;
     return SDR_OK;
 }
@@ -188,6 +216,133 @@ static struct sdr_penalty penalty_of(const struct sdr_run *run)
     return penalty;
 }
 
+/* How many of some of the rows touch each feature: which is the busiest, and how to cut the features
+   into a part for every worker with the same work in each. */
+static enum sdr_status look_at_features(struct sdr_run *run)
+{
+    enum { LOOKED_AT = 20000 };
+    const struct sdr_rows *rows = &run->data->rows;
+    const struct sdr_row_list *list = &run->train_rows;
+    uint32_t *touched, most = 0, count = list->count < LOOKED_AT ? list->count : LOOKED_AT;
+    uint64_t all = 0, before = 0, workers = (uint64_t)run->workers, part = 1;
+    SDR_TRY(sdr_allocate(&run->frequency, rows->features, sizeof *run->frequency, "frequencies"));
+    SDR_TRY(sdr_allocate(&run->cut, workers + 1, sizeof *run->cut, "counts of features"));
+    SDR_TRY(sdr_allocate(&touched, rows->features, sizeof *touched, "counts of features"));
+    for (uint32_t i = 0; i < count && !rows->dense; i++) {
+        uint64_t place = (uint64_t)i * list->count / count;
+        struct sdr_sparse_row r = sdr_sparse_row(rows, list->row ? list->row[place] : place);
+        for (uint32_t n = 0; n < r.n; n++)
+            touched[sdr_row_index(&r, n)]++;
+    }
+    for (uint32_t j = 0; j < rows->features; j++) {
+        all += touched[j] = rows->dense ? count : touched[j];
+        most = touched[j] > most ? touched[j] : most;
+        run->frequency[j] = (float)touched[j] / (float)count;
+    }
+    for (uint32_t j = 0; j < rows->features; j++) {
+        while (part < workers && before >= all * part / workers)
+            run->cut[part++] = j;
+        before += touched[j];
+    }
+    while (part <= workers)
+        run->cut[part++] = rows->features;
+    sdr_release(touched);
+    run->plan.busiest = (double)most / count;
+    return SDR_OK;
+}
+
+static enum sdr_status make_plan(struct sdr_run *run)
+{
+    const struct sdr_settings *s = &run->options.settings;
+    const struct sdr_parameters *p = &run->parameters;
+    double entries = run->data->rows.dense
+                         ? run->problem.features
+                         : (double)run->data->nonzeros / (double)run->data->rows.count;
+    run->plan = (struct sdr_plan){.workers = run->workers,
+                                  .deterministic = s->deterministic,
+                                  .penalty = p->charged != NULL,
+                                  .group_penalty = p->penalty.group > 0,
+                                  .walks = s->batch == 1 && run->problem.outputs == 1 &&
+                                           run->kind->linear,
+                                  .rows = run->train_rows.count,
+                                  .batch = s->batch,
+                                  .values = p->count * (uint64_t)(1 + run->optimizer->slots),
+                                  .row_values = entries * run->problem.outputs};
+    if (!run->strategy->plan)
+        return SDR_OK;
+    SDR_TRY(look_at_features(run));
+    if (run->strategy->windows)
+        SDR_TRY(sdr_window_choose(run, &run->plan.window));
+    SDR_TRY(run->strategy->plan(run->strategy_options, &run->plan));
+    run->workers = run->plan.workers;
+    if (run->plan.remark)
+        sdr_note(&run->options, "%s", run->plan.remark);
+    if (run->plan.shards && s->updates)
+        return sdr_fail(SDR_USAGE, "--updates does nothing with --sync %s, whose workers go over rows "
+                        "of their own: give --epochs", run->strategy->name);
+    if (run->plan.windows && run->data->streams)
+        return sdr_fail(SDR_USAGE, "--sync %s needs the data in memory: give more --memory",
+                        run->strategy->name);
+    return SDR_OK;
+}
+
+/* How much of the sum of several copies' changes a value takes at least: all of it where the copies
+   together touch it so seldom that none of them is likely to have corrected it fully. */
+static enum sdr_status find_calm(struct sdr_run *run)
+{
+    const struct sdr_parameters *p = &run->parameters;
+    const double touches = 64; /* that leave a value far from corrected, on sparse and dense data */
+    double rows = (double)run->plan.share * (run->plan.deterministic ? 1 : run->workers);
+    SDR_TRY(sdr_allocate(&run->calm, p->count, sizeof *run->calm, "the merging of copies"));
+    for (uint64_t i = 0; i < p->count; i++) {
+        uint64_t feature = i / p->block[0].cols;
+        double often = feature < p->block[0].rows ? run->frequency[feature] : 1;
+        run->calm[i] = (float)fmin(touches / fmax(often * rows, 1e-9), 1);
+    }
+    return SDR_OK;
+}
+
+static enum sdr_status make_nodes(struct sdr_run *run, uint64_t batch)
+{
+    const struct sdr_plan *plan = &run->plan;
+    int twins = plan->copies ? plan->copies : plan->in_place ? run->workers : 0;
+    size_t slopes = plan->joint ? run->update_rows * run->problem.outputs : 0;
+    run->tallies = twins > run->workers ? twins : run->workers;
+    if (plan->tallies > run->tallies)
+        run->tallies = plan->tallies;
+    SDR_TRY(sdr_allocate(&run->copy, (size_t)twins, sizeof *run->copy, "copies of the model"));
+    SDR_TRY(sdr_allocate(&run->copied, (size_t)run->tallies, sizeof *run->copied, "losses"));
+    SDR_TRY(sdr_allocate(&run->joint, slopes, sizeof(float), "slopes"));
+    while (run->twins < twins) /* counted first: one that is half made is freed with the others */
+        SDR_TRY(sdr_parameters_twin(&run->copy[run->twins++], &run->parameters, plan->copies > 0,
+                                    !plan->deterministic && !plan->shards));
+    if (plan->damped)
+        SDR_TRY(find_calm(run));
+    if (plan->windows)
+        SDR_TRY(sdr_window_create(run));
+    SDR_TRY(sdr_allocate(&run->node, (size_t)run->workers, sizeof *run->node, "workers"));
+    for (int w = 0; w < run->workers; w++) {
+        struct sdr_node *node = &run->node[w];
+        *node = (struct sdr_node){.run = run,
+                                  .id = w,
+                                  .worker = w,
+                                  .workers = run->workers,
+                                  .options = run->strategy_options,
+                                  .plan = plan,
+                                  .parameters = twins ? &run->copy[w % twins] : &run->parameters,
+                                  .tally = run->strategy->team ? &run->copied[w] : &run->tally};
+        if (!plan->joint)
+            SDR_TRY(
+                sdr_allocate(&node->scratch, batch * run->problem.outputs, sizeof(float), "scores"));
+        if (plan->snapshots)
+            SDR_TRY(sdr_allocate(&node->snapshot, run->parameters.count, sizeof(float),
+                                 "a worker's view"));
+    }
+    if (plan->shards)
+        SDR_TRY(sdr_allocate(&run->progress, 2 * (size_t)run->workers, sizeof(double), "workers"));
+    return sdr_allocate(&run->node[0].state, run->strategy->state_size, 1, "strategy state");
+}
+
 static enum sdr_status make_parameters(struct sdr_run *run)
 {
     struct sdr_block block[SDR_BLOCKS_MOST];
@@ -195,22 +350,23 @@ static enum sdr_status make_parameters(struct sdr_run *run)
     struct sdr_penalty penalty = penalty_of(run);
     int blocks = run->kind->shape(&run->problem, block);
     uint64_t batch =
-        run->strategy->full_batch ? run->train_rows.count : run->options.settings.batch;
+        run->strategy->full_batch ? run->train_rows.count : run->update_rows;
     if (batch > run->train_rows.count)
         batch = run->train_rows.count;
+    if (run->strategy->joint)
+        run->update_rows = batch;
     SDR_TRY(sdr_parameters_create(p, block, blocks, run->optimizer, run->optimizer_options,
                                   &penalty, run->scale, run->center, run->problem.kernels,
                                   batch > 1, run->average_from != UINT64_MAX));
-    SDR_TRY(sdr_allocate(&run->scratch, batch * run->problem.outputs, sizeof(float), "scores"));
     SDR_TRY(sdr_allocate(&run->good, p->count, sizeof(float), "the last good model"));
     if (run->options.settings.early_stop)
         SDR_TRY(sdr_allocate(&run->best, p->count, sizeof(float), "the best model"));
     /* Regression starts at the mean: the intercept need not travel there in small steps. */
     if (run->problem.intercept && run->kind->task == SDR_REGRESSION && !run->optimizer->own_penalty)
         p->value[p->block[1].offset] = (float)run->target_mean;
-    SDR_TRY(sdr_order_allocate(run));
-    run->node = (struct sdr_node){.run = run, .workers = 1, .options = run->strategy_options};
-    return sdr_allocate(&run->node.state, run->strategy->state_size, 1, "strategy state");
+    SDR_TRY(make_plan(run));
+    SDR_TRY(make_nodes(run, batch));
+    return sdr_order_allocate(run);
 }
 
 enum sdr_status sdr_run_create(const struct sdr_options *options, struct sdr_data *train,
@@ -231,6 +387,7 @@ enum sdr_status sdr_run_create(const struct sdr_options *options, struct sdr_dat
     SDR_CHECK(sdr_problem_prepare(run));
     if (run->strategy->check)
         SDR_CHECK(run->strategy->check(run));
+    SDR_CHECK(choose_workers(run));
     SDR_CHECK(check_own_steps(run));
     SDR_CHECK(check_options(run));
     choose_length(run);
@@ -242,6 +399,10 @@ enum sdr_status sdr_run_create(const struct sdr_options *options, struct sdr_dat
         sdr_note(&run->options, "%s, step %.3g (%s)%s, up to %g epochs", run->optimizer->name,
                  run->rate, run->schedule->name,
                  run->scale || run->center ? ", scaled features" : "", run->length);
+    if (run->workers > 1)
+        sdr_note(&run->options, "%s: %d workers, %llu rows at a time%s", run->strategy->name,
+                 run->workers, (unsigned long long)run->plan.share,
+                 run->plan.in_place ? ", straight to the shared model" : "");
     *result = run;
     return SDR_OK;
 cleanup:
@@ -255,19 +416,34 @@ void sdr_run_destroy(struct sdr_run *run)
         return;
     sdr_watch_release(run);
     sdr_model_destroy(run->model);
-    for (int i = 0; i < run->node.arrays; i++)
-        sdr_release(run->node.array[i].value);
-    sdr_release(run->node.state);
+    for (int w = 0; w < run->workers && run->node; w++) {
+        for (int i = 0; i < run->node[w].arrays; i++)
+            sdr_release(run->node[w].array[i].value);
+        sdr_release(run->node[w].state);
+        sdr_release(run->node[w].scratch);
+        sdr_release(run->node[w].snapshot);
+    }
+    sdr_release(run->node);
+    for (int i = 0; i < run->twins; i++)
+        sdr_parameters_destroy(&run->copy[i]);
+    sdr_release(run->copy);
+    sdr_release(run->copied);
+    sdr_release(run->progress);
+    sdr_release(run->calm);
+    sdr_release(run->frequency);
+    sdr_window_destroy(run->window);
+    sdr_release(run->joint);
+    sdr_release(run->cut);
     sdr_parameters_destroy(&run->parameters);
     sdr_problem_release(run);
     sdr_release(run->optimizer_options);
     sdr_release(run->schedule_options);
     sdr_release(run->strategy_options);
-    sdr_release(run->scratch);
     sdr_release(run->good);
     sdr_release(run->best);
     sdr_release(run->order);
     sdr_release(run->chunk);
+    sdr_release(run->grouped);
     sdr_release(run->fingerprint);
     sdr_release(run->path);
     sdr_option_free(sdr_settings_table, &run->options.settings);

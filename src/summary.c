@@ -42,7 +42,7 @@ enum sdr_status sdr_run_summary(const struct sdr_run *run, char **json)
     set_integer(object, "rows", run->train_rows.count);
     set_integer(object, "features", run->problem.features);
     set_integer(object, "nonzeros", count_entries(run));
-    set_integer(object, "workers", (uint64_t)run->node.workers);
+    set_integer(object, "workers", (uint64_t)run->workers);
     set_integer(object, "epochs", run->epoch);
     set_integer(object, "updates", run->parameters.version);
     json_object_set_new(object, "seconds_read", json_real(run->data->seconds));
@@ -69,10 +69,16 @@ enum sdr_status sdr_run_summary(const struct sdr_run *run, char **json)
     if (run->why_over)
         json_object_set_new(object, "stopped", json_string(run->why_over));
     set_integer(object, "peak_rss_bytes", sdr_peak_rss_bytes());
-    /* One worker sends nothing, waits for nobody, and reads what it wrote last. */
-    set_integer(object, "bytes_sent", 0);
-    json_object_set_new(object, "staleness_mean", json_real(0));
-    set_integer(object, "staleness_max", 0);
+    uint64_t steps = 0, missed = 0, most = 0;
+    for (int w = 0; w < run->workers; w++) {
+        steps += run->node[w].steps;
+        missed += run->node[w].staleness;
+        most = run->node[w].stalest > most ? run->node[w].stalest : most;
+    }
+    set_integer(object, "bytes_sent", 0); /* workers share memory */
+    json_object_set_new(object, "staleness_mean",
+                        json_real(steps ? (double)missed / (double)steps : 0));
+    set_integer(object, "staleness_max", most);
     json_object_set_new(object, "wait_fraction", json_real(0));
     json_t *options = json_object();
     for (const struct sdr_option *row = sdr_settings_table; row->key; row++)

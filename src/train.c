@@ -81,8 +81,8 @@ enum sdr_status sdr_epoch_end(struct sdr_run *run)
     double objective = NAN;
     run->epoch++;
     run->at = 0;
-    run->last_epoch_loss = run->loss_sum / run->weight_sum;
-    run->loss_sum = run->weight_sum = 0;
+    run->last_epoch_loss = run->tally.loss / run->tally.weight;
+    run->tally = (struct sdr_tally){0};
     const float *w = sdr_parameters_result(&run->parameters);
     if (!all_finite(w, run->parameters.count) || !isfinite(run->last_epoch_loss)) {
         run->over = run->diverged = true;
@@ -174,7 +174,7 @@ enum sdr_status sdr_run_train(struct sdr_run *run)
     run->started = sdr_clock_now();
     if (!run->over) {
         sdr_order_lay(run);
-        status = run->strategy->worker(&run->node);
+        status = sdr_team_work(run);
         if (status != SDR_OK) {
             sdr_watch_close(run, "failed");
             return status;

@@ -27,14 +27,39 @@ static void set_number(json_t *object, const char *key, double value)
         json_object_set_new(object, key, json_real(value));
 }
 
+/* ---- where the run stands, also while several workers are under way ---- */
+static uint64_t rows_of(const struct sdr_run *run)
+{
+    return run->rows_done + sdr_team_dealt(run);
+}
+
+static uint64_t updates_of(const struct sdr_run *run)
+{
+    uint64_t dealt = sdr_team_dealt(run);
+    return dealt ? run->team_version + dealt / run->update_rows
+                 : run->parameters.version;
+}
+
+/* The mean loss of this epoch so far, or of the one before. Of losses that workers have not handed
+   in yet only the first worker's own count: it is the one who asks. */
+static double loss_of(const struct sdr_run *run)
+{
+    struct sdr_tally tally = run->tally;
+    if (run->node[0].tally != &run->tally && sdr_team_dealt(run)) {
+        tally.loss += run->node[0].tally->loss;
+        tally.weight += run->node[0].tally->weight;
+    }
+    return tally.weight > 0 ? tally.loss / tally.weight : run->last_epoch_loss;
+}
+
 /* One line of metrics, or the content of status.json. */
 static char *print_state(const struct sdr_run *run, const char *state, double objective)
 {
     json_t *object =
         json_pack("{s:s, s:I, s:I, s:I, s:I}", "state", state, "epoch", (json_int_t)run->epoch,
-                  "epochs", (json_int_t)run->epochs, "rows", (json_int_t)run->rows_done, "updates",
-                  (json_int_t)run->parameters.version);
-    double loss = run->weight_sum > 0 ? run->loss_sum / run->weight_sum : run->last_epoch_loss;
+                  "epochs", (json_int_t)run->epochs, "rows", (json_int_t)rows_of(run), "updates",
+                  (json_int_t)updates_of(run));
+    double loss = loss_of(run);
     set_number(object, "seconds", sdr_run_seconds(run));
     set_number(object, "train_loss", loss);
     set_number(object, "objective", objective);
@@ -138,23 +163,24 @@ static struct sdr_report report_of(const struct sdr_run *run, enum sdr_report_ki
     uint64_t updates = run->options.settings.updates;
     double seconds = sdr_run_seconds(run);
     if (updates) { /* whichever limit comes first */
-        double rows_each = run->strategy->full_batch ? rows : run->options.settings.batch;
+        double rows_each = run->strategy->full_batch ? rows : run->update_rows;
         double limit = (double)updates * rows_each;
         total = limit < (double)total ? (uint64_t)limit : total;
     }
-    double rate = seconds > 0 ? (double)run->rows_done / seconds : 0;
+    uint64_t done = rows_of(run);
+    double rate = seconds > 0 ? (double)done / seconds : 0;
     return (struct sdr_report){
         .kind = kind,
-        .done = run->rows_done,
+        .done = done,
         .total = total,
-        .rows = run->rows_done,
-        .updates = run->parameters.version,
+        .rows = done,
+        .updates = updates_of(run),
         .epoch = run->epoch,
         .epochs = run->epochs,
         .seconds = seconds,
         .rate = rate,
-        .eta = rate > 0 && total > run->rows_done ? (double)(total - run->rows_done) / rate : 0,
-        .train_loss = run->weight_sum > 0 ? run->loss_sum / run->weight_sum : run->last_epoch_loss,
+        .eta = rate > 0 && total > done ? (double)(total - done) / rate : 0,
+        .train_loss = loss_of(run),
         .objective = NAN,
         .valid_loss = run->valid && run->epoch ? sdr_evaluation_loss(&run->valid_result) : NAN,
         .metric = !run->valid || !run->epoch          ? NULL
@@ -173,11 +199,15 @@ static void tolerate(struct sdr_run *run, enum sdr_status status)
     run->trouble = status != SDR_OK;
 }
 
-static enum sdr_status checkpoint_if_due(struct sdr_run *run, int64_t now)
+bool sdr_watch_checkpoint_due(const struct sdr_run *run)
 {
-    bool due = (run->checkpoint_seconds > 0 && now >= run->next_checkpoint_time) ||
-               (run->checkpoint_updates && run->parameters.version >= run->next_checkpoint_update);
-    if (!due)
+    return (run->checkpoint_seconds > 0 && sdr_clock_now() >= run->next_checkpoint_time) ||
+           (run->checkpoint_updates && updates_of(run) >= run->next_checkpoint_update);
+}
+
+static enum sdr_status checkpoint_if_due(struct sdr_run *run)
+{
+    if (!sdr_watch_checkpoint_due(run))
         return SDR_OK;
     tolerate(run, sdr_checkpoint_write(run));
     run->next_checkpoint_time = sdr_clock_now() + (int64_t)(run->checkpoint_seconds * 1e9);
@@ -187,8 +217,13 @@ static enum sdr_status checkpoint_if_due(struct sdr_run *run, int64_t now)
 
 enum sdr_status sdr_watch_tick(struct sdr_run *run)
 {
+    SDR_TRY(checkpoint_if_due(run));
+    return sdr_watch_progress(run);
+}
+
+enum sdr_status sdr_watch_progress(struct sdr_run *run)
+{
     int64_t now = sdr_clock_now();
-    SDR_TRY(checkpoint_if_due(run, now));
     if (now < run->tick)
         return SDR_OK;
     run->tick = now + TICK_NS;
@@ -211,7 +246,7 @@ enum sdr_status sdr_watch_epoch(struct sdr_run *run, double objective)
         run->options.report(run->options.report_context, &report);
     }
     tolerate(run, put_state(run, "training", objective, true));
-    return checkpoint_if_due(run, sdr_clock_now());
+    return checkpoint_if_due(run);
 }
 
 enum sdr_status sdr_watch_close(struct sdr_run *run, const char *state)

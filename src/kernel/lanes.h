@@ -130,6 +130,10 @@ SDR_INLINE lanes lanes_max(lanes a, lanes b)
 {
     return lanes_select(a > b, a, b);
 }
+SDR_INLINE lanes lanes_min(lanes a, lanes b)
+{
+    return lanes_select(a < b, a, b);
+}
 /* max(v, 0) that lets NaN through: a penalty must not hide that training broke down. */
 SDR_INLINE lanes lanes_positive(lanes v)
 {

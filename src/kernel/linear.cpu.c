@@ -59,6 +59,44 @@ static void add(float *to, float a, const float *x, const float *center, uint32_
     }
 }
 
+/* Sixteen values at a time, one copy after the other. A value that one copy changed becomes its, to
+   the bit. */
+SDR_INLINE void merge_by(float *shared, const float *const *copy, int copies, uint64_t count,
+                         const enum sdr_merge how, const float *calm)
+{
+    lanes zero = {0}, one = lanes_all(1.0f), two = lanes_all(2.0f);
+    for (uint64_t i = 0; i < count; i += SDR_LANES) {
+        lanes base = lanes_load(shared + i, SDR_LANES), sum = zero, changes = zero, last = base;
+        for (int c = 0; c < copies; c++) {
+            lanes mine = lanes_load(copy[c] + i, SDR_LANES);
+            lanes_index changed = mine != base;
+            sum += lanes_select(changed, mine - base, zero);
+            changes += lanes_select(changed, one, zero);
+            last = lanes_select(changed, mine, last);
+        }
+        lanes k = lanes_max(changes, one), share = one;
+        if (how == SDR_MERGE_MEAN)
+            share = one / k;
+        else if (calm)
+            share = lanes_min(one, lanes_max(two / k, lanes_load(calm + i, SDR_LANES)));
+        lanes next = base + share * sum;
+        if (how == SDR_MERGE_SHRUNK)
+            next = lanes_select((last * base >= 0.0f) & (next * base < 0.0f), zero, next);
+        lanes_store(shared + i, lanes_select(changes <= 1.0f, last, next), SDR_LANES);
+    }
+}
+
+static void merge(float *shared, const float *const *copy, int copies, uint64_t count,
+                  enum sdr_merge how, const float *calm)
+{
+    if (how == SDR_MERGE_MEAN)
+        merge_by(shared, copy, copies, count, SDR_MERGE_MEAN, NULL);
+    else if (how == SDR_MERGE_SHRUNK)
+        merge_by(shared, copy, copies, count, SDR_MERGE_SHRUNK, calm);
+    else
+        merge_by(shared, copy, copies, count, SDR_MERGE_SUM, calm);
+}
+
 const struct sdr_linear_kernels SDR_FOR_LEVEL(sdr_linear_kernels);
 const struct sdr_linear_kernels SDR_FOR_LEVEL(sdr_linear_kernels) = {
-    dot16, dot32, dot, scores16, scores32, scores, add};
+    dot16, dot32, dot, scores16, scores32, scores, add, merge};

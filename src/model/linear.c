@@ -64,7 +64,7 @@ void sdr_linear_gradient(const struct sdr_model_kind *kind, const struct sdr_pro
                          const struct sdr_batch *batch, float *scratch, struct sdr_update *update)
 {
     uint32_t outputs = problem->outputs;
-    float share = 1.0f / (float)batch->count;
+    float share = 1.0f / (float)(batch->of ? batch->of : batch->count);
     double loss = 0, weights = 0;
     sdr_linear_score(problem, block, w, batch, scratch);
     for (uint32_t i = 0; i < batch->count; i++) {

@@ -54,6 +54,7 @@ SDR_REGISTER_PER_CPU(optimizer, ftrl) = {
     .rate = 0.5,
     .rate_power = 1,
     .own_penalty = true,
+    .sums = true,
     .begin = begin,
     SDR_STEP_LOOPS,
 };

@@ -1,6 +1,7 @@
 /* Parameters: see parameters.h. */
 #include "optimizer/parameters.h"
 #include "base/memory.h"
+#include "kernel/exchange.h"
 
 #include <math.h>
 #include <string.h>
@@ -26,6 +27,26 @@ static struct sdr_target make_target(struct sdr_parameters *p, const struct sdr_
     return t;
 }
 
+static enum sdr_status allocate_state(struct sdr_parameters *p)
+{
+    SDR_TRY(sdr_allocate(&p->value, p->count, sizeof(float), "the model"));
+    for (int s = 0; s < p->optimizer->slots; s++)
+        SDR_TRY(sdr_allocate(&p->slot[s], p->count, sizeof(float), "the optimizer's state"));
+    const struct sdr_penalty *penalty = &p->penalty;
+    if (penalty->l1 > 0 || penalty->l2 > 0 || penalty->group > 0)
+        SDR_TRY(sdr_allocate(&p->charged, p->count, sizeof(float), "the penalties"));
+    return SDR_OK;
+}
+
+static enum sdr_status allocate_scratch(struct sdr_parameters *p)
+{
+    const char *what = "the gradient of a batch";
+    SDR_TRY(sdr_allocate(&p->gradient, p->count, sizeof(float), what));
+    SDR_TRY(sdr_allocate(&p->touched, p->block[0].rows, sizeof(uint32_t), what));
+    SDR_TRY(sdr_allocate(&p->place, p->block[0].rows, sizeof(uint32_t), what));
+    return sdr_allocate(&p->mark, p->block[0].rows, sizeof(uint32_t), what);
+}
+
 enum sdr_status sdr_parameters_create(struct sdr_parameters *p, const struct sdr_block *block,
                                       int blocks, const struct sdr_optimizer *optimizer,
                                       const void *optimizer_options,
@@ -46,33 +67,57 @@ enum sdr_status sdr_parameters_create(struct sdr_parameters *p, const struct sdr
         p->block[b].offset = p->count;
         p->count += (size + BLOCK_ALIGN - 1) / BLOCK_ALIGN * BLOCK_ALIGN;
     }
-    const char *what = "the model";
-    SDR_TRY(sdr_allocate(&p->value, p->count, sizeof(float), what));
-    SDR_TRY(sdr_allocate(&p->published, p->count, sizeof(float), what));
-    for (int s = 0; s < optimizer->slots; s++)
-        SDR_TRY(sdr_allocate(&p->slot[s], p->count, sizeof(float), "the optimizer's state"));
-    if (penalty->l1 > 0 || penalty->l2 > 0 || penalty->group > 0)
-        SDR_TRY(sdr_allocate(&p->charged, p->count, sizeof(float), what));
+    SDR_TRY(allocate_state(p));
+    SDR_TRY(sdr_allocate(&p->published, p->count, sizeof(float), "the model"));
     if (average)
         SDR_TRY(sdr_allocate(&p->sum, p->count, sizeof(double), "the averaged model"));
-    if (batches) {
-        SDR_TRY(sdr_allocate(&p->gradient, p->count, sizeof(float), "the gradient of a batch"));
-        SDR_TRY(sdr_allocate(&p->touched, block[0].rows, sizeof(uint32_t), what));
-        SDR_TRY(sdr_allocate(&p->place, block[0].rows, sizeof(uint32_t), what));
-        SDR_TRY(sdr_allocate(&p->mark, block[0].rows, sizeof(uint32_t), what));
-    }
+    if (batches)
+        SDR_TRY(allocate_scratch(p));
     for (int b = 0; b < blocks; b++)
+        p->target[b] = make_target(p, &p->block[b]);
+    return SDR_OK;
+}
+
+/* Values, then state: the arrays that workers exchange. */
+static float *array_of(const struct sdr_parameters *p, int i)
+{
+    return i == 0 ? p->value : p->slot[i - 1];
+}
+
+enum sdr_status sdr_parameters_twin(struct sdr_parameters *p, const struct sdr_parameters *of,
+                                    bool copy, bool base)
+{
+    *p = *of;
+    p->borrowed = !copy;
+    p->sum = NULL;
+    p->published = p->gradient = NULL;
+    p->touched = p->place = p->mark = NULL;
+    if (copy) {
+        p->value = p->slot[0] = p->slot[1] = p->charged = NULL;
+        SDR_TRY(allocate_state(p));
+        for (int i = 0; i <= p->optimizer->slots; i++)
+            memcpy(array_of(p, i), array_of(of, i), p->count * sizeof(float));
+        for (int i = 0; i <= p->optimizer->slots && base; i++)
+            SDR_TRY(sdr_allocate(&p->base[i], p->count, sizeof(float), "a worker's copy"));
+    }
+    if (of->gradient)
+        SDR_TRY(allocate_scratch(p));
+    for (int b = 0; b < p->blocks; b++)
         p->target[b] = make_target(p, &p->block[b]);
     return SDR_OK;
 }
 
 void sdr_parameters_destroy(struct sdr_parameters *p)
 {
-    sdr_release(p->value);
+    if (!p->borrowed) {
+        sdr_release(p->value);
+        sdr_release(p->slot[0]);
+        sdr_release(p->slot[1]);
+        sdr_release(p->charged);
+    }
+    for (int i = 0; i < 3; i++)
+        sdr_release(p->base[i]);
     sdr_release(p->published);
-    sdr_release(p->slot[0]);
-    sdr_release(p->slot[1]);
-    sdr_release(p->charged);
     sdr_release(p->sum);
     sdr_release(p->gradient);
     sdr_release(p->touched);
@@ -81,25 +126,89 @@ void sdr_parameters_destroy(struct sdr_parameters *p)
     *p = (struct sdr_parameters){0};
 }
 
-void sdr_parameters_settle(struct sdr_parameters *p, const struct sdr_batch *batch)
+/* The entries of a row within a range of features: they are sorted. */
+static struct sdr_sparse_row row_within(const struct sdr_rows *rows, uint32_t row, uint32_t first,
+                                        uint32_t end)
+{
+    struct sdr_sparse_row r = sdr_sparse_row(rows, row);
+    uint32_t bound[2] = {first, end}, place[2];
+    if (first == 0 && end == rows->features)
+        return r;
+    for (int i = 0; i < 2; i++) {
+        uint32_t low = 0, high = r.n;
+        while (low < high) {
+            uint32_t middle = (low + high) / 2;
+            if (sdr_row_index(&r, middle) < bound[i])
+                low = middle + 1;
+            else
+                high = middle;
+        }
+        place[i] = low;
+    }
+    return (struct sdr_sparse_row){r.index16 ? r.index16 + place[0] : NULL,
+                                   r.index32 ? r.index32 + place[0] : NULL, r.x + place[0],
+                                   place[1] - place[0]};
+}
+
+/* A target whose arrays begin at a feature. */
+static struct sdr_target shifted(struct sdr_target t, uint32_t first, uint32_t outputs)
+{
+    size_t at = (size_t)first * outputs;
+    t.value += at;
+    for (int s = 0; s < 2; s++)
+        t.slot[s] = t.slot[s] ? t.slot[s] + at : NULL;
+    t.charged = t.charged ? t.charged + at : NULL;
+    t.scale = t.scale ? t.scale + first : NULL;
+    t.center = t.center ? t.center + first : NULL;
+    return t;
+}
+
+void sdr_parameters_settle_range(struct sdr_parameters *p, const struct sdr_batch *batch,
+                                 uint32_t first, uint32_t end)
 {
     if (!p->charged || p->charge == 0) /* nothing is due */
         return;
-    struct sdr_target *t = &p->target[0];
+    struct sdr_target t = p->target[0];
     const struct sdr_rows *rows = batch->rows;
     uint32_t outputs = p->block[0].cols;
-    t->charge = (float)p->charge;
+    t.charge = (float)p->charge;
     if (rows->dense) {
-        p->optimizer->settle(t, p->block[0].rows, outputs);
+        t = shifted(t, first, outputs);
+        p->optimizer->settle(&t, end - first, outputs);
         return;
     }
     for (uint32_t i = 0; i < batch->count; i++) {
-        struct sdr_sparse_row r = sdr_sparse_row(rows, batch->row[i]);
+        struct sdr_sparse_row r = row_within(rows, batch->row[i], first, end);
         if (r.index16)
-            p->optimizer->settle16(t, r.index16, r.n, outputs);
+            p->optimizer->settle16(&t, r.index16, r.n, outputs);
         else
-            p->optimizer->settle32(t, r.index32, r.n, outputs);
+            p->optimizer->settle32(&t, r.index32, r.n, outputs);
     }
+}
+
+void sdr_parameters_settle(struct sdr_parameters *p, const struct sdr_batch *batch)
+{
+    sdr_parameters_settle_range(p, batch, 0, p->block[0].rows);
+}
+
+void sdr_parameters_copy_touched(const struct sdr_parameters *p, const struct sdr_batch *batch,
+                                 float *to)
+{
+    size_t outputs = p->block[0].cols;
+    if (batch->rows->dense) {
+        memcpy(to, p->value, p->count * sizeof *to);
+        return;
+    }
+    for (uint32_t i = 0; i < batch->count; i++) {
+        struct sdr_sparse_row r = sdr_sparse_row(batch->rows, batch->row[i]);
+        for (uint32_t n = 0; n < r.n; n++) {
+            size_t at = sdr_row_index(&r, n) * outputs;
+            memcpy(to + at, p->value + at, outputs * sizeof *to);
+        }
+    }
+    for (int b = 1; b < p->blocks; b++)
+        memcpy(to + p->block[b].offset, p->value + p->block[b].offset,
+               (size_t)p->block[b].rows * p->block[b].cols * sizeof *to);
 }
 
 void sdr_parameters_settle_all(struct sdr_parameters *p)
@@ -139,77 +248,81 @@ static void step_row(struct sdr_parameters *p, const struct sdr_target *t,
         o->matrix32(t, r.index32, r.x, r.n, u, outputs);
 }
 
-/* The row of the scratch gradient that collects feature j of this batch, zeroed at its first use.
- */
-static float *gradient_row(struct sdr_parameters *p, uint32_t j, uint32_t *count)
+/* What marks the features that this update has met: never 0, and new for every update. */
+static uint32_t mark_of(const struct sdr_parameters *p)
 {
-    uint32_t outputs = p->block[0].cols;
-    if (p->mark[j] != p->marks) {
-        p->mark[j] = p->marks;
-        p->place[j] = *count;
-        p->touched[*count] = j;
-        memset(p->gradient + (size_t)*count * outputs, 0, outputs * sizeof(float));
-        ++*count;
-    }
-    return p->gradient + (size_t)p->place[j] * outputs;
+    return (uint32_t)(p->version % UINT32_MAX) + 1;
 }
 
 /* Multiplies the factors of several sparse rows out: ROWS of the touched features, in the order of
-   the examples within each feature. */
-static struct sdr_update multiply_sparse(struct sdr_parameters *p, const struct sdr_update *update)
+   the examples within each feature. A range has the scratch from its first feature on for itself. */
+static struct sdr_update multiply_sparse(struct sdr_parameters *p, const struct sdr_update *update,
+                                         uint32_t first, uint32_t end)
 {
     const struct sdr_batch *batch = &update->examples;
-    uint32_t outputs = update->outputs, count = 0;
-    if (++p->marks == 0) {
-        memset(p->mark, 0, p->block[0].rows * sizeof *p->mark);
-        p->marks = 1;
-    }
+    uint32_t outputs = update->outputs, count = 0, mark = mark_of(p);
+    uint32_t *touched = p->touched + first;
+    float *gradient = p->gradient + (size_t)first * outputs;
+    if (mark == 1)
+        memset(p->mark + first, 0, (end - first) * sizeof *p->mark);
     for (uint32_t i = 0; i < batch->count; i++) {
-        struct sdr_sparse_row r = sdr_sparse_row(batch->rows, batch->row[i]);
+        struct sdr_sparse_row r = row_within(batch->rows, batch->row[i], first, end);
         const float *u = update->u + (size_t)i * outputs;
         for (uint32_t n = 0; n < r.n; n++) {
-            float *g = gradient_row(p, sdr_row_index(&r, n), &count);
+            uint32_t j = sdr_row_index(&r, n);
+            if (p->mark[j] != mark) {
+                p->mark[j] = mark;
+                p->place[j] = count;
+                touched[count] = j;
+                memset(gradient + (size_t)count++ * outputs, 0, outputs * sizeof(float));
+            }
+            float *g = gradient + (size_t)p->place[j] * outputs;
             for (uint32_t k = 0; k < outputs; k++)
                 g[k] += u[k] * r.x[n];
         }
     }
     return (struct sdr_update){.form = SDR_ROWS,
                                .outputs = outputs,
-                               .index = p->touched,
+                               .index = touched,
                                .count = count,
-                               .value = p->gradient};
+                               .value = gradient};
 }
 
-static struct sdr_update multiply_dense(struct sdr_parameters *p, const struct sdr_update *update)
+static struct sdr_update multiply_dense(struct sdr_parameters *p, const struct sdr_update *update,
+                                        uint32_t first, uint32_t end)
 {
     const struct sdr_batch *batch = &update->examples;
-    uint32_t outputs = update->outputs, features = batch->rows->features;
-    memset(p->gradient, 0, (size_t)features * outputs * sizeof(float));
+    uint32_t outputs = update->outputs;
+    const float *center = p->center ? p->center + first : NULL;
+    float *gradient = p->gradient + (size_t)first * outputs;
+    memset(gradient, 0, (size_t)(end - first) * outputs * sizeof(float));
     for (uint32_t i = 0; i < batch->count; i++) {
-        const float *x = sdr_dense_row(batch->rows, batch->row[i]);
+        const float *x = sdr_dense_row(batch->rows, batch->row[i]) + first;
         const float *u = update->u + (size_t)i * outputs;
         if (outputs == 1) {
-            p->kernels->add(p->gradient, u[0], x, p->center, features);
+            p->kernels->add(gradient, u[0], x, center, end - first);
             continue;
         }
-        for (uint32_t j = 0; j < features; j++)
-            p->kernels->add(p->gradient + (size_t)j * outputs,
-                            p->center ? x[j] - p->center[j] : x[j], u, NULL, outputs);
+        for (uint32_t j = 0; j < end - first; j++)
+            p->kernels->add(gradient + (size_t)j * outputs, center ? x[j] - center[j] : x[j], u,
+                            NULL, outputs);
     }
     return (struct sdr_update){.form = SDR_DENSE, .outputs = outputs, .value = p->gradient};
 }
 
 /* Steps on a gradient that was multiplied out: it is what it is, no row to center. */
-static void step_rows(struct sdr_parameters *p, struct sdr_target t,
-                      const struct sdr_update *update)
+static void step_rows(struct sdr_parameters *p, const struct sdr_update *update, uint32_t first,
+                      uint32_t end)
 {
     static const float one = 1;
     uint32_t outputs = update->outputs;
+    struct sdr_target t = p->target[0];
     t.center = NULL;
     if (update->form == SDR_DENSE && outputs == 1) {
-        p->optimizer->dense(&t, update->value, p->block[0].rows, 1.0f);
+        t = shifted(t, first, 1);
+        p->optimizer->dense(&t, update->value + first, end - first, 1.0f);
     } else if (update->form == SDR_DENSE) {
-        for (uint32_t j = 0; j < p->block[0].rows; j++)
+        for (uint32_t j = first; j < end; j++)
             p->optimizer->matrix32(&t, &j, &one, 1, update->value + (size_t)j * outputs, outputs);
     } else if (outputs == 1) {
         p->optimizer->sparse32(&t, update->index, update->value, update->count, 1.0f);
@@ -220,52 +333,78 @@ static void step_rows(struct sdr_parameters *p, struct sdr_target t,
     }
 }
 
-/* The intercept's gradient is the sum of the slopes. */
-static void step_intercept(struct sdr_parameters *p, const struct sdr_update *update, double rate)
+void sdr_parameters_begin(struct sdr_parameters *p, double rate)
 {
-    const struct sdr_target *t = &p->target[1];
-    uint32_t outputs = update->outputs;
-    if (p->optimizer->own_penalty) /* its constants hold the penalty, which the intercept has not */
-        p->optimizer->begin(p->optimizer_options, p->version + 1, rate, t, p->constant);
-    if (update->form == SDR_DENSE) {
-        p->optimizer->dense(t, update->value + p->block[1].offset, outputs, 1.0f);
-        return;
-    }
-    if (update->examples.count == 1) {
-        p->optimizer->dense(t, update->u, outputs, 1.0f);
-        return;
-    }
-    /* The first block's gradient has been used by now: its place serves for the sum. */
-    float *sum = p->gradient;
-    memset(sum, 0, outputs * sizeof *sum);
-    for (uint32_t i = 0; i < update->examples.count; i++)
-        for (uint32_t k = 0; k < outputs; k++)
-            sum[k] += update->u[(size_t)i * outputs + k];
-    p->optimizer->dense(t, sum, outputs, 1.0f);
+    p->optimizer->begin(p->optimizer_options, p->version + 1, rate, &p->target[0], p->constant);
 }
 
-void sdr_parameters_apply(struct sdr_parameters *p, const struct sdr_update *update, double rate)
+void sdr_parameters_apply_range(struct sdr_parameters *p, const struct sdr_update *update,
+                                uint32_t first, uint32_t end)
 {
-    const struct sdr_target *t = &p->target[0];
-    p->optimizer->begin(p->optimizer_options, p->version + 1, rate, t, p->constant);
-    if (update->form == SDR_FACTORS && update->examples.count == 1) {
-        step_row(p, t, update->examples.rows, update->examples.row[0], update->u);
-    } else if (update->form == SDR_FACTORS) {
-        struct sdr_update multiplied =
-            update->examples.rows->dense ? multiply_dense(p, update) : multiply_sparse(p, update);
-        step_rows(p, *t, &multiplied);
+    if (update->form == SDR_FACTORS) {
+        struct sdr_update multiplied = update->examples.rows->dense
+                                           ? multiply_dense(p, update, first, end)
+                                           : multiply_sparse(p, update, first, end);
+        step_rows(p, &multiplied, first, end);
     } else {
-        step_rows(p, *t, update);
+        step_rows(p, update, first, end);
     }
-    if (p->blocks > 1)
-        step_intercept(p, update, rate);
-    if (p->blocks > 1 && p->optimizer->own_penalty)
-        p->optimizer->begin(p->optimizer_options, p->version + 1, rate, t, p->constant);
+}
+
+/* The intercept's gradient is the sum of the slopes. It has no penalty, so constants that hold one
+   are its own. */
+void sdr_parameters_apply_intercept(struct sdr_parameters *p, const struct sdr_update *update,
+                                    double rate)
+{
+    enum { TOGETHER = 16 };
+    struct sdr_target t = p->target[1];
+    uint32_t outputs = update->outputs;
+    float own[SDR_CONSTANTS] = {0}, sum[TOGETHER];
+    if (p->optimizer->own_penalty) {
+        p->optimizer->begin(p->optimizer_options, p->version + 1, rate, &t, own);
+        t.constant = own;
+    }
+    if (update->form == SDR_DENSE) {
+        p->optimizer->dense(&t, update->value + p->block[1].offset, outputs, 1.0f);
+        return;
+    }
+    for (uint32_t first = 0; first < outputs; first += TOGETHER) {
+        uint32_t count = outputs - first < TOGETHER ? outputs - first : TOGETHER;
+        const float *u = update->u + first;
+        memcpy(sum, u, count * sizeof *sum);
+        for (uint32_t i = 1; i < update->examples.count; i++)
+            for (uint32_t k = 0; k < count; k++)
+                sum[k] += u[(size_t)i * outputs + k];
+        struct sdr_target some = shifted(t, first, 1);
+        p->optimizer->dense(&some, sum, count, 1.0f);
+    }
+}
+
+void sdr_parameters_finish(struct sdr_parameters *p, double rate)
+{
     p->version++;
     if (p->charged)
         p->charge += p->optimizer->charge
                          ? rate * p->optimizer->charge(p->optimizer_options, p->version)
                          : rate;
+}
+
+void sdr_parameters_apply_weights(struct sdr_parameters *p, const struct sdr_update *update,
+                                  double rate)
+{
+    sdr_parameters_begin(p, rate);
+    if (update->form == SDR_FACTORS && update->examples.count == 1)
+        step_row(p, &p->target[0], update->examples.rows, update->examples.row[0], update->u);
+    else
+        sdr_parameters_apply_range(p, update, 0, p->block[0].rows);
+}
+
+void sdr_parameters_apply(struct sdr_parameters *p, const struct sdr_update *update, double rate)
+{
+    sdr_parameters_apply_weights(p, update, rate);
+    if (p->blocks > 1)
+        sdr_parameters_apply_intercept(p, update, rate);
+    sdr_parameters_finish(p, rate);
 }
 
 void sdr_parameters_walk(struct sdr_parameters *p, struct sdr_walk *walk)
@@ -277,9 +416,110 @@ void sdr_parameters_walk(struct sdr_parameters *p, struct sdr_walk *walk)
     walk->constant = p->constant;
     walk->version = p->version;
     walk->charge = p->charge;
-    p->optimizer->walk(walk);
+    if (p->borrowed && !walk->place)
+        p->optimizer->walk_shared(walk);
+    else
+        p->optimizer->walk(walk);
     p->version = walk->version;
     p->charge = walk->charge;
+}
+
+/* ---- several workers ---- */
+static enum sdr_merge merge_of(const struct sdr_parameters *p, int i)
+{
+    if (i > 0)
+        return p->optimizer->sums ? SDR_MERGE_SUM : SDR_MERGE_MEAN;
+    return p->penalty.l1 > 0 ? SDR_MERGE_SHRUNK : SDR_MERGE_SUM;
+}
+
+void sdr_parameters_take(struct sdr_parameters *copy, const struct sdr_parameters *shared)
+{
+    for (int i = 0; i <= copy->optimizer->slots; i++)
+        if (copy->base[0])
+            sdr_exchange_take(array_of(shared, i), array_of(copy, i), copy->base[i], copy->count);
+        else
+            memcpy(array_of(copy, i), array_of(shared, i), copy->count * sizeof(float));
+}
+
+/* FTRL's state is its value. */
+static bool damped(const struct sdr_parameters *p, int i)
+{
+    return i == 0 || p->optimizer->own_penalty;
+}
+
+void sdr_parameters_give(struct sdr_parameters *copy, struct sdr_parameters *shared,
+                         const float *calm, int copies)
+{
+    sdr_parameters_settle_all(copy);
+    if (calm) /* what is not given is gone: the copy is taken anew */
+        for (int i = 0; i <= copy->optimizer->slots; i++)
+            for (uint64_t at = 0; at < copy->count && damped(copy, i); at++) {
+                float share = calm[at] > 2.0f / (float)copies ? calm[at] : 2.0f / (float)copies;
+                float *mine = &array_of(copy, i)[at], base = copy->base[i][at];
+                if (share < 1)
+                    *mine = base + share * (*mine - base);
+            }
+    for (int i = 0; i <= copy->optimizer->slots; i++)
+        sdr_exchange_give(array_of(shared, i), array_of(copy, i), copy->base[i], copy->count,
+                          merge_of(copy, i));
+}
+
+/* Parts are made of whole cache lines. */
+static uint64_t part_start(const struct sdr_parameters *p, uint64_t part, uint64_t parts)
+{
+    return p->count / BLOCK_ALIGN * part / parts * BLOCK_ALIGN;
+}
+
+static float mean_of(struct sdr_parameters *copy, int copies, int array, uint64_t at)
+{
+    double sum = array_of(&copy[0], array)[at]; /* not 0 + …: that loses the sign of −0 */
+    for (int c = 1; c < copies; c++)
+        sum += array_of(&copy[c], array)[at];
+    return (float)(sum / copies);
+}
+
+void sdr_parameters_mean(struct sdr_parameters *p, struct sdr_parameters *copy, int copies)
+{
+    for (int c = 0; c < copies; c++)
+        sdr_parameters_settle_all(&copy[c]);
+    for (int i = 0; i <= p->optimizer->slots; i++)
+        for (uint64_t at = 0; at < p->count; at++)
+            array_of(p, i)[at] = mean_of(copy, copies, i, at);
+}
+
+void sdr_parameters_blend(struct sdr_parameters *copy, int copies, uint64_t part, uint64_t parts)
+{
+    uint64_t end = part_start(copy, part + 1, parts);
+    for (uint64_t at = part_start(copy, part, parts); at < end; at++) {
+        float mean = mean_of(copy, copies, 0, at);
+        for (int c = 0; c < copies; c++)
+            copy[c].value[at] = mean;
+    }
+}
+
+void sdr_parameters_merge(struct sdr_parameters *shared, struct sdr_parameters *copy, int copies,
+                          const float *calm, uint64_t part, uint64_t parts)
+{
+    enum { COPIES_MOST = 1024 };
+    const float *array[COPIES_MOST];
+    uint64_t first = part_start(shared, part, parts), end = part_start(shared, part + 1, parts);
+    for (int i = 0; i <= shared->optimizer->slots; i++) {
+        for (int c = 0; c < copies; c++)
+            array[c] = array_of(&copy[c], i) + first;
+        shared->kernels->merge(array_of(shared, i) + first, array, copies, end - first,
+                               merge_of(shared, i), damped(shared, i) ? calm + first : NULL);
+    }
+}
+
+void sdr_parameters_renew(struct sdr_parameters *p, double rate)
+{
+    if (!p->optimizer->own_penalty)
+        return;
+    for (int b = 0; b < p->blocks; b++) {
+        struct sdr_target *t = &p->target[b];
+        p->optimizer->begin(p->optimizer_options, p->version + 1, rate, t, p->constant);
+        p->optimizer->settle(t, p->block[b].rows, p->block[b].cols);
+    }
 }
 
 const float *sdr_parameters_weights(struct sdr_parameters *p)

@@ -1,5 +1,6 @@
 /* The parameters of a model where they live: values, optimizer state, lazy penalties, averages.
-   A worker alone, or later a server, owns one. */
+   The run owns one. Workers that share it have a twin: another handle on the same arrays, or a copy
+   of them that remembers what it was copied from. */
 #ifndef SDR_OPTIMIZER_PARAMETERS_H
 #define SDR_OPTIMIZER_PARAMETERS_H
 
@@ -29,9 +30,11 @@ struct sdr_parameters {
     struct sdr_target target[SDR_BLOCKS_MOST]; /* each block as a step sees it */
     /* Scratch of batches: gradient rows of the touched features. Owned, NULL for single rows. */
     float *gradient;
-    uint32_t *touched, *place; /* place[j] is valid where mark[j] == marks */
-    uint32_t *mark, marks;
+    uint32_t *touched, *place; /* place[j] is valid where mark[j] is of this update */
+    uint32_t *mark;
     float *published; /* owned: the weights as others see them */
+    bool borrowed;    /* values and state belong to another handle */
+    float *base[3];   /* owned: values and state as they were taken; NULL: no copy */
 };
 
 /* Lays out the blocks (sets their offsets) and allocates; batches: room for gradients of many rows.
@@ -43,15 +46,53 @@ enum sdr_status sdr_parameters_create(struct sdr_parameters *p, const struct sdr
                                       const float *center, const struct sdr_linear_kernels *kernels,
                                       bool batches, bool average);
 void sdr_parameters_destroy(struct sdr_parameters *p);
+/* A twin with scratch of its own: on the same arrays, or with a copy of them, which with `base`
+   remembers what it was taken from, so that it can give while others do. */
+enum sdr_status sdr_parameters_twin(struct sdr_parameters *p, const struct sdr_parameters *of,
+                                    bool copy, bool base);
 
 /* Settles the penalties of the values a batch will read. O(non-zeros of the batch). */
 void sdr_parameters_settle(struct sdr_parameters *p, const struct sdr_batch *batch);
 /* Settles everything; O(values). */
 void sdr_parameters_settle_all(struct sdr_parameters *p);
+/* The values a batch will read, to their places in an array as long as the parameters. */
+void sdr_parameters_copy_touched(const struct sdr_parameters *p, const struct sdr_batch *batch,
+                                 float *to);
 /* One step of size `rate`. FACTORS, ROWS or DENSE gradients. */
 void sdr_parameters_apply(struct sdr_parameters *p, const struct sdr_update *update, double rate);
+/* The same in parts, for several threads: begin; then every range of features [first, end) once, in
+   any order or at the same time, and the intercept; then finish. */
+void sdr_parameters_begin(struct sdr_parameters *p, double rate);
+void sdr_parameters_settle_range(struct sdr_parameters *p, const struct sdr_batch *batch,
+                                 uint32_t first, uint32_t end);
+void sdr_parameters_apply_range(struct sdr_parameters *p, const struct sdr_update *update,
+                                uint32_t first, uint32_t end);
+void sdr_parameters_apply_intercept(struct sdr_parameters *p, const struct sdr_update *update,
+                                    double rate);
+void sdr_parameters_finish(struct sdr_parameters *p, double rate);
+/* A step on everything but the intercept, uncounted: begin, and all of the features. */
+void sdr_parameters_apply_weights(struct sdr_parameters *p, const struct sdr_update *update,
+                                  double rate);
 /* One step for each row of a walk; what lies with the parameters is filled in. */
 void sdr_parameters_walk(struct sdr_parameters *p, struct sdr_walk *walk);
+
+/* A copy takes the values and state of the parameters that workers share, and adds what it changed
+   to them; both while others do the same. calm, of so many copies: see the kernel merge; NULL: it
+   adds all. */
+void sdr_parameters_take(struct sdr_parameters *copy, const struct sdr_parameters *shared);
+void sdr_parameters_give(struct sdr_parameters *copy, struct sdr_parameters *shared,
+                         const float *calm, int copies);
+/* Copies that were all taken from `shared` as it stands become one with it, in their order: part
+   number `part` of `parts`. The work of the parts may go on in parallel. calm: see the kernel. */
+void sdr_parameters_merge(struct sdr_parameters *shared, struct sdr_parameters *copy, int copies,
+                          const float *calm, uint64_t part, uint64_t parts);
+/* Values and state become the means of the copies', for evaluation. */
+void sdr_parameters_mean(struct sdr_parameters *p, struct sdr_parameters *copy, int copies);
+/* The values of all copies become their mean; state stays with each. In parts, as above. */
+void sdr_parameters_blend(struct sdr_parameters *copy, int copies, uint64_t part, uint64_t parts);
+/* Values that are a function of the state (FTRL's) are computed anew from it, as a step of size
+   `rate` would. */
+void sdr_parameters_renew(struct sdr_parameters *p, double rate);
 /* The weights as they stand, settled: borrowed until the next call. */
 const float *sdr_parameters_weights(struct sdr_parameters *p);
 /* Adds the weights to the average (Polyak and Ruppert). */

@@ -37,6 +37,6 @@
 #define SDR_STEP_LOOPS                                                                             \
     .sparse16 = sparse16, .sparse32 = sparse32, .dense = dense, .matrix16 = matrix16,              \
     .matrix32 = matrix32, .matrix = matrix, .settle16 = settle16, .settle32 = settle32,            \
-    .settle = settle_all, .walk = walk
+    .settle = settle_all, .walk = walk, .walk_shared = walk_shared
 
 #endif

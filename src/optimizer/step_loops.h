@@ -172,9 +172,10 @@ SDR_INLINE void settle_run(const struct sdr_target *t, size_t at, uint32_t m, la
         s0 = lanes_load(t->slot[0] + at, m);
     if (SDR_STEP_SLOTS > 1)
         s1 = lanes_load(t->slot[1] + at, m);
-    lanes charged = lanes_load(t->charged + at, m);
+    lanes charged = t->charged ? lanes_load(t->charged + at, m) : lanes_all(t->charge);
     lanes_store(t->value + at, shrunk(t, w, q, s0, s1, &charged), m);
-    lanes_store(t->charged + at, charged, m);
+    if (t->charged)
+        lanes_store(t->charged + at, charged, m);
 }
 
 /* Group lasso and l2 together shrink the norm r of a row: r ← r·e − (group/l2)(1 − e). Only
@@ -259,10 +260,10 @@ static void settle_all(const struct sdr_target *t, uint32_t n, uint32_t outputs)
 enum { KEPT = 4096 }; /* weights kept between the score of a row and its step */
 
 /* Charges the penalties of the values a row will meet. */
-static void settle_for(const struct sdr_walk *walk, uint32_t row)
+static void settle_for(const struct sdr_walk *walk, uint32_t row, double charge)
 {
     const struct sdr_rows *rows = walk->problem->rows;
-    walk->weight->charge = (float)walk->charge;
+    walk->weight->charge = (float)charge;
     if (rows->dense) {
         settle_all(walk->weight, rows->features, 1);
         return;
@@ -289,7 +290,10 @@ SDR_INLINE float slope_of(struct sdr_walk *walk, uint32_t row, float score)
 
 #define WALK_SPARSE(bits, index)                                                                   \
     do {                                                                                           \
-        if (r.n <= KEPT) {                                                                         \
+        if (shared) {                                                                              \
+            slope = slope_of(walk, row, lanes_dot##bits(t->value, index, r.x, r.n, NULL));         \
+            sparse##bits##_loop(t, c, index, r.x, r.n, slope, scaled, NULL);                       \
+        } else if (r.n <= KEPT) {                                                                  \
             slope = slope_of(walk, row, lanes_dot##bits(t->value, index, r.x, r.n, kept));         \
             sparse##bits##_loop(t, c, index, r.x, r.n, slope, scaled, kept);                       \
         } else {                                                                                   \
@@ -299,7 +303,9 @@ SDR_INLINE float slope_of(struct sdr_walk *walk, uint32_t row, float score)
         }                                                                                          \
     } while (0)
 
-SDR_INLINE void walk_rows(struct sdr_walk *walk, const bool scaled)
+/* shared: others write the same weights. They are loaded once more for the step, so that little time
+   lies between a load and its store: what others store meanwhile is lost. */
+SDR_INLINE void walk_rows(struct sdr_walk *walk, const bool scaled, const bool shared)
 {
     const struct sdr_rows *rows = walk->problem->rows;
     const struct sdr_linear_kernels *kernels = walk->problem->kernels;
@@ -307,12 +313,17 @@ SDR_INLINE void walk_rows(struct sdr_walk *walk, const bool scaled)
     struct sdr_target *t = walk->weight;
     float kept[KEPT] __attribute__((aligned(64))), slope, c[SDR_CONSTANTS] = {0};
     for (uint32_t i = 0; i < walk->count; i++) {
-        uint32_t row = walk->row[i];
+        uint32_t row = walk->row[i], at = walk->place ? walk->place[i] : i;
+        uint64_t update = walk->version + at + 1;
+        double rate = walk->rate[at];
         if (walk->ahead)
             sdr_fetch_row(walk->problem, walk->ahead[i]);
-        if (t->charged && walk->charge > 0)
-            settle_for(walk, row);
-        begin(options, walk->version + 1, walk->rate[i], t, c);
+        if (t->charged && walk->place)
+            begin(options, update - 1, rate, t, walk->constant); /* who stepped last is not known */
+        double charge = walk->charge_at ? walk->charge_at[at] : walk->charge;
+        if (t->charged && charge > 0)
+            settle_for(walk, row, charge);
+        begin(options, update, rate, t, c);
         if (rows->dense) {
             const float *x = sdr_dense_row(rows, row);
             slope =
@@ -325,21 +336,23 @@ SDR_INLINE void walk_rows(struct sdr_walk *walk, const bool scaled)
             else
                 WALK_SPARSE(32, r.index32);
         }
-        if (walk->intercept) {
+        if (walk->slope) {
+            walk->slope[at] = slope;
+        } else if (walk->intercept) {
             float own[SDR_CONSTANTS] = {0};
             bool differs = walk->optimizer->own_penalty; /* its constants hold the penalty */
             if (differs)
-                begin(options, walk->version + 1, walk->rate[i], walk->intercept, own);
+                begin(options, update, rate, walk->intercept, own);
             step_run(walk->intercept, differs ? own : c, 0, 1, lanes_all(slope), lanes_all(1.0f));
         }
-        walk->version++;
-        if (t->charged) {
+        if (t->charged && !walk->place) {
             const struct sdr_optimizer *o = walk->optimizer;
-            double share = o->charge ? o->charge(options, walk->version) : 1;
-            walk->charge += walk->rate[i] * share;
+            double share = o->charge ? o->charge(options, update) : 1;
+            walk->charge += rate * share;
             memcpy(walk->constant, c, sizeof c); /* penalties are settled with these */
         }
     }
+    walk->version += walk->count;
     if (walk->count)
         memcpy(walk->constant, c, sizeof c);
 }
@@ -347,7 +360,18 @@ SDR_INLINE void walk_rows(struct sdr_walk *walk, const bool scaled)
 static void walk(struct sdr_walk *w)
 {
     if (w->weight->scale)
-        walk_rows(w, true);
+        walk_rows(w, true, false);
     else
-        walk_rows(w, false);
+        walk_rows(w, false, false);
+}
+
+/* The home of the data races. Hogwild! reads and writes floats that other threads write: each load
+   and store is of one aligned float, which this machine does whole, so a value read is one that
+   somebody wrote. Nothing but weights and their state is read so, and nothing is indexed by them. */
+static __attribute__((no_sanitize("thread"))) void walk_shared(struct sdr_walk *w)
+{
+    if (w->weight->scale)
+        walk_rows(w, true, true);
+    else
+        walk_rows(w, false, true);
 }

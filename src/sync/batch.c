@@ -188,6 +188,8 @@ SDR_REGISTER(strategy, batch) = {
     .options_size = sizeof(struct options),
     .state_size = sizeof(struct state),
     .full_batch = true,
+    .repeatable = true,
+    .ordered = true,
     .own_steps = takes_own_steps,
     .worker = worker,
 };

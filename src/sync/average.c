@@ -1,0 +1,55 @@
+/* SimuParallelSGD (Zinkevich, Weimer, Li and Smola, 2010): every worker trains a model of its own on
+   its own share of the data, and the result is the mean of them, taken once, at the end. With
+   every=H the models are averaged after H updates each and go on from there: local SGD. The paper's
+   step is constant (--schedule constant). */
+#include "node.h"
+
+struct options {
+    uint64_t every;
+};
+static const struct sdr_option table[] = {
+    {"every", SDR_INTEGER, "0", "H", 0, 1e12,
+     "updates of each worker between two averages; 0: one average, at the end",
+     offsetof(struct options, every), 0},
+    {0}};
+
+static enum sdr_status plan(const void *options, struct sdr_plan *plan)
+{
+    enum { AT_A_TIME = 1024 }; /* rows; where nobody waits it makes no difference */
+    uint64_t every = ((const struct options *)options)->every;
+    plan->share = (every ? every : AT_A_TIME) * plan->batch;
+    plan->copies = plan->workers;
+    plan->shards = true;
+    plan->meets = every > 0;
+    return SDR_OK;
+}
+
+static enum sdr_status worker(struct sdr_node *node)
+{
+    uint64_t part, parts = (uint64_t)node->workers;
+    for (;;) {
+        struct sdr_batch share;
+        bool more;
+        SDR_TRY(sdr_deal_share(node, &share, &more));
+        if (!more)
+            return SDR_OK;
+        sdr_train(node, &share);
+        if (!node->plan->meets)
+            continue;
+        sdr_settle(node);
+        SDR_TRY(sdr_meet(node));
+        while (sdr_next_piece(node, parts, &part))
+            sdr_average(node, part, parts);
+        SDR_TRY(sdr_meet(node));
+    }
+}
+
+SDR_REGISTER(strategy, average) = {
+    .name = "average",
+    .summary = "a model per worker on rows of its own, averaged at the end or now and then",
+    .options = table,
+    .options_size = sizeof(struct options),
+    .team = true,
+    .plan = plan,
+    .worker = worker,
+};

@@ -1,0 +1,48 @@
+/* Bulk-synchronous SGD on the cores of one machine: the gradient of one batch is computed by all
+   workers, then all take the step. Every worker brings --batch rows, so that P workers take the steps
+   of one worker with P times the batch; deterministic, --batch is the batch of all together, and the
+   bits are those of a single worker whatever P is. */
+#include "node.h"
+
+static enum sdr_status plan(const void *options, struct sdr_plan *plan)
+{
+    (void)options;
+    plan->share = plan->deterministic ? plan->batch : plan->batch * (uint64_t)plan->workers;
+    if (plan->share > plan->rows)
+        plan->share = plan->rows;
+    plan->tallies = (int)((plan->share + SDR_LEAF_ROWS - 1) / SDR_LEAF_ROWS);
+    plan->joint = true;
+    return SDR_OK;
+}
+
+static enum sdr_status worker(struct sdr_node *node)
+{
+    uint64_t part, leaf, parts = (uint64_t)node->workers;
+    for (;;) {
+        struct sdr_batch batch;
+        bool more;
+        SDR_TRY(sdr_deal_round(node, &batch, &more));
+        if (!more)
+            return SDR_OK;
+        if (node->plan->penalty) {
+            while (sdr_next_piece(node, parts, &part))
+                sdr_joint_settle(node, &batch, part);
+            SDR_TRY(sdr_meet(node));
+        }
+        while (sdr_next_piece(node, (batch.count + SDR_LEAF_ROWS - 1) / SDR_LEAF_ROWS, &leaf))
+            sdr_joint_gradient(node, &batch, leaf);
+        SDR_TRY(sdr_meet(node));
+        while (sdr_next_piece(node, parts, &part))
+            sdr_joint_step(node, &batch, part);
+    }
+}
+
+SDR_REGISTER(strategy, bsp) = {
+    .name = "bsp",
+    .summary = "all workers compute one gradient, then all take the step",
+    .team = true,
+    .can_repeat = true,
+    .joint = true,
+    .plan = plan,
+    .worker = worker,
+};

@@ -1,0 +1,50 @@
+/* Cyclades (Pan, Lam, Tu, Papailiopoulos, Zhang, Jordan, Ramchandran, Ré and Recht, 2016): rows of a
+   window that touch no feature in common can be trained on at the same time. A window is cut into
+   the connected components of its conflicts; workers take components, and keep the order of the rows
+   within each. The result is that of one worker, to the bit. The components of the next window are
+   looked for while this one is trained on. */
+#include "node.h"
+
+static enum sdr_status plan(const void *options, struct sdr_plan *plan)
+{
+    enum { ALONE = 256 }; /* rows between two steps of the intercept where one worker does it all */
+    (void)options;
+    if (plan->batch != 1)
+        return sdr_fail(SDR_USAGE, "--sync cyclades takes single rows: --batch 1");
+    plan->share = plan->window ? plan->window : ALONE;
+    if (!plan->window && plan->workers > 1) {
+        plan->workers = 1;
+        plan->remark = "busy features join nearly all rows to one component: one worker trains";
+    }
+    plan->windows = true;
+    plan->in_place = plan->workers > 1;
+    plan->tallies = SDR_BINS;
+    return SDR_OK;
+}
+
+static enum sdr_status worker(struct sdr_node *node)
+{
+    for (;;) {
+        struct sdr_batch window;
+        uint64_t piece;
+        bool more;
+        SDR_TRY(sdr_deal_round(node, &window, &more));
+        if (!more)
+            return SDR_OK;
+        while (sdr_next_piece(node, 1 + SDR_BINS, &piece))
+            if (piece == 0)
+                sdr_plan_ahead(node, &window);
+            else
+                sdr_train_apart(node, &window, piece - 1);
+    }
+}
+
+SDR_REGISTER(strategy, cyclades) = {
+    .name = "cyclades",
+    .summary = "all cores on rows that have no feature in common: the bits of one worker",
+    .team = true,
+    .repeatable = true,
+    .windows = true,
+    .plan = plan,
+    .worker = worker,
+};

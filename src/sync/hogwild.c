@@ -1,0 +1,133 @@
+/* Hogwild! (Niu, Recht, Ré and Wright, 2011): workers train on one model without locks.
+
+   exchange=0  as published: every step goes straight to the shared model, and steps of two workers on
+               one weight at one time may be lost. With kernels this fast the cache lines of busy
+               features then travel between the cores all the time, and two workers are slower than
+               one.
+   exchange=N  a worker trains on a private copy for N rows and adds what it changed to the shared
+               model, by atomic adds: nothing is lost, and lines travel N times less often.
+   auto        N is chosen by the size of the model and of the rows, or 0 where features are many and
+               none is busy. Changes of more than two workers to busy features are damped, as those of
+               lanes are: each worker has made the whole correction, and their sum would overshoot.
+
+   Deterministic: not workers but `lanes` have copies. All lanes start from the same model, each
+   trains on N rows of its own, and what they changed is added in the order of the lanes, so that it
+   does not matter which thread ran which lane, or when. */
+#include "base/text.h"
+#include "node.h"
+
+#include <string.h>
+
+struct options {
+    char *exchange;
+    uint64_t lanes;
+};
+static const struct sdr_option table[] = {
+    {"exchange", SDR_TEXT, "auto", "N", 0, 0,
+     "rows between two exchanges with the shared model; 0: every step goes straight to it",
+     offsetof(struct options, exchange), 0},
+    {"lanes", SDR_INTEGER, "8", "N", 1, 1024, "copies of the model with --deterministic",
+     offsetof(struct options, lanes), 0},
+    {0}};
+
+/* Exchanging should cost little against the rows between, but happen often enough that workers do not
+   drift apart: rows that touch few of many values have to go longer. */
+static uint64_t choose_rows(const struct sdr_plan *plan, uint64_t copies, bool *straight)
+{
+    double value = plan->deterministic ? 0.35 : 1;    /* nanoseconds to exchange one */
+    double cost = value * (double)plan->values;       /* of an exchange */
+    double row = 20 + 3 * plan->row_values;           /* of a row */
+    double cheap = cost / (0.04 * row);               /* rows after which it is 4 % */
+    double often = (double)plan->rows / (32.0 * (double)copies); /* 32 exchanges an epoch */
+    /* Where features are many and none is busy, workers hardly meet on a cache line. */
+    *straight = cheap > 4 * often && plan->busiest < 0.02 && plan->walks && !plan->penalty;
+    double rows = cheap < often ? cheap : often;
+    return rows < 16 ? 16 : (uint64_t)rows;
+}
+
+static enum sdr_status plan(const void *options, struct sdr_plan *plan)
+{
+    const struct options *o = options;
+    uint64_t copies = plan->deterministic ? o->lanes : (uint64_t)plan->workers;
+    uint64_t rows = 1024;
+    bool straight = false, chosen = strcmp(o->exchange, "auto") == 0;
+    if (chosen)
+        rows = choose_rows(plan, copies, &straight);
+    else if (!sdr_parse_u64(o->exchange, &rows))
+        return sdr_fail(SDR_USAGE, "hogwild:exchange takes a number of rows or auto, not '%s'",
+                        o->exchange);
+    straight = (straight || rows == 0) && !plan->deterministic;
+    if (straight && (!plan->walks || plan->penalty) && plan->workers > 1)
+        return sdr_fail(SDR_USAGE, "hogwild:exchange=0 is for single rows, one output and no "
+                                   "penalty; leave hogwild:exchange to itself");
+    if (plan->deterministic && rows == 0)
+        return sdr_fail(SDR_USAGE, "--deterministic needs an exchange: hogwild:exchange=N");
+    if (copies > 1 && plan->group_penalty)
+        return sdr_fail(SDR_USAGE, "--group-lasso shrinks whole rows of weights, which cannot be "
+                                   "added up from several workers: use --sync serial or batch");
+    if (rows == 0)
+        rows = 256;
+    rows = (rows + plan->batch - 1) / plan->batch * plan->batch;
+    if (copies == 1) /* one lane is one worker's work */
+        plan->workers = 1;
+    plan->in_place = straight && plan->workers > 1;
+    plan->copies = straight || copies == 1 ? 0 : (int)copies;
+    plan->share = plan->deterministic ? rows * copies : rows;
+    plan->damped = plan->copies && (plan->deterministic || (chosen && copies > 2));
+    return SDR_OK;
+}
+
+static enum sdr_status racing(struct sdr_node *node)
+{
+    for (;;) {
+        struct sdr_batch share;
+        bool more;
+        SDR_TRY(sdr_deal_share(node, &share, &more));
+        if (!more)
+            return SDR_OK;
+        sdr_take(node);
+        sdr_train(node, &share);
+        sdr_give(node);
+    }
+}
+
+static enum sdr_status in_lanes(struct sdr_node *node)
+{
+    uint64_t lanes = ((const struct options *)node->options)->lanes;
+    uint64_t lane, part, parts = (uint64_t)node->workers * 2;
+    for (;;) {
+        struct sdr_batch round;
+        bool more;
+        SDR_TRY(sdr_deal_round(node, &round, &more));
+        if (!more)
+            return SDR_OK;
+        uint64_t batches = (round.count + node->plan->batch - 1) / node->plan->batch;
+        uint64_t rows = (batches + lanes - 1) / lanes * node->plan->batch;
+        while (sdr_next_piece(node, lanes, &lane)) {
+            struct sdr_batch share = sdr_part(node, &round, lane * rows, rows);
+            sdr_use_copy(node, lane);
+            sdr_take(node);
+            sdr_train(node, &share);
+            sdr_settle(node);
+        }
+        SDR_TRY(sdr_meet(node));
+        while (sdr_next_piece(node, parts, &part))
+            sdr_merge(node, (int)lanes, part, parts);
+    }
+}
+
+static enum sdr_status worker(struct sdr_node *node)
+{
+    return node->plan->deterministic && node->plan->copies ? in_lanes(node) : racing(node);
+}
+
+SDR_REGISTER(strategy, hogwild) = {
+    .name = "hogwild",
+    .summary = "all cores on one model, without locks",
+    .options = table,
+    .options_size = sizeof(struct options),
+    .team = true,
+    .can_repeat = true,
+    .plan = plan,
+    .worker = worker,
+};

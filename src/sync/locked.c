@@ -1,0 +1,55 @@
+/* What Hogwild! was measured against: workers that lock what they read and write. A gradient is
+   computed outside the lock, from the values as they were when it was taken. With several stripes a
+   worker locks only the parts of the model that its rows touch. */
+#include "node.h"
+
+struct options {
+    uint64_t stripes;
+};
+static const struct sdr_option table[] = {
+    {"stripes", SDR_INTEGER, "1", "N", 1, 64, "parts of the model with a lock each",
+     offsetof(struct options, stripes), 0},
+    {0}};
+
+static enum sdr_status plan(const void *options, struct sdr_plan *plan)
+{
+    plan->locks = (int)((const struct options *)options)->stripes;
+    plan->share = plan->batch;
+    plan->snapshots = true;
+    plan->in_place = plan->locks > 1;
+    if (plan->locks > 1 && plan->penalty)
+        return sdr_fail(SDR_USAGE, "locked:stripes cannot charge penalties, which depend on all "
+                                   "steps before: use locked with one lock");
+    return SDR_OK;
+}
+
+static enum sdr_status worker(struct sdr_node *node)
+{
+    for (;;) {
+        struct sdr_batch batch;
+        struct sdr_view view;
+        struct sdr_update gradient;
+        bool more;
+        SDR_TRY(sdr_deal_share(node, &batch, &more));
+        if (!more)
+            return SDR_OK;
+        sdr_lock(node, &batch);
+        sdr_pull(node, &batch, &view);
+        sdr_unlock(node, &batch);
+        sdr_gradient(node, &view, &batch, &gradient);
+        sdr_lock(node, &batch);
+        sdr_commit(node, &gradient);
+        sdr_unlock(node, &batch);
+    }
+}
+
+SDR_REGISTER(strategy, locked) = {
+    .name = "locked",
+    .summary = "all cores on one model, one lock or several",
+    .options = table,
+    .options_size = sizeof(struct options),
+    .team = true,
+    .ordered = true,
+    .plan = plan,
+    .worker = worker,
+};

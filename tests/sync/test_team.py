@@ -1,0 +1,232 @@
+"""Strategies of several workers on one machine: what each is equal to, and what it conserves."""
+import json
+import os
+import struct
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+
+SOUNDER = os.environ["SOUNDER"]
+WORK = tempfile.mkdtemp(prefix="sounder-team-")
+SLOW = bool(os.environ.get("SOUNDER_SANITIZE"))
+random = np.random.default_rng(11)
+failures = []
+
+
+def expect(name, holds, what=""):
+    print("%s: %s %s" % (name, "ok" if holds else "FAILED", what))
+    if not holds:
+        failures.append(name)
+
+
+def train(path, *options, code=0):
+    model = os.path.join(WORK, "model")
+    command = [SOUNDER, "train", path, "--json", "--quiet", "--out", model, *map(str, options)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == code, "exit code %d: %s\n%s" % (done.returncode, " ".join(command),
+                                                              done.stderr)
+    if code:
+        return done.stderr
+    result = json.loads(done.stdout)
+    with open(model, "rb") as file:
+        raw = file.read()
+    size = struct.unpack("<Q", raw[:8])[0]
+    for name, entry in json.loads(raw[8:8 + size]).items():
+        if name != "__metadata__":
+            first, end = entry["data_offsets"]
+            result[name] = np.frombuffer(raw[8 + size + first:8 + size + end], dtype="<f4").ravel()
+    return result
+
+
+def same(name, *runs):
+    hashes = {run["model_hash"] for run in runs}
+    expect(name, len(hashes) == 1, "%d models of %d runs" % (len(hashes), len(runs)))
+
+
+def libsvm(name, rows):
+    path = os.path.join(WORK, name)
+    with open(path, "w") as file:
+        for label, entries in rows:
+            file.write("%s %s\n" % (label, " ".join("%d:%.6g" % (j + 1, x)
+                                                    for j, x in sorted(entries.items()))))
+    return path
+
+
+def sparse_rows(count, features, nonzeros, classes=2, busy=False):
+    """Rows with a hidden linear truth; busy: features of small number are frequent."""
+    truth = random.standard_normal((features, classes))
+    rows = []
+    for _ in range(count):
+        draw = random.random(nonzeros)
+        index = np.unique((features * (draw ** 4 if busy else draw)).astype(int))
+        x = random.standard_normal(len(index))
+        rows.append((int(np.argmax(x @ truth[index] + 0.3 * random.standard_normal(classes))),
+                     dict(zip(index, x))))
+    return rows
+
+
+ROWS = 600 if SLOW else 3000
+busy = libsvm("busy.svm", sparse_rows(ROWS, 200, 12, busy=True))
+even = libsvm("even.svm", sparse_rows(ROWS, 40 * ROWS, 4))
+classes = libsvm("classes.svm", sparse_rows(ROWS, 60, 8, classes=4, busy=True))
+rare_classes = libsvm("rare-classes.svm", sparse_rows(ROWS, 40 * ROWS, 4, classes=3))
+dense = os.path.join(WORK, "dense.csv")
+X = random.standard_normal((ROWS, 6))
+np.savetxt(dense, np.c_[X, X @ random.standard_normal(6) + 0.1 * random.standard_normal(ROWS)],
+           delimiter=",", header="a,b,c,d,e,f,y", comments="")
+SETTINGS = [("busy", busy, []), ("classes", classes, []), ("dense", dense, []),
+            ("adam", busy, ["--optimizer", "adam"]),
+            ("penalties", busy, ["--l1", 1e-3, "--l2", 1e-3]),
+            ("ftrl", busy, ["--optimizer", "ftrl", "--l1", 1e-3]),
+            ("momentum", busy, ["--optimizer", "momentum"])]
+
+# ---- one worker is the serial one ----
+for name, path, options in SETTINGS:
+    options = [*options, "--epochs", 3]
+    alone = train(path, *options)
+    same("one worker is serial: " + name, alone, train(path, *options, "--sync", "hogwild", "--workers", 1),
+         train(path, *options, "--sync", "hogwild:exchange=7", "--workers", 1),
+         train(path, *options, "--sync", "hogwild:lanes=1", "--workers", 3, "--deterministic"),
+         train(path, *options, "--sync", "average", "--workers", 1),
+         train(path, *options, "--sync", "average:every=10", "--workers", 1) if name != "penalties" else alone,
+         train(path, *options, "--sync", "locked", "--workers", 1),
+         train(path, *options, "--sync", "round-robin", "--workers", 1))
+
+# ---- the same bits for any number of workers ----
+COUNTS = (1, 2, 3) if SLOW else (1, 2, 3, 4, 7, 8)
+for seed in (1, 2):
+    for name, path, options in [*SETTINGS, ("even", even, []), ("rare classes", rare_classes, []),
+                                ("rare, penalties", even, ["--l1", 1e-5, "--l2", 1e-4]),
+                                ("rare classes, penalties", rare_classes, ["--l1", 1e-5, "--l2", 1e-4]),
+                                ("rare, adam", even, ["--optimizer", "adam"]),
+                                ("rare, ftrl", even, ["--optimizer", "ftrl", "--l1", 1e-5])]:
+        if seed == 2 and len(options) > 1:
+            continue
+        options = [*options, "--epochs", 2, "--seed", seed]
+        same("hogwild --deterministic: %s, seed %d" % (name, seed),
+             *[train(path, *options, "--sync", "hogwild", "--deterministic", "--workers", p) for p in COUNTS])
+        same("bsp --deterministic is serial: %s, seed %d" % (name, seed),
+             train(path, *options, "--batch", 96),
+             *[train(path, *options, "--batch", 96, "--sync", "bsp", "--deterministic", "--workers", p)
+               for p in COUNTS])
+        same("cyclades: %s, seed %d" % (name, seed),
+             *[train(path, *options, "--sync", "cyclades", "--workers", p) for p in COUNTS])
+
+# P workers with batches of b are one worker with batches of P·b.
+same("bsp of 4 workers is serial with 4 batches", train(busy, "--batch", 128, "--epochs", 2),
+     train(busy, "--batch", 32, "--epochs", 2, "--sync", "bsp", "--workers", 4))
+# Without an intercept nothing is left of windows in the first epoch: cyclades is serial.
+for name, path in (("even", even), ("busy", busy), ("rare classes", rare_classes)):
+    for options in ([], ["--l2", 1e-4], ["--optimizer", "adam"]):
+        options = [*options, "--no-intercept", "--epochs", 1]
+        same("cyclades is serial: %s %s" % (name, options[:2]), train(path, *options),
+             train(path, *options, "--sync", "cyclades", "--workers", 2))
+for shuffle in ("none", "rows"):
+    same("cyclades is serial, shuffled by " + shuffle,
+         train(even, "--no-intercept", "--shuffle", shuffle, "--epochs", 1),
+         train(even, "--no-intercept", "--shuffle", shuffle, "--epochs", 1, "--sync", "cyclades",
+               "--workers", 3))
+runs = train(even, "--epochs", 1, "--sync", "cyclades", "--workers", 2)
+expect("cyclades has work for two where features are rare", runs["workers"] == 2)
+runs = train(busy, "--epochs", 1, "--sync", "cyclades", "--workers", 2)
+expect("cyclades runs serially where all rows are joined", runs["workers"] == 1)
+
+# ---- rows that have nothing in common: serial at any number of workers ----
+apart = libsvm("apart.svm", [(i % 2, {3 * i + k: 1 + k + (i % 7) / 8 for k in range(3)}) for i in range(ROWS)])
+for options in ([], ["--optimizer", "sgd"], ["--optimizer", "adagrad", "--batch", 5]):
+    options = [*options, "--no-intercept", "--epochs", 3]
+    same("nothing in common: %s" % options[:2], train(apart, *options),
+         *[train(apart, *options, "--sync", sync, "--workers", p) for p in (2, 5)
+           for sync in ("hogwild:exchange=35", "hogwild:exchange=5")],
+         *([train(apart, *options, "--sync", "hogwild:exchange=0", "--workers", 3)]
+           if "--batch" not in options else []))
+
+# ---- nothing is lost: hinge steps of 2^-20 on rows that all stay inside the margin ----
+counts = random.integers(0, 40, ROWS)
+inside = libsvm("inside.svm", [(int(c % 2), {int(c): 1.0, 41: 1.0, 50: 1.0 if i % 3 else -1.0})
+                               for i, c in enumerate(counts)])
+STEP = 2.0 ** -20
+wanted = np.zeros(51)
+for i, c in enumerate(counts):
+    sign = 1 if c % 2 else -1
+    for j, x in ((c, 1.0), (41, 1.0), (50, 1.0 if i % 3 else -1.0)):
+        wanted[j] += sign * x * STEP
+for sync in ("serial", "locked", "locked:stripes=8", "hogwild:exchange=1", "hogwild:exchange=9", "average:every=3"):
+    result = train(inside, "--model", "hinge", "--optimizer", "sgd", "--lr", STEP, "--schedule", "constant",
+                   "--no-intercept", "--epochs", 1, "--sync", sync, *([] if sync == "serial" else ["--workers", 4]))
+    if sync.startswith("average"):  # a mean of four models that saw a quarter each
+        lost = abs(result["weight"] * 4 - wanted).max() / STEP
+        expect("average: four quarters make the whole", lost < 4, "%g steps" % lost)
+    else:
+        lost = abs(result["weight"] - wanted).max() / STEP
+        expect("conserves every step: " + sync, lost == 0, "%g steps" % lost)
+
+# ---- average: the mean of models of their own ----
+PLAIN = ["--model", "logistic", "--optimizer", "sgd", "--lr", 0.05, "--schedule", "constant", "--scale", "none",
+         "--shuffle", "none"]
+lines = open(busy).read().splitlines()
+parts = [lines[len(lines) * w // 3:len(lines) * (w + 1) // 3] for w in range(3)]
+models = []
+for w, part in enumerate(parts):
+    path = os.path.join(WORK, "part%d.svm" % w)
+    with open(path, "w") as file:  # the last row holds the highest feature, so that all have the same
+        file.write("\n".join(part) + "\n")
+    models.append(train(path, *PLAIN, "--epochs", 4))
+mean = np.zeros(200)
+for model in models:
+    mean[:len(model["weight"])] += model["weight"] / 3
+result = train(busy, *PLAIN, "--epochs", 4, "--sync", "average", "--workers", 3)
+expect("average is the mean of its workers' models",
+       np.allclose(result["weight"], mean[:len(result["weight"])], rtol=1e-5, atol=1e-7),
+       "%.1e" % abs(result["weight"] - mean[:len(result["weight"])]).max())
+expect("average often is another model",
+       train(busy, *PLAIN, "--epochs", 4, "--sync", "average:every=20", "--workers", 3)["model_hash"] !=
+       result["model_hash"])
+same("average has the same bits each time", *[train(busy, *PLAIN, "--epochs", 4, "--sync", "average:every=20",
+                                                    "--workers", 3) for _ in range(3)])
+
+# ---- round-robin: the delay is what it says, and so is the path ----
+for workers in (1, 2, 5):
+    result = train(dense, "--epochs", 1, "--batch", 8, "--sync", "round-robin", "--workers", workers)
+    updates = result["updates"]
+    missed = sum(min(i, workers - 1) for i in range(updates))
+    expect("round-robin is %d updates behind" % (workers - 1),
+           result["staleness_max"] == workers - 1 and round(result["staleness_mean"] * updates) == missed)
+data = np.loadtxt(dense, delimiter=",", skiprows=1)
+w = np.zeros(6)
+history = [w.copy()]
+for b in range(ROWS // 8):
+    rows = data[8 * b:8 * b + 8]
+    view = history[max(b - 3, 0)]
+    w = w - 0.01 * rows[:, :6].T @ (rows[:, :6] @ view - rows[:, 6]) / 8
+    history.append(w.copy())
+result = train(dense, "--model", "squared", "--optimizer", "sgd", "--lr", 0.01, "--schedule", "constant",
+               "--scale", "none", "--shuffle", "none", "--no-intercept", "--batch", 8, "--epochs", 1,
+               "--updates", ROWS // 8, "--sync", "round-robin", "--workers", 4)
+expect("round-robin follows the delayed path", np.allclose(result["weight"], w, rtol=1e-4, atol=1e-5),
+       "%.1e" % abs(result["weight"] - w).max())
+
+# ---- what cannot be done is said ----
+expect("serial has one worker", "hogwild" in train(busy, "--workers", 2, code=2))
+for sync in ("locked", "average", "round-robin"):
+    expect(sync + " is not deterministic", "--deterministic" in train(busy, "--sync", sync, "--deterministic", code=2))
+expect("no averaging of racing steps", "--average" in train(busy, "--sync", "hogwild", "--average", 1, code=2))
+expect("no penalty on racing steps",
+       "exchange" in train(busy, "--sync", "hogwild:0", "--workers", 2, "--l2", 1, code=2))
+expect("no group lasso from several copies",
+       "group-lasso" in train(classes, "--sync", "hogwild", "--workers", 2, "--group-lasso", 1e-3,
+                              "--optimizer", "sgd", code=2))
+expect("cyclades takes single rows", "--batch" in train(even, "--sync", "cyclades", "--batch", 2, code=2))
+
+# ---- updates, epochs, more workers than rows ----
+for sync in ("hogwild", "hogwild:16", "locked", "round-robin", "bsp", "cyclades"):
+    result = train(busy, "--sync", sync, "--workers", 3, "--updates", 70, "--batch", 1)
+    expect("--updates: " + sync, result["updates"] == 70, str(result["updates"]))
+tiny = libsvm("tiny.svm", [(i % 2, {i: 1.0}) for i in range(5)])
+for sync in ("hogwild", "locked", "round-robin", "bsp", "cyclades", "average", "hogwild --deterministic"):
+    result = train(tiny, "--workers", 16, "--epochs", 2, "--sync", *sync.split())
+    expect("more workers than rows: " + sync, np.isfinite(result["weight"]).all() and result["rows"] == 5)
+
+sys.exit("FAILED: " + ", ".join(failures) if failures else 0)
