@@ -154,6 +154,8 @@ static enum sdr_status load(const char *path, const struct sdr_tensors *file,
                          model->kind->task != SDR_REGRESSION && !model->schema.text_labels));
     if (model->kind->task != SDR_REGRESSION && model->classes.count < 2)
         return bad_model(path, "it has fewer than two classes");
+    if (model->kind->task == SDR_BINARY && model->classes.count != 2)
+        return bad_model(path, "it has more than two classes, but tells two apart");
     if (model->kind->task == SDR_REGRESSION && model->classes.count)
         return bad_model(path, "it has classes, but predicts values");
     SDR_TRY(load_blocks(path, file, model));
