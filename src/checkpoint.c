@@ -62,11 +62,11 @@ static void print_option(const struct sdr_run *run, const char *name, struct sdr
 /* The options that decide every bit of the path, and the data; not how long it is. */
 enum sdr_status sdr_fingerprint(struct sdr_run *run)
 {
-    static const char *const names[] = {
-        "model",      "intercept",   "class-weight", "l1",        "l2",   "group-lasso",
-        "penalty-on", "standardize", "scale",        "optimizer", "lr",   "schedule",
-        "average",    "batch",       "shuffle",      "sync",      "seed", "valid-fraction",
-        "deterministic"};
+    static const char *const names[] = {"model",   "intercept",      "class-weight", "l1",
+                                        "l2",      "group-lasso",    "penalty-on",   "standardize",
+                                        "scale",   "optimizer",      "lr",           "schedule",
+                                        "average", "batch",          "shuffle",      "sync",
+                                        "seed",    "valid-fraction", "deterministic"};
     /* Raised whenever the same options take another path: the order of rows, the arithmetic. */
     enum { PATH = 2 };
     struct sdr_text text = {0};
@@ -162,8 +162,8 @@ static bool get_double(const struct sdr_tensors *file, const char *key, double *
     X(version, run->parameters.version)                                                            \
     X(summed, run->parameters.summed)
 #define DOUBLES(X, run)                                                                            \
-    X(loss_sum, run->tally.loss)                                                                     \
-    X(weight_sum, run->tally.weight)                                                                 \
+    X(loss_sum, run->tally.loss)                                                                   \
+    X(weight_sum, run->tally.weight)                                                               \
     X(last_epoch_loss, run->last_epoch_loss)                                                       \
     X(best_valid, run->best_valid)                                                                 \
     X(charge, run->parameters.charge)                                                              \
@@ -253,7 +253,8 @@ static void exchange_progress(struct sdr_run *run, bool save)
         struct sdr_node *node = &run->node[w];
         double *number = run->progress + 2 * w;
         if (save) {
-            number[0] = (double)node->dealt;
+            number[0] =
+                run->at ? (double)node->dealt : 0; /* an epoch that has just ended is not begun */
             number[1] = (double)node->steps;
         } else {
             node->dealt = (uint64_t)number[0];

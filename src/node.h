@@ -24,13 +24,13 @@ struct sdr_node {
     int id, worker, workers;
     const void *options;         /* the strategy's own */
     const struct sdr_plan *plan; /* what it decided */
-    void *state;         /* the strategy's, state_size bytes: zero, or as a checkpoint left it */
+    void *state; /* the strategy's, state_size bytes: zero, or as a checkpoint left it */
     struct sdr_node_array array[SDR_NODE_ARRAYS];
     int arrays;
-    struct sdr_parameters *parameters; /* it steps on: the run's, or a twin or copy of them */
-    struct sdr_tally *tally;           /* of the steps on these parameters */
-    float *scratch;                    /* owned: scores and slopes of one batch */
-    float *snapshot;                   /* owned: values copied for a batch; NULL: none */
+    struct sdr_parameters *parameters;  /* it steps on: the run's, or a twin or copy of them */
+    struct sdr_tally *tally;            /* of the steps on these parameters */
+    float *scratch;                     /* owned: scores and slopes of one batch */
+    float *snapshot;                    /* owned: values copied for a batch; NULL: none */
     uint64_t staleness, stalest, steps; /* sum and largest of the updates its gradients missed */
     uint64_t dealt;                     /* rows of its own shard in this epoch */
 };

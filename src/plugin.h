@@ -326,13 +326,13 @@ struct sdr_plan {
     /* known */
     int workers; /* may be lowered */
     bool deterministic, penalty, group_penalty;
-    bool walks;          /* batches are single rows of a linear model with one output */
-    uint64_t rows;       /* training rows */
-    uint64_t batch;      /* rows of an update */
-    uint64_t values;     /* of the parameters and the optimizer's state */
-    double row_values;   /* parameters that a row touches, on average */
-    double busiest;      /* share of the rows that touch the busiest parameter, intercept aside */
-    uint64_t window;     /* rows whose largest component is small; 0: there is no such window */
+    bool walks;        /* batches are single rows of a linear model with one output */
+    uint64_t rows;     /* training rows */
+    uint64_t batch;    /* rows of an update */
+    uint64_t values;   /* of the parameters and the optimizer's state */
+    double row_values; /* parameters that a row touches, on average */
+    double busiest;    /* share of the rows that touch the busiest parameter, intercept aside */
+    uint64_t window;   /* rows whose largest component is small; 0: there is no such window */
     /* decided */
     uint64_t share; /* rows that are dealt at a time; a multiple of batch */
     int copies;     /* private copies of the parameters; 0: there is one place they live in */
@@ -354,9 +354,9 @@ struct sdr_strategy {
     bool team;         /* any number of workers; otherwise one */
     bool repeatable;   /* the same bits for any number of workers, without being asked */
     bool can_repeat;   /* the same if --deterministic asks for it */
-    bool ordered;      /* every update is one step on the parameters of the run: they can be averaged */
-    bool windows;      /* needs to know how rows conflict: plan->window */
-    bool joint;        /* an update takes a batch from every worker; deterministic: --batch in all */
+    bool ordered; /* every update is one step on the parameters of the run: they can be averaged */
+    bool windows; /* needs to know how rows conflict: plan->window */
+    bool joint;   /* an update takes a batch from every worker; deterministic: --batch in all */
     /* Decides, or refuses with the reason; NULL: nothing is shared or copied. */
     enum sdr_status (*plan)(const void *options, struct sdr_plan *plan);
     /* With these options of its own the strategy takes its steps itself, proximal and in double:

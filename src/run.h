@@ -75,9 +75,9 @@ struct sdr_run {
     uint64_t epoch; /* finished epochs */
     uint64_t at;    /* rows dealt in this epoch */
     uint64_t rows_done;
-    struct sdr_tally tally;      /* of this epoch */
-    double last_epoch_loss;      /* mean loss of the epoch before, NaN at first */
-    double best_valid;           /* with early stopping */
+    struct sdr_tally tally; /* of this epoch */
+    double last_epoch_loss; /* mean loss of the epoch before, NaN at first */
+    double best_valid;      /* with early stopping */
     uint64_t best_epoch;
     double seconds_before; /* training seconds before a resume */
 

@@ -81,9 +81,7 @@ static enum sdr_status choose_workers(struct sdr_run *run)
                         "--sync %s cannot be --deterministic: its result depends on the number of "
                         "workers or on their speed",
                         strategy->name);
-    uint64_t workers = !strategy->team ? 1
-                       : s->workers    ? s->workers
-                                       : (uint64_t)sdr_thread_limit();
+    uint64_t workers = !strategy->team ? 1 : s->workers ? s->workers : (uint64_t)sdr_thread_limit();
     if (workers > run->train_rows.count)
         workers = run->train_rows.count;
     run->workers = (int)(workers < SDR_WORKERS_MOST ? workers : SDR_WORKERS_MOST);
@@ -170,8 +168,9 @@ static enum sdr_status choose_averaging(struct sdr_run *run)
             return sdr_fail(SDR_USAGE, "--average %s never starts: the run has %g epochs", text,
                             run->length);
         if (!run->strategy->ordered)
-            return sdr_fail(SDR_USAGE, "--average needs updates one after the other: --sync serial, "
-                                       "locked or round-robin");
+            return sdr_fail(SDR_USAGE,
+                            "--average needs updates one after the other: --sync serial, "
+                            "locked or round-robin");
         run->average_from = from;
     }
     /* An addition costs as much as it has values; this often it costs no more than the steps. */
@@ -258,16 +257,16 @@ static enum sdr_status make_plan(struct sdr_run *run)
     double entries = run->data->rows.dense
                          ? run->problem.features
                          : (double)run->data->nonzeros / (double)run->data->rows.count;
-    run->plan = (struct sdr_plan){.workers = run->workers,
-                                  .deterministic = s->deterministic,
-                                  .penalty = p->charged != NULL,
-                                  .group_penalty = p->penalty.group > 0,
-                                  .walks = s->batch == 1 && run->problem.outputs == 1 &&
-                                           run->kind->linear,
-                                  .rows = run->train_rows.count,
-                                  .batch = s->batch,
-                                  .values = p->count * (uint64_t)(1 + run->optimizer->slots),
-                                  .row_values = entries * run->problem.outputs};
+    run->plan =
+        (struct sdr_plan){.workers = run->workers,
+                          .deterministic = s->deterministic,
+                          .penalty = p->charged != NULL,
+                          .group_penalty = p->penalty.group > 0,
+                          .walks = s->batch == 1 && run->problem.outputs == 1 && run->kind->linear,
+                          .rows = run->train_rows.count,
+                          .batch = s->batch,
+                          .values = p->count * (uint64_t)(1 + run->optimizer->slots),
+                          .row_values = entries * run->problem.outputs};
     if (!run->strategy->plan)
         return SDR_OK;
     SDR_TRY(look_at_features(run));
@@ -278,8 +277,10 @@ static enum sdr_status make_plan(struct sdr_run *run)
     if (run->plan.remark)
         sdr_note(&run->options, "%s", run->plan.remark);
     if (run->plan.shards && s->updates)
-        return sdr_fail(SDR_USAGE, "--updates does nothing with --sync %s, whose workers go over rows "
-                        "of their own: give --epochs", run->strategy->name);
+        return sdr_fail(SDR_USAGE,
+                        "--updates does nothing with --sync %s, whose workers go over rows "
+                        "of their own: give --epochs",
+                        run->strategy->name);
     if (run->plan.windows && run->data->streams)
         return sdr_fail(SDR_USAGE, "--sync %s needs the data in memory: give more --memory",
                         run->strategy->name);
@@ -332,8 +333,8 @@ static enum sdr_status make_nodes(struct sdr_run *run, uint64_t batch)
                                   .parameters = twins ? &run->copy[w % twins] : &run->parameters,
                                   .tally = run->strategy->team ? &run->copied[w] : &run->tally};
         if (!plan->joint)
-            SDR_TRY(
-                sdr_allocate(&node->scratch, batch * run->problem.outputs, sizeof(float), "scores"));
+            SDR_TRY(sdr_allocate(&node->scratch, batch * run->problem.outputs, sizeof(float),
+                                 "scores"));
         if (plan->snapshots)
             SDR_TRY(sdr_allocate(&node->snapshot, run->parameters.count, sizeof(float),
                                  "a worker's view"));
@@ -349,8 +350,7 @@ static enum sdr_status make_parameters(struct sdr_run *run)
     struct sdr_parameters *p = &run->parameters;
     struct sdr_penalty penalty = penalty_of(run);
     int blocks = run->kind->shape(&run->problem, block);
-    uint64_t batch =
-        run->strategy->full_batch ? run->train_rows.count : run->update_rows;
+    uint64_t batch = run->strategy->full_batch ? run->train_rows.count : run->update_rows;
     if (batch > run->train_rows.count)
         batch = run->train_rows.count;
     if (run->strategy->joint)

@@ -20,7 +20,7 @@ enum { LOCKS_MOST = 64 };
 
 struct sdr_team {
     int workers;
-    unsigned spins;           /* looks at a meeting before going to sleep */
+    unsigned spins;            /* looks at a meeting before going to sleep */
     atomic_uint_fast64_t next; /* the next row to be dealt, a place in the epoch */
     uint64_t stop;             /* rows before this place are dealt */
     atomic_bool halt;          /* nothing more is dealt: something waits for all to meet */
@@ -141,10 +141,11 @@ static void plan_stop(struct sdr_run *run)
     const struct sdr_settings *s = &run->options.settings;
     uint64_t version = run->parameters.version, count = run->train_rows.count;
     uint64_t due = UINT64_MAX;
+    bool whole = run->plan.deterministic || run->strategy->repeatable;
     if (s->updates > version)
         due = s->updates - version;
     if (run->checkpoint_updates && run->next_checkpoint_update > version &&
-        run->next_checkpoint_update - version < due && !run->plan.deterministic)
+        run->next_checkpoint_update - version < due && !whole)
         due = run->next_checkpoint_update - version;
     uint64_t rows = run->update_rows;
     team->stop = due < (count - run->at) / rows ? run->at + due * rows : count;
@@ -382,10 +383,8 @@ void sdr_joint_gradient(struct sdr_node *node, const struct sdr_batch *batch, ui
 void sdr_joint_step(struct sdr_node *node, const struct sdr_batch *batch, uint64_t part)
 {
     struct sdr_run *run = node->run;
-    struct sdr_update update = {.form = SDR_FACTORS,
-                                .outputs = run->problem.outputs,
-                                .u = run->joint,
-                                .examples = *batch};
+    struct sdr_update update = {
+        .form = SDR_FACTORS, .outputs = run->problem.outputs, .u = run->joint, .examples = *batch};
     sdr_parameters_apply_range(&run->parameters, &update, run->cut[part], run->cut[part + 1]);
     if (part == 0 && run->parameters.blocks > 1)
         sdr_parameters_apply_intercept(&run->parameters, &update, sdr_rate_at(run, batch->at));

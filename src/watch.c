@@ -36,8 +36,7 @@ static uint64_t rows_of(const struct sdr_run *run)
 static uint64_t updates_of(const struct sdr_run *run)
 {
     uint64_t dealt = sdr_team_dealt(run);
-    return dealt ? run->team_version + dealt / run->update_rows
-                 : run->parameters.version;
+    return dealt ? run->team_version + dealt / run->update_rows : run->parameters.version;
 }
 
 /* The mean loss of this epoch so far, or of the one before. Of losses that workers have not handed
@@ -55,10 +54,9 @@ static double loss_of(const struct sdr_run *run)
 /* One line of metrics, or the content of status.json. */
 static char *print_state(const struct sdr_run *run, const char *state, double objective)
 {
-    json_t *object =
-        json_pack("{s:s, s:I, s:I, s:I, s:I}", "state", state, "epoch", (json_int_t)run->epoch,
-                  "epochs", (json_int_t)run->epochs, "rows", (json_int_t)rows_of(run), "updates",
-                  (json_int_t)updates_of(run));
+    json_t *object = json_pack("{s:s, s:I, s:I, s:I, s:I}", "state", state, "epoch",
+                               (json_int_t)run->epoch, "epochs", (json_int_t)run->epochs, "rows",
+                               (json_int_t)rows_of(run), "updates", (json_int_t)updates_of(run));
     double loss = loss_of(run);
     set_number(object, "seconds", sdr_run_seconds(run));
     set_number(object, "train_loss", loss);

@@ -76,7 +76,8 @@ enum sdr_status sdr_window_create(struct sdr_run *run)
     SDR_TRY(sdr_allocate(&w->place, rows, sizeof *w->place, "windows"));
     SDR_TRY(sdr_allocate(&w->rate, rows, sizeof *w->rate, "windows"));
     SDR_TRY(sdr_allocate(&w->charge, (size_t)rows + 1, sizeof *w->charge, "windows"));
-    return sdr_allocate(&w->slope, (size_t)rows * run->problem.outputs, sizeof *w->slope, "windows");
+    return sdr_allocate(&w->slope, (size_t)rows * run->problem.outputs, sizeof *w->slope,
+                        "windows");
 }
 
 void sdr_window_destroy(struct sdr_window *w)
@@ -246,10 +247,8 @@ static void step_intercept(struct sdr_run *run, const struct sdr_batch *window)
     if (run->optimizer->rate_power == 2)
         steps = fmin(fmax(1 / (rate * fmax(run->kind->curvature, 0.25)), 1), window->count);
     float share = (float)(steps / window->count);
-    struct sdr_update update = {.form = SDR_FACTORS,
-                                .outputs = run->problem.outputs,
-                                .u = w->slope,
-                                .examples = *window};
+    struct sdr_update update = {
+        .form = SDR_FACTORS, .outputs = run->problem.outputs, .u = w->slope, .examples = *window};
     for (uint64_t i = 0; i < (uint64_t)window->count * update.outputs; i++)
         w->slope[i] *= share;
     sdr_parameters_begin(&run->parameters, rate);

@@ -24,7 +24,7 @@ static float dot(const float *w, const float *x, const float *center, uint32_t n
                      uint32_t outputs, float *score)                                               \
     {                                                                                              \
         for (uint32_t k = 0, m; k < outputs; k += m) {                                             \
-            m = lanes_left(outputs, k);                                                                  \
+            m = lanes_left(outputs, k);                                                            \
             lanes sum = lanes_load(score + k, m);                                                  \
             for (uint32_t i = 0; i < n; i++)                                                       \
                 sum += lanes_load(w + (size_t)index[i] * outputs + k, m) * x[i];                   \

@@ -281,11 +281,8 @@ static struct sdr_update multiply_sparse(struct sdr_parameters *p, const struct 
                 g[k] += u[k] * r.x[n];
         }
     }
-    return (struct sdr_update){.form = SDR_ROWS,
-                               .outputs = outputs,
-                               .index = touched,
-                               .count = count,
-                               .value = gradient};
+    return (struct sdr_update){
+        .form = SDR_ROWS, .outputs = outputs, .index = touched, .count = count, .value = gradient};
 }
 
 static struct sdr_update multiply_dense(struct sdr_parameters *p, const struct sdr_update *update,

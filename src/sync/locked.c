@@ -6,10 +6,10 @@
 struct options {
     uint64_t stripes;
 };
-static const struct sdr_option table[] = {
-    {"stripes", SDR_INTEGER, "1", "N", 1, 64, "parts of the model with a lock each",
-     offsetof(struct options, stripes), 0},
-    {0}};
+static const struct sdr_option table[] = {{"stripes", SDR_INTEGER, "1", "N", 1, 64,
+                                           "parts of the model with a lock each",
+                                           offsetof(struct options, stripes), 0},
+                                          {0}};
 
 static enum sdr_status plan(const void *options, struct sdr_plan *plan)
 {

@@ -38,15 +38,28 @@ static const struct scenario sparse = {
     "data.svm",
     {"model", "logistic", "optimizer", "adagrad", "l2", "0.001", "epochs", "3", "batch", "4",
      "checkpoint-every", "30u", "valid-fraction", "0.2", "early-stop", "3", "average", "1"}};
-static const struct scenario columns = {
-    "data.csv",
-    {"optimizer", "adam:beta1=0.8", "l1", "0.0001", "epochs", "3", "checkpoint-every", "80u",
-     "class-weight", "balanced", "valid", "valid.csv", "label", "kind"}};
+static const struct scenario columns = {"data.csv",
+                                        {"optimizer", "adam:beta1=0.8", "l1", "0.0001", "epochs",
+                                         "3", "checkpoint-every", "80u", "class-weight", "balanced",
+                                         "valid", "valid.csv", "label", "kind"}};
 static const struct scenario all_rows = {
-    "data.svm", {"model", "logistic", "sync", "batch", "l1", "0.001", "epochs", "6",
-                 "checkpoint-every", "2u"}};
+    "data.svm",
+    {"model", "logistic", "sync", "batch", "l1", "0.001", "epochs", "6", "checkpoint-every", "2u"}};
 static const struct scenario cached = {
     "data.svm", {"cache", "cache", "model", "squared-hinge", "optimizer", "sgd", "epochs", "2"}};
+
+static const struct scenario teams[] = {
+    {"data.svm",
+     {"sync", "hogwild:exchange=7,lanes=3", "deterministic", "yes", "workers", "3", "l2", "0.001",
+      "epochs", "3", "checkpoint-every", "40u"}},
+    {"data.svm",
+     {"sync", "cyclades", "workers", "2", "l1", "0.001", "epochs", "3", "checkpoint-every", "40u"}},
+    {"data.svm",
+     {"sync", "bsp", "deterministic", "yes", "workers", "3", "batch", "8", "epochs", "3",
+      "checkpoint-every", "4u"}},
+    {"data.csv",
+     {"sync", "average", "workers", "2", "epochs", "3", "checkpoint-every", "40u", "label",
+      "kind"}}};
 
 /* ---- files ---- */
 static int remove_one(const char *path, const struct stat *facts, int kind, struct FTW *place)
@@ -352,6 +365,15 @@ static void batch_run_survives_every_failure(void **state)
     sweep(&all_rows, SDR_FAULT_WRITE);
 }
 
+static void teams_survive_every_failure(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof teams / sizeof *teams; i++) {
+        sweep(&teams[i], SDR_FAULT_ALLOCATE);
+        sweep(&teams[i], SDR_FAULT_WRITE);
+    }
+}
+
 static void cached_run_survives_every_failure(void **state)
 {
     (void)state;
@@ -369,6 +391,7 @@ int main(void)
         cmocka_unit_test(csv_run_survives_every_failed_allocation),
         cmocka_unit_test(csv_run_survives_every_failed_read_and_write),
         cmocka_unit_test(batch_run_survives_every_failure),
+        cmocka_unit_test(teams_survive_every_failure),
         cmocka_unit_test(cached_run_survives_every_failure),
     };
     return cmocka_run_group_tests(tests, enter, leave);

@@ -1,0 +1,47 @@
+#!/bin/bash
+# Laws of stopping a team: SIGTERM in the middle, exit code 75, and --resume: to the same bits where the
+# strategy has bits of its own, to a model as good where it has not.
+# shellcheck source=tests/cli/lib.sh
+rounds=0
+. "$(dirname "$0")/../cli/lib.sh"
+"$sounder" generate sparse-classification data.svm --rows 20000 --features 2000 --nnz 20 --seed 4 >/dev/null 2>&1
+"$sounder" convert data.svm data.sdc >/dev/null 2>&1
+
+# value KEY: of the results in out.txt.
+value() { grep -o "\"$1\": *\"\\?[-0-9a-f.e+]*" out.txt | sed 's/.*[":]//'; }
+
+for sync in 'hogwild --deterministic' 'bsp --deterministic --batch 64' cyclades 'average --workers 2' \
+    'average:every=500 --workers 2' hogwild 'locked --workers 2' 'round-robin --workers 3'; do
+    # shellcheck disable=SC2086
+    set -- $sync
+    epochs=40
+    case $sync in locked* | round*) epochs=6 ;; esac
+    options=(train data.sdc --epochs $epochs --json --sync "$@")
+    succeeds "${options[@]}"
+    unbroken=$(value model_hash) loss=$(value train_loss) updates=$(value updates)
+    rm -rf run
+    "$sounder" "${options[@]}" --run run --checkpoint-every 100000000u >out.txt 2>err.txt </dev/null &
+    pid=$!
+    for _ in $(seq 500); do # until it trains
+        grep -q '^{.*"epoch":[1-9]' run/metrics.jsonl 2>/dev/null && break
+        kill -0 $pid 2>/dev/null || break
+        sleep 0.01
+    done
+    kill -TERM $pid 2>/dev/null
+    wait $pid
+    stopped=$?
+    holds "$sync: stopped with a checkpoint, or done" test $stopped = 75 -o $stopped = 0
+    rounds=$((rounds + (stopped == 75)))
+    succeeds "${options[@]}" --run run --resume
+    holds "$sync: all updates were made" test "$(value updates)" = "$updates"
+    case $sync in
+    hogwild | locked* | round*)
+        holds "$sync: a resumed model is as good" python3 -c "import sys
+a, b = float('$loss'), float('$(value train_loss)')
+sys.exit(abs(a - b) > 0.02 * a)"
+        ;;
+    *) holds "$sync: a resumed model has the same bits" test "$(value model_hash)" = "$unbroken" ;;
+    esac
+done
+holds "at least half of the runs were stopped in the middle" test "${rounds:-0}" -ge 4
+finish
