@@ -84,7 +84,7 @@ static enum sdr_status unpack(const struct sdr_zip *zip, const unsigned char *en
     if (begin > zip->count || packed > zip->count - begin || (method == STORED && packed != size) ||
         size / 1100 > packed) /* deflate cannot do better than 1032 to 1 */
         return damaged(zip);
-    SDR_TRY(sdr_region_reserve(region, size));
+    SDR_TRY(sdr_region_reserve(region, size + 1)); /* also an empty member has a place */
     if (method == STORED) {
         if (size)
             memcpy(region->bytes + region->used, zip->bytes + begin, size);
