@@ -36,6 +36,7 @@ soak: all
 bench: all
 	@./scripts/deps bench
 	@./bench/run
+	@./bench/workers
 
 install: all
 	@cmake --install build

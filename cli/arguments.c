@@ -10,6 +10,8 @@ const struct cli_own_option cli_own_options[] = {
     {"out", "FILE", CLI_OUT, NULL}, /* its help is the command's out_help */
     {"proba", NULL, CLI_PROBA, "write the probability of every class behind the label"},
     {"scores", NULL, CLI_SCORES, "write the raw scores behind the label"},
+    {"sparsity", NULL, CLI_SPARSITY, "data: how much rows conflict (omega, delta, rho)"},
+    {"top", "N", CLI_TOP, "ratings: write the N best items of every user in DATA that it lacks there"},
     {"json", NULL, CLI_JSON, "print the results as one JSON object on one line"},
     {"verbose", NULL, CLI_VERBOSE, "add the options of every plug-in"},
     {"config", "FILE", CLI_CONFIG, "read 'name = value' lines; options given here win over it"},
@@ -92,7 +94,7 @@ static enum sdr_status own_option(struct cli_arguments *arguments, struct walk *
     if (own->value) {
         CLI_TRY(take_value(walk, own->name, &value));
         if (!value[0])
-            return cli_fail(SDR_USAGE, "--%s needs the name of a file", own->name);
+            return cli_fail(SDR_USAGE, "--%s needs a value", own->name);
     } else if (walk->value) {
         if (strcmp(walk->value, "yes") != 0 && strcmp(walk->value, "no") != 0)
             return cli_fail(SDR_USAGE, "--%s is yes or no, not '%s'", own->name, walk->value);
@@ -103,6 +105,8 @@ static enum sdr_status own_option(struct cli_arguments *arguments, struct walk *
         arguments->out = value;
     if (own->bit == CLI_CONFIG)
         arguments->config = value;
+    if (own->bit == CLI_TOP)
+        arguments->top = value;
     return SDR_OK;
 }
 

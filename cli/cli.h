@@ -48,7 +48,9 @@ enum {
     CLI_OUT = 1 << 5,
     CLI_PROBA = 1 << 6,
     CLI_SCORES = 1 << 7,
-    CLI_VERBOSE = 1 << 8
+    CLI_VERBOSE = 1 << 8,
+    CLI_TOP = 1 << 9,
+    CLI_SPARSITY = 1 << 10
 };
 
 struct cli_arguments {
@@ -57,7 +59,7 @@ struct cli_arguments {
     const char **paths;                /* owned array of borrowed texts: what is not an option */
     size_t path_count;
     unsigned given;           /* CLI_… that were set */
-    const char *out, *config; /* borrowed from argv; NULL if not given */
+    const char *out, *config, *top; /* borrowed from argv; NULL if not given */
 };
 
 struct cli_command {

@@ -49,7 +49,8 @@ static enum sdr_status inspect_data(const struct cli_arguments *arguments, char 
     struct sdr_data *data;
     CLI_TRY(
         sdr_data_open(arguments->options, arguments->paths, arguments->path_count, NULL, &data));
-    enum sdr_status status = sdr_data_inspect(data, json);
+    enum sdr_status status = arguments->given & CLI_SPARSITY ? sdr_data_sparsity(data, json)
+                                                             : sdr_data_inspect(data, json);
     sdr_data_destroy(data);
     return status;
 }
@@ -58,6 +59,8 @@ static enum sdr_status run(struct cli_arguments *arguments)
 {
     char *json = NULL;
     cli_progress_start(arguments);
+    if ((arguments->given & CLI_SPARSITY) && is_model(arguments->paths[0]))
+        return cli_fail(SDR_USAGE, "--sparsity is of data; '%s' is a model", arguments->paths[0]);
     CLI_TRY(is_model(arguments->paths[0]) ? inspect_model(arguments, &json)
                                           : inspect_data(arguments, &json));
     cli_progress_clear();
@@ -78,11 +81,13 @@ const struct cli_command cli_inspect = {
                    "schema, the\n"
                    "blocks, the options of its training and the largest weights; of data the "
                    "format, the size\n"
-                   "and the labels.\n",
+                   "and the labels. With --sparsity of data: how much its rows conflict, which "
+                   "decides what\n"
+                   "several workers gain.\n",
     .example = "  sounder inspect a9a.model\n"
                "  sounder inspect a9a --json\n",
     .least = 1,
     .most = SIZE_MAX,
-    .takes = CLI_HELP | CLI_JSON | CLI_QUIET | CLI_CONFIG | CLI_PRINT_CONFIG,
+    .takes = CLI_HELP | CLI_JSON | CLI_QUIET | CLI_CONFIG | CLI_PRINT_CONFIG | CLI_SPARSITY,
     .run = run,
 };

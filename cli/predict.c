@@ -105,6 +105,36 @@ static enum sdr_status write_lines(FILE *stream, const struct sdr_model *model,
     return SDR_OK;
 }
 
+/* ---- recommendations ---- */
+static void write_top(void *context, const char *user, size_t count, const char *const *item,
+                      const float *score)
+{
+    FILE *stream = context;
+    char text[CLI_NUMBER_TEXT];
+    for (size_t i = 0; i < count; i++) {
+        put_label(stream, user);
+        putc('\t', stream);
+        put_label(stream, item[i]);
+        fprintf(stream, "\t%s\n", cli_float_text(text, score[i]));
+    }
+}
+
+static enum sdr_status recommend(const struct sdr_model *model, const struct sdr_data *data,
+                                 const char *top, const char *out)
+{
+    char *end;
+    unsigned long long count = strtoull(top, &end, 10);
+    struct cli_output output;
+    if (*end || *top < '0' || *top > '9' || count == 0)
+        return cli_fail(SDR_USAGE, "--top takes a number of items, not '%s'", top);
+    CLI_TRY(cli_output_open(&output, out));
+    enum sdr_status status =
+        sdr_model_top(model, data, (size_t)count, write_top, output.stream);
+    if (status == SDR_OK && ferror(output.stream))
+        status = cli_stdout_failed("the recommendations", errno);
+    return cli_output_close(&output, status);
+}
+
 static enum sdr_status run(struct cli_arguments *arguments)
 {
     const char *out = arguments->out;
@@ -124,6 +154,10 @@ static enum sdr_status run(struct cli_arguments *arguments)
                            arguments->paths[0]));
     CLI_CHECK(sdr_data_open(arguments->options, arguments->paths + 1, arguments->path_count - 1,
                             model, &data));
+    if (arguments->top) {
+        CLI_CHECK(recommend(model, data, arguments->top, out));
+        goto cleanup;
+    }
     CLI_CHECK(predict_all(arguments, model, data, &predictions));
     cli_progress_clear();
     struct cli_output output;
@@ -154,13 +188,16 @@ const struct cli_command cli_predict = {
         "numbers follow every label in that order; a model of two classes has one score, positive\n"
         "for the second. Fields are set apart by a space, or by a tab if a label holds spaces. A\n"
         "label with tabs, line breaks or other control characters, or with a quote in front, is\n"
-        "written as a JSON string: \"two\\nlines\".\n",
+        "written as a JSON string: \"two\\nlines\".\n"
+        "With --top N and a model of ratings: lines 'user item score', tabs between, the best N items\n"
+        "for every user in DATA that DATA does not list for the user.\n",
     .example = "  sounder predict a9a.model a9a.t --proba --out probabilities.txt\n"
                "  cat new.csv | sounder predict house.model - --format csv\n",
     .out_help = "write the predictions here instead of standard output",
     .least = 2,
     .most = SIZE_MAX,
     .takes =
-        CLI_HELP | CLI_QUIET | CLI_CONFIG | CLI_PRINT_CONFIG | CLI_OUT | CLI_PROBA | CLI_SCORES,
+        CLI_HELP | CLI_QUIET | CLI_CONFIG | CLI_PRINT_CONFIG | CLI_OUT | CLI_PROBA |
+        CLI_SCORES | CLI_TOP,
     .run = run,
 };

@@ -192,6 +192,17 @@ enum sdr_status sdr_model_block(const struct sdr_model *model, const char *name,
     return sdr_fail(SDR_USAGE, "the model has no block '%s'", name);
 }
 
+/* Rows of a model of pairs may lack one of the two, or both, but have no third. */
+static enum sdr_status check_pairs(const struct sdr_model *model, const struct sdr_data *data)
+{
+    bool pairs = !data->rows.dense;
+    for (uint64_t row = 0; row < data->rows.count && pairs; row++)
+        pairs = sdr_sparse_row(&data->rows, row).n <= 2;
+    return pairs ? SDR_OK
+                 : sdr_fail(SDR_BAD_DATA, "%s: a model '%s' takes pairs of a user and an item",
+                            data->name ? data->name : "data", model->kind->name);
+}
+
 static enum sdr_status problem_for(const struct sdr_model *model, const struct sdr_data *data,
                                    struct sdr_problem *problem)
 {
@@ -201,6 +212,8 @@ static enum sdr_status problem_for(const struct sdr_model *model, const struct s
                         model->schema.features);
     if (data->rows.count > UINT32_MAX)
         return sdr_fail(SDR_RUNTIME, "more than 4 294 967 295 rows");
+    if (model->kind->pairs)
+        SDR_TRY(check_pairs(model, data));
     *problem = (struct sdr_problem){.rows = &data->rows,
                                     .row_weight = data->rows.weight,
                                     .metric_weight = data->rows.weight,

@@ -97,7 +97,8 @@ static enum sdr_status load_blocks(const char *path, const struct sdr_tensors *f
     model->intercept = intercept != NULL;
     struct sdr_problem problem = {.features = model->schema.features,
                                   .outputs = model->outputs,
-                                  .intercept = model->intercept};
+                                  .intercept = model->intercept,
+                                  .model_options = model->options};
     model->blocks = model->kind->shape(&problem, model->block);
     for (int b = 0; b < model->blocks; b++) {
         model->block[b].offset = model->count;

@@ -222,7 +222,7 @@ void sdr_commit(struct sdr_node *node, const struct sdr_update *update)
 bool sdr_can_walk(const struct sdr_node *node)
 {
     const struct sdr_run *run = node->run;
-    return run->update_rows == 1 && run->problem.outputs == 1 && run->kind->linear;
+    return run->plan.walks;
 }
 
 void sdr_walk(struct sdr_node *node, const struct sdr_batch *stretch)
@@ -238,6 +238,7 @@ void sdr_walk(struct sdr_node *node, const struct sdr_batch *stretch)
                             .ahead = fetches ? ahead : NULL,
                             .rate = rate,
                             .count = stretch->count,
+                            .rank = run->rank,
                             .loss_sum = node->tally->loss,
                             .weight_sum = node->tally->weight};
     sdr_parameters_walk(node->parameters, &walk);

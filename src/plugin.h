@@ -124,17 +124,20 @@ struct sdr_batch {
     uint32_t of;     /* rows of the update it is a part of; 0: it is a whole one */
 };
 
-/* A gradient is born as factors, Σ u_i·v_iᵀ with v_i the examples, and multiplied out late. */
-enum sdr_form { SDR_DENSE, SDR_ROWS, SDR_FACTORS };
+/* A gradient is born as factors, Σ u_i·v_iᵀ with v_i the examples, and multiplied out late; or, where
+   it is no such product, as a row of values for every entry of an example. */
+enum sdr_form { SDR_DENSE, SDR_ROWS, SDR_FACTORS, SDR_ENTRIES };
 /* What an update is. */
 enum sdr_sense { SDR_GRADIENT, SDR_STEP, SDR_STATE, SDR_STATISTIC };
 struct sdr_update {
     enum sdr_form form;
     enum sdr_sense sense;
     uint32_t outputs; /* values per row of the block */
-    /* FACTORS: u[i * outputs + k] for example i; the mean over the batch is already in u.
-       The intercept's part is Σ u_i. */
+    /* FACTORS: u[i * stride + k] for example i; the mean over the batch is already in u.
+       ENTRIES: behind the slopes of example i come `outputs` values for each of its entries.
+       The intercept's part is the sum of the slopes. */
     const float *u;
+    uint32_t stride;
     struct sdr_batch examples;
     /* ROWS: count rows of the first block, index[i], value[i * outputs + k]; the intercept apart.
      */
@@ -193,6 +196,10 @@ struct sdr_model_kind {
     SDR_ABOUT;
     enum sdr_task task;
     bool linear;      /* score and gradient are those of model/linear.h: rows can be walked over */
+    bool pairs;       /* rows are pairs of features, and the gradient is that of model/mf.c */
+    /* Pairs: the factors of a row of block 0; what is behind them is a bias. */
+    uint32_t (*rank)(const struct sdr_problem *problem);
+    double step;      /* default --lr in units of a linear model's; 0: 1 */
     double curvature; /* bound on the second derivative of the loss by a score */
     /* Loss of one example; writes slope[k] = ∂loss/∂score[k]. score and slope may be the same
      * array. */
@@ -205,8 +212,16 @@ struct sdr_model_kind {
     /* Scores of `batch`, count × outputs. w is the array of values behind the blocks. */
     void (*score)(const struct sdr_problem *problem, const struct sdr_block *block, const float *w,
                   const struct sdr_batch *batch, float *score);
-    /* Gradient of the mean loss of the batch. scratch has count × outputs floats and backs
-     * update->u. */
+    /* Values to start from, which are zero before; NULL: zero it is. The same seed gives the same. */
+    void (*start)(const struct sdr_problem *problem, const struct sdr_block *block, uint64_t seed,
+                  double size, float *w);
+    /* Whether rows are as the model needs them, or a sentence; NULL: any rows will do. */
+    enum sdr_status (*check)(const struct sdr_problem *problem, const char *name);
+    /* Floats of scratch that the gradient needs for one example; NULL: outputs. */
+    uint32_t (*scratch)(const struct sdr_problem *problem);
+    /* Penalties that belong to an example's own values: l2 of the two sides of a pair. */
+    void (*pair_penalty)(const void *options, float l2[2]);
+    /* Gradient of the mean loss of the batch. scratch backs update->u. */
     void (*gradient)(const struct sdr_model_kind *kind, const struct sdr_problem *problem,
                      const struct sdr_block *block, const float *w, const struct sdr_batch *batch,
                      float *scratch, struct sdr_update *update);
@@ -231,7 +246,8 @@ struct sdr_target {
 enum { SDR_CONSTANTS = 8 };
 
 struct sdr_optimizer;
-/* Rows with one output that one worker steps on one after the other, each a batch of its own. */
+/* Rows with one output that one worker steps on one after the other, each a batch of its own; rows of
+   a linear model, or pairs. */
 struct sdr_walk {
     const struct sdr_problem *problem;
     const struct sdr_model_kind *kind;
@@ -246,6 +262,7 @@ struct sdr_walk {
     const double *charge_at;
     float *slope;
     uint32_t count;
+    uint32_t rank, columns; /* pairs: factors of a row of the block, and all of its values; else 0 */
     const void *optimizer_options;
     struct sdr_target *weight, *intercept; /* intercept may be NULL */
     float *constant;                       /* of both targets */

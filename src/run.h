@@ -58,7 +58,9 @@ struct sdr_run {
     struct sdr_parameters parameters;
     struct sdr_plan plan;        /* of the strategy */
     int workers, twins, tallies; /* how many there are in node, copy and copied */
-    uint64_t update_rows;        /* rows of an update: --batch, of all workers where it is joint */
+    uint32_t example_floats; /* scratch that the gradient of one example needs */
+    uint32_t rank;           /* of pairs that are walked over; 0: a linear model */
+    uint64_t update_rows; /* rows of an update: --batch, of all workers where it is joint */
     struct sdr_node *node;       /* owned: one per worker */
     struct sdr_parameters *copy; /* owned: twins of the parameters, or copies */
     struct sdr_tally *copied;    /* owned: losses since workers last met, by workers or by pieces */

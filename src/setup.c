@@ -200,6 +200,8 @@ static void choose_rate(struct sdr_run *run)
         if (run->kind->task == SDR_CLASSES) /* a class wins by the difference of two scores */
             run->rate *= 2;
     }
+    if (run->kind->step > 0)
+        run->rate *= run->kind->step;
 }
 
 static struct sdr_penalty penalty_of(const struct sdr_run *run)
@@ -262,11 +264,12 @@ static enum sdr_status make_plan(struct sdr_run *run)
                           .deterministic = s->deterministic,
                           .penalty = p->charged != NULL,
                           .group_penalty = p->penalty.group > 0,
-                          .walks = s->batch == 1 && run->problem.outputs == 1 && run->kind->linear,
+                          .walks = s->batch == 1 && run->problem.outputs == 1 &&
+                                   (run->kind->linear || run->kind->pairs),
                           .rows = run->train_rows.count,
                           .batch = s->batch,
                           .values = p->count * (uint64_t)(1 + run->optimizer->slots),
-                          .row_values = entries * run->problem.outputs};
+                          .row_values = entries * p->block[0].cols};
     if (!run->strategy->plan)
         return SDR_OK;
     SDR_TRY(look_at_features(run));
@@ -307,7 +310,7 @@ static enum sdr_status make_nodes(struct sdr_run *run, uint64_t batch)
 {
     const struct sdr_plan *plan = &run->plan;
     int twins = plan->copies ? plan->copies : plan->in_place ? run->workers : 0;
-    size_t slopes = plan->joint ? run->update_rows * run->problem.outputs : 0;
+    size_t slopes = plan->joint ? run->update_rows * run->example_floats : 0;
     run->tallies = twins > run->workers ? twins : run->workers;
     if (plan->tallies > run->tallies)
         run->tallies = plan->tallies;
@@ -333,7 +336,7 @@ static enum sdr_status make_nodes(struct sdr_run *run, uint64_t batch)
                                   .parameters = twins ? &run->copy[w % twins] : &run->parameters,
                                   .tally = run->strategy->team ? &run->copied[w] : &run->tally};
         if (!plan->joint)
-            SDR_TRY(sdr_allocate(&node->scratch, batch * run->problem.outputs, sizeof(float),
+            SDR_TRY(sdr_allocate(&node->scratch, batch * run->example_floats, sizeof(float),
                                  "scores"));
         if (plan->snapshots)
             SDR_TRY(sdr_allocate(&node->snapshot, run->parameters.count, sizeof(float),
@@ -350,6 +353,9 @@ static enum sdr_status make_parameters(struct sdr_run *run)
     struct sdr_parameters *p = &run->parameters;
     struct sdr_penalty penalty = penalty_of(run);
     int blocks = run->kind->shape(&run->problem, block);
+    run->example_floats =
+        run->kind->scratch ? run->kind->scratch(&run->problem) : run->problem.outputs;
+    run->rank = run->kind->rank ? run->kind->rank(&run->problem) : 0;
     uint64_t batch = run->strategy->full_batch ? run->train_rows.count : run->update_rows;
     if (batch > run->train_rows.count)
         batch = run->train_rows.count;
@@ -361,6 +367,9 @@ static enum sdr_status make_parameters(struct sdr_run *run)
     SDR_TRY(sdr_allocate(&run->good, p->count, sizeof(float), "the last good model"));
     if (run->options.settings.early_stop)
         SDR_TRY(sdr_allocate(&run->best, p->count, sizeof(float), "the best model"));
+    if (run->kind->start)
+        run->kind->start(&run->problem, p->block, run->options.settings.seed, run->target_size,
+                         p->value);
     /* Regression starts at the mean: the intercept need not travel there in small steps. */
     if (run->problem.intercept && run->kind->task == SDR_REGRESSION && !run->optimizer->own_penalty)
         p->value[p->block[1].offset] = (float)run->target_mean;
@@ -385,6 +394,8 @@ enum sdr_status sdr_run_create(const struct sdr_options *options, struct sdr_dat
     SDR_CHECK(copy_options(run, options));
     SDR_CHECK(choose_plugins(run));
     SDR_CHECK(sdr_problem_prepare(run));
+    if (run->kind->check)
+        SDR_CHECK(run->kind->check(&run->problem, train->name));
     if (run->strategy->check)
         SDR_CHECK(run->strategy->check(run));
     SDR_CHECK(choose_workers(run));

@@ -373,7 +373,7 @@ void sdr_joint_gradient(struct sdr_node *node, const struct sdr_batch *batch, ui
     struct sdr_run *run = node->run;
     struct sdr_batch part = sdr_part(node, batch, leaf * SDR_LEAF_ROWS, SDR_LEAF_ROWS);
     struct sdr_update update;
-    float *u = run->joint + leaf * SDR_LEAF_ROWS * run->problem.outputs;
+    float *u = run->joint + leaf * SDR_LEAF_ROWS * run->example_floats;
     part.of = batch->count;
     run->kind->gradient(run->kind, &run->problem, run->parameters.block, run->parameters.value,
                         &part, u, &update);
@@ -383,8 +383,11 @@ void sdr_joint_gradient(struct sdr_node *node, const struct sdr_batch *batch, ui
 void sdr_joint_step(struct sdr_node *node, const struct sdr_batch *batch, uint64_t part)
 {
     struct sdr_run *run = node->run;
-    struct sdr_update update = {
-        .form = SDR_FACTORS, .outputs = run->problem.outputs, .u = run->joint, .examples = *batch};
+    struct sdr_update update = {.form = run->kind->pairs ? SDR_ENTRIES : SDR_FACTORS,
+                                .outputs = run->parameters.block[0].cols,
+                                .u = run->joint,
+                                .stride = run->example_floats,
+                                .examples = *batch};
     sdr_parameters_apply_range(&run->parameters, &update, run->cut[part], run->cut[part + 1]);
     if (part == 0 && run->parameters.blocks > 1)
         sdr_parameters_apply_intercept(&run->parameters, &update, sdr_rate_at(run, batch->at));

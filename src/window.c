@@ -201,8 +201,8 @@ static void step_apart(struct sdr_node *node, const struct sdr_batch *window, ui
         sdr_parameters_settle(p, &batch);
     }
     p->version = window->number + at;
-    run->kind->gradient(run->kind, &run->problem, p->block, p->value, &batch,
-                        w->slope + (size_t)at * outputs, &update);
+    run->kind->gradient(run->kind, &run->problem, p->block, p->value, &batch, node->scratch, &update);
+    memcpy(w->slope + (size_t)at * outputs, update.u, outputs * sizeof(float));
     sdr_parameters_apply_weights(p, &update, w->rate[at]);
     node->tally->loss += update.loss;
     node->tally->weight += update.weight;
@@ -229,7 +229,8 @@ void sdr_train_apart(struct sdr_node *node, const struct sdr_batch *window, uint
                                 .place = w->place + first,
                                 .charge_at = run->plan.penalty ? w->charge : NULL,
                                 .slope = w->slope,
-                                .count = end - first};
+                                .count = end - first,
+                                .rank = run->rank};
         node->parameters->version = window->number;
         sdr_parameters_walk(node->parameters, &walk);
         node->tally->loss += walk.loss_sum;
@@ -248,7 +249,8 @@ static void step_intercept(struct sdr_run *run, const struct sdr_batch *window)
         steps = fmin(fmax(1 / (rate * fmax(run->kind->curvature, 0.25)), 1), window->count);
     float share = (float)(steps / window->count);
     struct sdr_update update = {
-        .form = SDR_FACTORS, .outputs = run->problem.outputs, .u = w->slope, .examples = *window};
+        .form = SDR_FACTORS, .outputs = run->problem.outputs, .u = w->slope,
+                                .stride = run->problem.outputs, .examples = *window};
     for (uint64_t i = 0; i < (uint64_t)window->count * update.outputs; i++)
         w->slope[i] *= share;
     sdr_parameters_begin(&run->parameters, rate);

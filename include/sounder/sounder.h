@@ -136,6 +136,10 @@ SDR_API size_t sdr_data_features(const struct sdr_data *data);
 SDR_API uint64_t sdr_data_nonzeros(const struct sdr_data *data);
 /* One JSON object: format, rows, features, density, labels, columns ... Given away. */
 SDR_API enum sdr_status sdr_data_inspect(const struct sdr_data *data, char **json);
+/* How much its rows conflict, as one JSON object: omega, the entries of the longest row; delta, the
+   largest share of rows that touch one feature; rho, the largest share of rows that one row shares a
+   feature with (the latter two from some of the rows); components of windows. Given away. */
+SDR_API enum sdr_status sdr_data_sparsity(const struct sdr_data *data, char **json);
 /* Writes data as a cache file (.sdc). */
 SDR_API enum sdr_status sdr_data_convert(const struct sdr_options *options,
                                          const struct sdr_data *data, const char *path);
@@ -183,6 +187,13 @@ enum sdr_prediction {
 SDR_API enum sdr_status sdr_model_predict(const struct sdr_model *model,
                                           const struct sdr_data *data, enum sdr_prediction what,
                                           float *out);
+/* Recommendations by a model of ratings (mf): for every user in the data, in the order they appear, the
+   `top` best items, best first, without those that the data has for the user. All is borrowed for
+   the call. */
+typedef void sdr_top_function(void *context, const char *user, size_t count,
+                              const char *const *item, const float *score);
+SDR_API enum sdr_status sdr_model_top(const struct sdr_model *model, const struct sdr_data *data,
+                                      size_t top, sdr_top_function *function, void *context);
 /* Loss and metrics on labelled data as one JSON object. Given away. */
 SDR_API enum sdr_status sdr_model_evaluate(const struct sdr_model *model,
                                            const struct sdr_data *data, char **json);

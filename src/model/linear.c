@@ -81,6 +81,7 @@ void sdr_linear_gradient(const struct sdr_model_kind *kind, const struct sdr_pro
                                   .sense = SDR_GRADIENT,
                                   .outputs = outputs,
                                   .u = scratch,
+                                  .stride = outputs,
                                   .examples = *batch,
                                   .loss = loss,
                                   .weight = weights};

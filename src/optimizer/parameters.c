@@ -248,6 +248,18 @@ static void step_row(struct sdr_parameters *p, const struct sdr_target *t,
         o->matrix32(t, r.index32, r.x, r.n, u, outputs);
 }
 
+/* One example with a gradient row for each of its entries. */
+static void step_entries(struct sdr_parameters *p, const struct sdr_update *update)
+{
+    static const float one = 1;
+    struct sdr_sparse_row r = sdr_sparse_row(update->examples.rows, update->examples.row[0]);
+    for (uint32_t n = 0; n < r.n; n++) {
+        uint32_t j = sdr_row_index(&r, n);
+        p->optimizer->matrix32(&p->target[0], &j, &one, 1,
+                               update->u + 1 + (size_t)n * update->outputs, update->outputs);
+    }
+}
+
 /* What marks the features that this update has met: never 0, and new for every update. */
 static uint32_t mark_of(const struct sdr_parameters *p)
 {
@@ -267,7 +279,8 @@ static struct sdr_update multiply_sparse(struct sdr_parameters *p, const struct 
         memset(p->mark + first, 0, (end - first) * sizeof *p->mark);
     for (uint32_t i = 0; i < batch->count; i++) {
         struct sdr_sparse_row r = row_within(batch->rows, batch->row[i], first, end);
-        const float *u = update->u + (size_t)i * outputs;
+        const float *u = update->u + (size_t)i * update->stride;
+        size_t skipped = (size_t)(r.x - sdr_sparse_row(batch->rows, batch->row[i]).x);
         for (uint32_t n = 0; n < r.n; n++) {
             uint32_t j = sdr_row_index(&r, n);
             if (p->mark[j] != mark) {
@@ -277,8 +290,9 @@ static struct sdr_update multiply_sparse(struct sdr_parameters *p, const struct 
                 memset(gradient + (size_t)count++ * outputs, 0, outputs * sizeof(float));
             }
             float *g = gradient + (size_t)p->place[j] * outputs;
+            const float *own = u + 1 + (skipped + n) * outputs;
             for (uint32_t k = 0; k < outputs; k++)
-                g[k] += u[k] * r.x[n];
+                g[k] += update->form == SDR_ENTRIES ? own[k] : u[k] * r.x[n];
         }
     }
     return (struct sdr_update){
@@ -295,7 +309,7 @@ static struct sdr_update multiply_dense(struct sdr_parameters *p, const struct s
     memset(gradient, 0, (size_t)(end - first) * outputs * sizeof(float));
     for (uint32_t i = 0; i < batch->count; i++) {
         const float *x = sdr_dense_row(batch->rows, batch->row[i]) + first;
-        const float *u = update->u + (size_t)i * outputs;
+        const float *u = update->u + (size_t)i * update->stride;
         if (outputs == 1) {
             p->kernels->add(gradient, u[0], x, center, end - first);
             continue;
@@ -338,7 +352,7 @@ void sdr_parameters_begin(struct sdr_parameters *p, double rate)
 void sdr_parameters_apply_range(struct sdr_parameters *p, const struct sdr_update *update,
                                 uint32_t first, uint32_t end)
 {
-    if (update->form == SDR_FACTORS) {
+    if (update->form == SDR_FACTORS || update->form == SDR_ENTRIES) {
         struct sdr_update multiplied = update->examples.rows->dense
                                            ? multiply_dense(p, update, first, end)
                                            : multiply_sparse(p, update, first, end);
@@ -355,7 +369,7 @@ void sdr_parameters_apply_intercept(struct sdr_parameters *p, const struct sdr_u
 {
     enum { TOGETHER = 16 };
     struct sdr_target t = p->target[1];
-    uint32_t outputs = update->outputs;
+    uint32_t outputs = p->block[1].cols;
     float own[SDR_CONSTANTS] = {0}, sum[TOGETHER];
     if (p->optimizer->own_penalty) {
         p->optimizer->begin(p->optimizer_options, p->version + 1, rate, &t, own);
@@ -371,7 +385,7 @@ void sdr_parameters_apply_intercept(struct sdr_parameters *p, const struct sdr_u
         memcpy(sum, u, count * sizeof *sum);
         for (uint32_t i = 1; i < update->examples.count; i++)
             for (uint32_t k = 0; k < count; k++)
-                sum[k] += u[(size_t)i * outputs + k];
+                sum[k] += u[(size_t)i * update->stride + k];
         struct sdr_target some = shifted(t, first, 1);
         p->optimizer->dense(&some, sum, count, 1.0f);
     }
@@ -392,6 +406,8 @@ void sdr_parameters_apply_weights(struct sdr_parameters *p, const struct sdr_upd
     sdr_parameters_begin(p, rate);
     if (update->form == SDR_FACTORS && update->examples.count == 1)
         step_row(p, &p->target[0], update->examples.rows, update->examples.row[0], update->u);
+    else if (update->form == SDR_ENTRIES && update->examples.count == 1)
+        step_entries(p, update);
     else
         sdr_parameters_apply_range(p, update, 0, p->block[0].rows);
 }
@@ -409,6 +425,7 @@ void sdr_parameters_walk(struct sdr_parameters *p, struct sdr_walk *walk)
     walk->optimizer = p->optimizer;
     walk->optimizer_options = p->optimizer_options;
     walk->weight = &p->target[0];
+    walk->columns = p->block[0].cols;
     walk->intercept = p->blocks > 1 ? &p->target[1] : NULL;
     walk->constant = p->constant;
     walk->version = p->version;

@@ -288,6 +288,27 @@ SDR_INLINE float slope_of(struct sdr_walk *walk, uint32_t row, float score)
     return weight * slope;
 }
 
+/* The step of the intercept, and the penalties that this step made due. */
+SDR_INLINE void finish_row(struct sdr_walk *walk, const float *c, uint64_t update, uint32_t at,
+                           double rate, float slope)
+{
+    const struct sdr_optimizer *o = walk->optimizer;
+    if (walk->slope) {
+        walk->slope[at] = slope;
+    } else if (walk->intercept) {
+        float own[SDR_CONSTANTS] = {0};
+        bool differs = o->own_penalty; /* its constants hold the penalty */
+        if (differs)
+            begin(walk->optimizer_options, update, rate, walk->intercept, own);
+        step_run(walk->intercept, differs ? own : c, 0, 1, lanes_all(slope), lanes_all(1.0f));
+    }
+    if (walk->weight->charged && !walk->place) {
+        double share = o->charge ? o->charge(walk->optimizer_options, update) : 1;
+        walk->charge += rate * share;
+        memcpy(walk->constant, c, SDR_CONSTANTS * sizeof *c); /* penalties are settled with these */
+    }
+}
+
 #define WALK_SPARSE(bits, index)                                                                   \
     do {                                                                                           \
         if (shared) {                                                                              \
@@ -336,29 +357,92 @@ SDR_INLINE void walk_rows(struct sdr_walk *walk, const bool scaled, const bool s
             else
                 WALK_SPARSE(32, r.index32);
         }
-        if (walk->slope) {
-            walk->slope[at] = slope;
-        } else if (walk->intercept) {
-            float own[SDR_CONSTANTS] = {0};
-            bool differs = walk->optimizer->own_penalty; /* its constants hold the penalty */
-            if (differs)
-                begin(options, update, rate, walk->intercept, own);
-            step_run(walk->intercept, differs ? own : c, 0, 1, lanes_all(slope), lanes_all(1.0f));
-        }
-        if (t->charged && !walk->place) {
-            const struct sdr_optimizer *o = walk->optimizer;
-            double share = o->charge ? o->charge(options, update) : 1;
-            walk->charge += rate * share;
-            memcpy(walk->constant, c, sizeof c); /* penalties are settled with these */
-        }
+        finish_row(walk, c, update, at, rate, slope);
     }
     walk->version += walk->count;
     if (walk->count)
         memcpy(walk->constant, c, sizeof c);
 }
 
+/* Pairs of features: settle, score, slope, and a step on both rows, m values of each at a time. */
+SDR_INLINE void pair_steps(const struct sdr_target *t, const float *c, size_t a, size_t b,
+                           uint32_t rank, bool bias, float slope, const float l2[2])
+{
+    lanes one = lanes_all(1.0f);
+    for (uint32_t k = 0, m; k < rank; k += m) {
+        m = lanes_left(rank, k);
+        lanes wa = lanes_load(t->value + a + k, m), wb = lanes_load(t->value + b + k, m);
+        step_run(t, c, a + k, m, wb * slope + wa * l2[0], one);
+        step_run(t, c, b + k, m, wa * slope + wb * l2[1], one);
+    }
+    if (bias) {
+        lanes wa = lanes_load(t->value + a + rank, 1), wb = lanes_load(t->value + b + rank, 1);
+        step_run(t, c, a + rank, 1, wa * l2[0] + slope, one);
+        step_run(t, c, b + rank, 1, wb * l2[1] + slope, one);
+    }
+}
+
+SDR_INLINE void walk_pairs(struct sdr_walk *walk)
+{
+    enum { AHEAD = 6 };
+    const struct sdr_rows *rows = walk->problem->rows;
+    struct sdr_target *t = walk->weight;
+    uint32_t cols = walk->columns, rank = walk->rank;
+    float slope, l2[2], c[SDR_CONSTANTS] = {0};
+    walk->kind->pair_penalty(walk->problem->model_options, l2);
+    for (uint32_t i = 0; i < walk->count; i++) {
+        uint32_t row = walk->row[i], at = walk->place ? walk->place[i] : i;
+        uint64_t update = walk->version + at + 1;
+        double rate = walk->rate[at];
+        struct sdr_sparse_row r = sdr_sparse_row(rows, row);
+        size_t a = (size_t)sdr_row_index(&r, 0) * cols, b = (size_t)sdr_row_index(&r, 1) * cols;
+        if (walk->ahead)
+            sdr_fetch_row(walk->problem, walk->ahead[i]);
+        if (i + AHEAD < walk->count) {
+            struct sdr_sparse_row next = sdr_sparse_row(rows, walk->row[i + AHEAD]);
+            for (uint32_t n = 0; n < 2; n++) {
+                size_t place = (size_t)sdr_row_index(&next, n) * cols;
+                sdr_fetch(t->value + place, cols * sizeof(float));
+                if (SDR_STEP_SLOTS > 0)
+                    sdr_fetch(t->slot[0] + place, cols * sizeof(float));
+                if (SDR_STEP_SLOTS > 1)
+                    sdr_fetch(t->slot[1] + place, cols * sizeof(float));
+            }
+        }
+        if (t->charged && walk->place)
+            begin(walk->optimizer_options, update - 1, rate, t, walk->constant);
+        double charge = walk->charge_at ? walk->charge_at[at] : walk->charge;
+        if (t->charged && charge > 0) {
+            t->charge = (float)charge;
+            settle_row(t, sdr_row_index(&r, 0), cols);
+            settle_row(t, sdr_row_index(&r, 1), cols);
+        }
+        begin(walk->optimizer_options, update, rate, t, c);
+        float score = lanes_dot(t->value + a, t->value + b, NULL, rank);
+        if (cols > rank) {
+            score += t->value[a + rank];
+            score += t->value[b + rank];
+        }
+        slope = slope_of(walk, row, score);
+        pair_steps(t, c, a, b, rank, cols > rank, slope, l2);
+        finish_row(walk, c, update, at, rate, slope);
+    }
+    walk->version += walk->count;
+    if (walk->count)
+        memcpy(walk->constant, c, sizeof c);
+}
+
+static void pairs(struct sdr_walk *w)
+{
+    walk_pairs(w);
+}
+
 static void walk(struct sdr_walk *w)
 {
+    if (w->rank) {
+        pairs(w);
+        return;
+    }
     if (w->weight->scale)
         walk_rows(w, true, false);
     else
@@ -370,8 +454,12 @@ static void walk(struct sdr_walk *w)
    somebody wrote. Nothing but weights and their state is read so, and nothing is indexed by them. */
 static __attribute__((no_sanitize("thread"))) void walk_shared(struct sdr_walk *w)
 {
-    if (w->weight->scale)
-        walk_rows(w, true, true);
+    if (!w->rank)
+        walk_rows(w, w->weight->scale != NULL, true);
     else
-        walk_rows(w, false, true);
+#if defined(__SANITIZE_THREAD__)
+        walk_pairs(w);
+#else
+        pairs(w);
+#endif
 }

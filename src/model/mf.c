@@ -1,0 +1,182 @@
+/* Matrix factorisation: rating(a, b) = mean + bias_a + bias_b + <f_a, f_b> for a row that names two
+   features, a user and an item (Koren, Bell and Volinsky, 2009). Loss: half the squared error, plus
+   for each rating l2/2 of the two rows of factors and biases it touches; --l2 penalises every row
+   once instead, however often it is rated.
+
+   Users and items are features of one numbering, so block 0 has a row for each of both: `rank` factors
+   and, with bias, one value more. A row that lacks one of the two (an unknown user) is scored by what
+   is known. */
+#include "base/rng.h"
+#include "kernel/linear.h"
+#include "plugin.h"
+
+#include <math.h>
+
+struct options {
+    uint64_t rank;
+    bool bias;
+    double l2;
+};
+static const struct sdr_option table[] = {
+    {"rank", SDR_INTEGER, "16", "N", 1, 4096, "factors of a user or an item",
+     offsetof(struct options, rank), 0},
+    {"bias", SDR_FLAG, "yes", NULL, 0, 0, "users and items have a value of their own beside factors",
+     offsetof(struct options, bias), 0},
+    {"l2", SDR_NUMBER, "0.02", "X", 0, 1e6, "penalty of each rating on the rows it touches",
+     offsetof(struct options, l2), 0},
+    {0}};
+
+static const struct options *options_of(const struct sdr_problem *problem)
+{
+    return problem->model_options;
+}
+
+static uint32_t columns(const struct sdr_problem *problem)
+{
+    return (uint32_t)options_of(problem)->rank + options_of(problem)->bias;
+}
+
+static int shape(const struct sdr_problem *problem, struct sdr_block *block)
+{
+    block[0] = (struct sdr_block){.name = "factor",
+                                  .rows = problem->features,
+                                  .cols = columns(problem),
+                                  .per_feature = true};
+    block[1] = (struct sdr_block){.name = "intercept", .rows = 1, .cols = 1};
+    return problem->intercept ? 2 : 1;
+}
+
+/* Small random factors: from zeros no step leads away. */
+static void start(const struct sdr_problem *problem, const struct sdr_block *block, uint64_t seed,
+                  double size, float *w)
+{
+    uint64_t rank = options_of(problem)->rank, cols = block[0].cols;
+    double scale = 0.5 * sqrt(size / sqrt((double)rank));
+    struct sdr_stream stream = sdr_stream_open(seed, SDR_FOR_START, 0);
+    for (uint64_t j = 0; j < block[0].rows; j++)
+        for (uint64_t k = 0; k < rank; k++)
+            w[block[0].offset + j * cols + k] = (float)(scale * sdr_stream_normal(&stream));
+}
+
+static enum sdr_status check(const struct sdr_problem *problem, const char *name)
+{
+    const struct sdr_rows *rows = problem->rows;
+    if (rows->dense)
+        return sdr_fail(SDR_BAD_DATA, "%s: --model mf needs rows of two features, a user and an item "
+                                      "(--format triples)", name);
+    for (uint64_t row = 0; row < rows->count; row++)
+        if (sdr_sparse_row(rows, row).n != 2)
+            return sdr_fail(SDR_BAD_DATA,
+                            "%s: row %llu has %u features, but --model mf needs two, a user and an "
+                            "item (--format triples)",
+                            name, (unsigned long long)row + 1, sdr_sparse_row(rows, row).n);
+    return SDR_OK;
+}
+
+static uint32_t scratch_floats(const struct sdr_problem *problem)
+{
+    return 1 + 2 * columns(problem);
+}
+
+static uint32_t rank_of(const struct sdr_problem *problem)
+{
+    return (uint32_t)options_of(problem)->rank;
+}
+
+static void pair_penalty(const void *options, float l2[2])
+{
+    l2[0] = l2[1] = (float)((const struct options *)options)->l2;
+}
+
+static double loss(const void *options, const float *score, uint32_t outputs, float target,
+                   float *slope)
+{
+    (void)options, (void)outputs;
+    double residual = (double)score[0] - target;
+    slope[0] = (float)residual;
+    return 0.5 * residual * residual;
+}
+
+static float score_row(const struct sdr_problem *problem, const struct sdr_block *block,
+                       const float *w, uint32_t row)
+{
+    const struct options *o = options_of(problem);
+    struct sdr_sparse_row r = sdr_sparse_row(problem->rows, row);
+    uint32_t rank = (uint32_t)o->rank, cols = block[0].cols;
+    const float *one = r.n > 0 ? w + block[0].offset + (size_t)sdr_row_index(&r, 0) * cols : NULL;
+    const float *two = r.n > 1 ? w + block[0].offset + (size_t)sdr_row_index(&r, 1) * cols : NULL;
+    float score = two ? problem->kernels->dot(one, two, NULL, rank) : 0;
+    if (one && o->bias)
+        score += one[rank];
+    if (two && o->bias)
+        score += two[rank];
+    if (problem->intercept)
+        score += w[block[1].offset];
+    return score;
+}
+
+static void score(const struct sdr_problem *problem, const struct sdr_block *block, const float *w,
+                  const struct sdr_batch *batch, float *scores)
+{
+    for (uint32_t i = 0; i < batch->count; i++)
+        scores[i] = score_row(problem, block, w, batch->row[i]);
+}
+
+static void gradient(const struct sdr_model_kind *kind, const struct sdr_problem *problem,
+                     const struct sdr_block *block, const float *w, const struct sdr_batch *batch,
+                     float *scratch, struct sdr_update *update)
+{
+    const struct options *o = options_of(problem);
+    uint32_t rank = (uint32_t)o->rank, cols = block[0].cols, stride = scratch_floats(problem);
+    float share = 1.0f / (float)(batch->of ? batch->of : batch->count), l2 = (float)o->l2;
+    double sum = 0, weights = 0;
+    for (uint32_t i = 0; i < batch->count; i++) {
+        uint32_t row = batch->row[i];
+        float *at = scratch + (size_t)i * stride, *one = at + 1, *two = one + cols, slope;
+        struct sdr_sparse_row r = sdr_sparse_row(problem->rows, row);
+        const float *a = w + block[0].offset + (size_t)sdr_row_index(&r, 0) * cols;
+        const float *b = w + block[0].offset + (size_t)sdr_row_index(&r, 1) * cols;
+        float weight = problem->row_weight ? problem->row_weight[row] : 1.0f;
+        float z = score_row(problem, block, w, row);
+        sum += weight * kind->loss(o, &z, 1, problem->target[row], &slope);
+        weights += weight;
+        slope *= weight;
+        *at = slope * share;
+        for (uint32_t k = 0; k < rank; k++) {
+            one[k] = (slope * b[k] + l2 * a[k]) * share;
+            two[k] = (slope * a[k] + l2 * b[k]) * share;
+        }
+        if (o->bias) {
+            one[rank] = (slope + l2 * a[rank]) * share;
+            two[rank] = (slope + l2 * b[rank]) * share;
+        }
+    }
+    *update = (struct sdr_update){.form = SDR_ENTRIES,
+                                  .sense = SDR_GRADIENT,
+                                  .outputs = cols,
+                                  .u = scratch,
+                                  .stride = stride,
+                                  .examples = *batch,
+                                  .loss = sum,
+                                  .weight = weights};
+}
+
+SDR_REGISTER(model_kind, mf) = {
+    .name = "mf",
+    .summary = "ratings by matrix factorisation: users, items, factors, biases",
+    .options = table,
+    .options_size = sizeof(struct options),
+    .task = SDR_REGRESSION,
+    .curvature = 1,
+    .pairs = true,
+    .rank = rank_of,
+    .step = 0.15,
+    .loss = loss,
+    .shape = shape,
+    .start = start,
+    .check = check,
+    .scratch = scratch_floats,
+    .pair_penalty = pair_penalty,
+    .score = score,
+    .gradient = gradient,
+};

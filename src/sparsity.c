@@ -1,0 +1,123 @@
+/* How much rows conflict: the numbers that the Hogwild! paper bounds its speed by, and the components
+   that cyclades would find. */
+#include "base/json.h"
+#include "base/memory.h"
+#include "data/data.h"
+#include "schedule/components.h"
+
+#include <stdio.h>
+
+enum { ROWS_MOST = 20000, PROBES = 200, PROBED = 5000, WINDOW_MOST = 4096, BINS = 16 };
+
+struct sparsity {
+    uint64_t omega; /* entries of the longest row: Ω */
+    double delta;   /* the largest share of rows that touch one feature: Δ */
+    double rho;     /* the largest share of rows that one row shares a feature with: ρ */
+    double rho_mean;
+};
+
+/* The i-th of `count` rows that are spread over all. */
+static uint64_t spread(const struct sdr_rows *rows, uint64_t i, uint64_t count)
+{
+    return i * rows->count / count;
+}
+
+static void measure_omega(const struct sdr_rows *rows, struct sparsity *s)
+{
+    for (uint64_t row = 0; row < rows->count; row++) {
+        uint64_t entries = rows->dense ? rows->features : sdr_sparse_row(rows, row).n;
+        s->omega = entries > s->omega ? entries : s->omega;
+    }
+}
+
+static void measure_delta(const struct sdr_rows *rows, uint32_t *touched, struct sparsity *s)
+{
+    uint64_t count = rows->count < ROWS_MOST ? rows->count : ROWS_MOST, most = 0;
+    for (uint64_t i = 0; i < count; i++) {
+        struct sdr_sparse_row r = sdr_sparse_row(rows, spread(rows, i, count));
+        for (uint32_t n = 0; n < r.n; n++) {
+            uint32_t times = ++touched[sdr_row_index(&r, n)];
+            most = times > most ? times : most;
+        }
+    }
+    s->delta = count ? (double)most / (double)count : 0;
+}
+
+static bool touches(const struct sdr_rows *rows, uint64_t row, const uint32_t *mark, uint32_t own)
+{
+    struct sdr_sparse_row r = sdr_sparse_row(rows, row);
+    for (uint32_t n = 0; n < r.n; n++)
+        if (mark[sdr_row_index(&r, n)] == own)
+            return true;
+    return false;
+}
+
+static void measure_rho(const struct sdr_rows *rows, uint32_t *mark, struct sparsity *s)
+{
+    uint64_t probes = rows->count < PROBES ? rows->count : PROBES;
+    uint64_t probed = rows->count < PROBED ? rows->count : PROBED;
+    for (uint64_t i = 0; i < probes; i++) {
+        uint64_t own = spread(rows, i, probes), met = 0;
+        uint32_t number = UINT32_MAX - (uint32_t)i; /* no count of touches is as large */
+        struct sdr_sparse_row r = sdr_sparse_row(rows, own);
+        for (uint32_t n = 0; n < r.n; n++)
+            mark[sdr_row_index(&r, n)] = number;
+        for (uint64_t k = 0; k < probed; k++)
+            met += touches(rows, spread(rows, k, probed), mark, number);
+        double share = (double)met / (double)probed;
+        s->rho = share > s->rho ? share : s->rho;
+        s->rho_mean += share / (double)probes;
+    }
+}
+
+/* The share of a window's work that its largest component has, for windows of growing size. */
+static enum sdr_status measure_components(const struct sdr_rows *rows, json_t *object)
+{
+    struct sdr_components c = {0};
+    uint32_t *row = NULL;
+    uint8_t *bin = NULL;
+    enum sdr_status status;
+    SDR_CHECK(sdr_components_create(&c, rows->features, WINDOW_MOST));
+    SDR_CHECK(sdr_allocate(&row, WINDOW_MOST, sizeof *row, "a window"));
+    SDR_CHECK(sdr_allocate(&bin, rows->count, 1, "a window"));
+    for (uint32_t size = 64; size <= WINDOW_MOST && size <= rows->count; size *= 4) {
+        char key[48];
+        for (uint32_t i = 0; i < size; i++)
+            row[i] = (uint32_t)spread(rows, i, size);
+        snprintf(key, sizeof key, "largest_component_of_%u_rows", size);
+        json_object_set_new(object, key,
+                            json_real(sdr_components_find(&c, rows, row, size, BINS, bin)));
+    }
+cleanup:
+    sdr_components_destroy(&c);
+    sdr_release(row);
+    sdr_release(bin);
+    return status;
+}
+
+enum sdr_status sdr_data_sparsity(const struct sdr_data *data, char **json)
+{
+    const struct sdr_rows *rows = &data->rows;
+    struct sparsity s = {.delta = 1, .rho = 1, .rho_mean = 1};
+    uint32_t *touched = NULL;
+    enum sdr_status status = SDR_OK;
+    *json = NULL;
+    measure_omega(rows, &s);
+    if (!rows->dense) {
+        s = (struct sparsity){.omega = s.omega};
+        SDR_TRY(sdr_allocate(&touched, rows->features, sizeof *touched, "counts of features"));
+        measure_delta(rows, touched, &s);
+        measure_rho(rows, touched, &s);
+        sdr_release(touched);
+    }
+    json_t *object = json_pack("{s:I, s:I, s:I, s:f, s:f, s:f}", "rows", (json_int_t)rows->count,
+                               "features", (json_int_t)rows->features, "omega",
+                               (json_int_t)s.omega, "delta", s.delta, "rho", s.rho, "rho_mean",
+                               s.rho_mean);
+    if (!rows->dense && rows->count <= UINT32_MAX)
+        status = measure_components(rows, object);
+    if (status == SDR_OK)
+        return sdr_json_text(object, json);
+    json_decref(object);
+    return status;
+}

@@ -1,0 +1,174 @@
+"""Matrix factorisation: its steps against numpy, planted ratings recovered, recommendations by brute force,
+and real ratings (Jester) against means."""
+import csv
+import io
+import json
+import os
+import struct
+import subprocess
+import sys
+import tempfile
+import zipfile
+
+import numpy as np
+
+SOUNDER = os.environ["SOUNDER"]
+WORK = tempfile.mkdtemp(prefix="sounder-mf-")
+random = np.random.default_rng(5)
+failures = []
+
+
+def expect(name, holds, what=""):
+    print("%s: %s %s" % (name, "ok" if holds else "FAILED", what))
+    if not holds:
+        failures.append(name)
+
+
+def run(*arguments, code=0):
+    done = subprocess.run([SOUNDER, *map(str, arguments)], capture_output=True, text=True)
+    assert done.returncode == code, "exit code %d: %s\n%s" % (done.returncode, arguments, done.stderr)
+    return done.stderr if code else done.stdout
+
+
+class Model:
+    """Factors, biases and ids of a model file."""
+
+    def __init__(self, path):
+        with open(path, "rb") as file:
+            raw = file.read()
+        size = struct.unpack("<Q", raw[:8])[0]
+        header = json.loads(raw[8:8 + size])
+        self.ids = json.loads(header["__metadata__"]["schema"])["categories"]
+        tensors = {}
+        for name, entry in header.items():
+            if name != "__metadata__":
+                first, end = entry["data_offsets"]
+                tensors[name] = np.frombuffer(raw[8 + size + first:8 + size + end], dtype="<f4").reshape(
+                    entry["shape"]).astype(float)
+        self.factor, self.intercept = tensors["factor"], float(tensors["intercept"].ravel()[0])
+        self.place = {name: i for i, name in enumerate(self.ids)}
+
+    def rating(self, user, item, rank):
+        a, b = self.factor[self.place["user:" + user]], self.factor[self.place["item:" + item]]
+        return self.intercept + a[:rank] @ b[:rank] + a[rank:].sum() + b[rank:].sum()
+
+
+def train(path, *options):
+    model = os.path.join(WORK, "model")
+    result = json.loads(run("train", path, "--json", "--quiet", "--out", model, *options))
+    return result, Model(model)
+
+
+def write(name, ratings):
+    path = os.path.join(WORK, name)
+    with open(path, "w") as file:
+        file.writelines("%s %s %.4f\n" % rating for rating in ratings)
+    return path
+
+
+# ---- the steps, one by one ----
+RANK, RATE, L2 = 5, 0.02, 0.1
+users, items = ["Ann", "Bob", "Ümit", "d4"], ["tea", "cocoa", "x:1"]
+ratings = [(users[random.integers(4)], items[random.integers(3)], float(random.normal(3, 1))) for _ in range(60)]
+path = write("small.triples", ratings)
+PLAIN = ["--model", "mf:rank=%d,l2=%g" % (RANK, L2), "--optimizer", "sgd", "--schedule", "constant", "--scale",
+         "none", "--shuffle", "none"]
+_, begin = train(path, *PLAIN, "--lr", 1e-30, "--epochs", 1)
+result, end = train(path, *PLAIN, "--lr", RATE, "--epochs", 2)
+expect("factors start small and different", 0.05 < begin.factor[:, :RANK].std() < 1 and
+       len(np.unique(begin.factor[:, :RANK])) == begin.factor[:, :RANK].size)
+w, mean = begin.factor.copy(), begin.intercept
+for user, item, rating in ratings * 2:
+    a, b = begin.place["user:" + user], begin.place["item:" + item]
+    wa, wb = w[a].copy(), w[b].copy()
+    slope = mean + wa[:RANK] @ wb[:RANK] + wa[RANK] + wb[RANK] - round(rating, 4)
+    w[a] -= RATE * (slope * np.append(wb[:RANK], 1) + L2 * wa)
+    w[b] -= RATE * (slope * np.append(wa[:RANK], 1) + L2 * wb)
+    mean -= RATE * slope
+expect("steps are numpy's", np.allclose(end.factor, w, rtol=1e-4, atol=1e-5) and abs(end.intercept - mean) < 1e-4,
+       "%.1e" % abs(end.factor - w).max())
+batch = begin.factor.copy(), begin.intercept
+result, end = train(path, *PLAIN, "--lr", RATE, "--batch", 20, "--epochs", 1)
+w, mean = begin.factor.copy(), begin.intercept
+for first in range(0, 60, 20):
+    g, g_mean = np.zeros_like(w), 0.0
+    for user, item, rating in ratings[first:first + 20]:
+        a, b = begin.place["user:" + user], begin.place["item:" + item]
+        slope = mean + w[a][:RANK] @ w[b][:RANK] + w[a][RANK] + w[b][RANK] - round(rating, 4)
+        g[a] += (slope * np.append(w[b][:RANK], 1) + L2 * w[a]) / 20
+        g[b] += (slope * np.append(w[a][:RANK], 1) + L2 * w[b]) / 20
+        g_mean += slope / 20
+    w -= RATE * g
+    mean -= RATE * g_mean
+expect("batches are numpy's", np.allclose(end.factor, w, rtol=1e-4, atol=1e-5), "%.1e" % abs(end.factor - w).max())
+_, plain = train(path, "--model", "mf:rank=3,bias=no", "--epochs", 1)
+expect("without biases a row is its factors", plain.factor.shape == (7, 3))
+
+# ---- ids, predictions, recommendations ----
+expect("ids come back", sorted(end.ids) == sorted(["user:" + u for u in users] + ["item:" + i for i in items]))
+model = os.path.join(WORK, "model")
+result, fitted = train(path, "--model", "mf:rank=4", "--epochs", 30)
+pairs = os.path.join(WORK, "pairs.triples")
+with open(pairs, "w") as file:
+    file.write("Ann tea\nÜmit x:1\nnobody cocoa\nBob nothing\nnobody nothing\n")
+got = [float(line) for line in run("predict", model, pairs, "--quiet").split()]
+bias = lambda name: fitted.factor[fitted.place[name]][4]
+wanted = [fitted.rating("Ann", "tea", 4), fitted.rating("Ümit", "x:1", 4), fitted.intercept + bias("item:cocoa"),
+          fitted.intercept + bias("user:Bob"), fitted.intercept]
+expect("predictions, also of strangers", np.allclose(got, wanted, rtol=1e-4), str(np.subtract(got, wanted)))
+seen = {(user, item) for user, item, _ in ratings if user != "Ann" or item == "tea"}
+asked = write("asked.triples", [(user, item, 1.0) for user, item in sorted(seen)])
+lines = [line.split("\t") for line in run("predict", model, asked, "--top", 2, "--quiet").splitlines()]
+wanted = []
+for user in dict.fromkeys(user for user, _ in sorted(seen)):
+    rest = sorted(((fitted.rating(user, item, 4), item) for item in items if (user, item) not in seen), reverse=True)
+    wanted += [(user, item, score) for score, item in rest[:2]]
+expect("recommendations are the best of what is new",
+       [line[:2] for line in lines] == [[u, i] for u, i, _ in wanted] and
+       np.allclose([float(line[2]) for line in lines], [s for _, _, s in wanted], rtol=1e-4), str(lines[:2]))
+run("predict", model, asked, "--top", "many", code=2)
+dense = os.path.join(WORK, "dense.csv")
+with open(dense, "w") as file:
+    file.write("a,b,y\n" + "".join("%d,%d,%d\n" % (i, i * i % 7, i % 5) for i in range(50)))
+expect("tables are refused", "triples" in run("train", dense, "--model", "mf", code=3))
+
+# ---- planted ratings ----
+planted = os.path.join(WORK, "planted.triples")
+run("generate", "ratings", planted, "--rows", 60000, "--features", 1600, "--nnz", 4, "--noise", 0.1, "--seed", 3)
+result, _ = train(planted, "--model", "mf:rank=8", "--valid-fraction", 0.1, "--epochs", 20)
+spread = np.std([float(line.split()[2]) for line in open(planted)])
+expect("planted ratings are found", result["valid_rmse"] < 0.55 * spread,
+       "%.3f of %.3f" % (result["valid_rmse"], spread))
+for sync in ("hogwild", "hogwild:exchange=0", "hogwild:exchange=300", "locked"):
+    other, _ = train(planted, "--model", "mf:rank=8", "--valid-fraction", 0.1, "--epochs", 20, "--sync", sync,
+                     "--workers", 2)
+    expect("planted ratings are found by " + sync, other["valid_rmse"] < 1.03 * result["valid_rmse"],
+           "%.4f" % other["valid_rmse"])
+
+# ---- Jester ----
+archive = os.path.join(os.environ.get("SOUNDER_DATA", ""), "jester", "jester-data-1.zip")
+if not os.path.exists(archive):
+    print("skipped: SOUNDER_DATA does not point to a folder with jester")
+else:
+    with zipfile.ZipFile(archive) as file:
+        table = np.array([[float(x) for x in row[1:]] for row in
+                          csv.reader(io.StringIO(file.read(file.namelist()[0]).decode()))])
+    if os.environ.get("SOUNDER_SANITIZE"):
+        table = table[:2000]
+    known, held = table != 99, random.random(table.shape) < 0.1
+    for name, mask in (("jester.triples", known & ~held), ("jester-held.triples", known & held)):
+        with open(os.path.join(WORK, name), "w") as file:
+            file.writelines("user%d joke-%d %.2f\n" % (u, j, table[u, j]) for u, j in zip(*np.nonzero(mask)))
+    fit, test = np.where(known & ~held, table, np.nan), known & held
+    mean = np.nanmean(fit)
+    jokes = np.nanmean(fit, axis=0) - mean
+    rest = fit - mean - jokes
+    people = np.where(np.isnan(rest), 0, rest).sum(1) / (np.sum(~np.isnan(rest), 1) + 1)
+    means = (mean + jokes + people[:, None])[test]
+    baseline = np.sqrt(np.mean((means - table[test]) ** 2))
+    result, _ = train(os.path.join(WORK, "jester.triples"), "--model", "mf:rank=10,l2=0.05",
+                      "--valid", os.path.join(WORK, "jester-held.triples"), "--epochs", 20)
+    expect("Jester: factors beat means", result["valid_rmse"] < 0.96 * baseline,
+           "held-out RMSE %.4f, means %.4f" % (result["valid_rmse"], baseline))
+
+sys.exit("FAILED: " + ", ".join(failures) if failures else 0)
