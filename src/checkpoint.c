@@ -253,11 +253,13 @@ static void exchange_progress(struct sdr_run *run, bool save)
         struct sdr_node *node = &run->node[w];
         double *number = run->progress + 2 * w;
         if (save) {
-            number[0] =
-                run->at ? (double)node->dealt : 0; /* an epoch that has just ended is not begun */
+            /* An epoch that has just ended is not begun. */
+            number[0] = run->at ? (double)node->taken : 0;
             number[1] = (double)node->steps;
         } else {
-            node->dealt = (uint64_t)number[0];
+            uint64_t length = sdr_shard_start(run, w + 1) - sdr_shard_start(run, w);
+            node->taken = (uint64_t)number[0];
+            node->dealt = length * node->taken / sdr_shard_shares(run);
             node->steps = (uint64_t)number[1];
         }
     }
@@ -376,13 +378,13 @@ static enum sdr_status take_node_arrays(struct sdr_run *run, const struct sdr_te
     return SDR_OK;
 }
 
-/* Shards that a file claims to be further in than they are long. */
+/* Shards that a file claims to be further in than they go. */
 static bool bad_progress(const struct sdr_run *run)
 {
     for (int w = 0; w < run->workers && run->progress; w++) {
-        double length = (double)(sdr_shard_start(run, w + 1) - sdr_shard_start(run, w));
+        double shares = (double)sdr_shard_shares(run);
         const double *number = run->progress + 2 * w;
-        if (!(number[0] >= 0 && number[0] <= length && number[1] >= 0 && number[1] < 0x1p53))
+        if (!(number[0] >= 0 && number[0] <= shares && number[1] >= 0 && number[1] < 0x1p53))
             return true;
     }
     return false;

@@ -182,8 +182,7 @@ void sdr_gradient(struct sdr_node *node, const struct sdr_view *view, const stru
     update->version = view->version;
 }
 
-/* The steps of `count` updates, the i-th of which begins i rows behind `at`. */
-static void rates(const struct sdr_run *run, uint64_t at, uint32_t count, double *rate)
+void sdr_rates(const struct sdr_run *run, uint64_t at, uint32_t count, double *rate)
 {
     struct sdr_when when = {(double)run->epoch, (double)at, run->per_row, run->length};
     run->schedule->factors(run->schedule_options, &when, count, rate);
@@ -194,7 +193,7 @@ static void rates(const struct sdr_run *run, uint64_t at, uint32_t count, double
 double sdr_rate_at(const struct sdr_run *run, uint64_t at)
 {
     double rate;
-    rates(run, at, 1, &rate);
+    sdr_rates(run, at, 1, &rate);
     return rate;
 }
 
@@ -231,7 +230,7 @@ void sdr_walk(struct sdr_node *node, const struct sdr_batch *stretch)
     uint32_t ahead[STRETCH];
     double rate[STRETCH];
     bool fetches = sdr_order_ahead(run, stretch->row, stretch->count, ahead);
-    rates(run, stretch->at, stretch->count, rate);
+    sdr_rates(run, stretch->at, stretch->count, rate);
     struct sdr_walk walk = {.problem = &run->problem,
                             .kind = run->kind,
                             .row = stretch->row,

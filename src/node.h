@@ -33,6 +33,7 @@ struct sdr_node {
     float *snapshot;                    /* owned: values copied for a batch; NULL: none */
     uint64_t staleness, stalest, steps; /* sum and largest of the updates its gradients missed */
     uint64_t dealt;                     /* rows of its own shard in this epoch */
+    uint64_t taken;                     /* shares of it */
 };
 
 /* The values a gradient is computed from. */

@@ -9,11 +9,12 @@
    none    as they stand in the file. */
 #include "base/memory.h"
 #include "base/rng.h"
+#include "base/thread.h"
 #include "run.h"
 
 #include <string.h>
 
-enum { CHUNK_LEAST = 16, CHUNK_MOST = 32, WINDOW = 512, BLOCKS_MOST = 1024 };
+enum { CHUNK_LEAST = 16, CHUNK_MOST = 32, WINDOW = 512, BLOCKS_MOST = 1024, PIECE = 128 * WINDOW };
 
 static enum sdr_shuffle_choice choose(const struct sdr_run *run)
 {
@@ -77,6 +78,16 @@ static void shuffle_window(struct sdr_run *run, uint32_t from, uint32_t count)
     }
 }
 
+static enum sdr_status shuffle_piece(void *context, size_t piece)
+{
+    struct sdr_run *run = context;
+    uint64_t count = run->train_rows.count, end = (piece + 1) * (uint64_t)PIECE;
+    for (uint64_t from = piece * (uint64_t)PIECE; from < count && from < end; from += WINDOW)
+        shuffle_window(run, (uint32_t)from,
+                       (uint32_t)(count - from < WINDOW ? count - from : WINDOW));
+    return SDR_OK;
+}
+
 static void shuffle_chunks(struct sdr_run *run)
 {
     uint32_t count = run->train_rows.count, whole = count / run->chunk_rows;
@@ -84,8 +95,8 @@ static void shuffle_chunks(struct sdr_run *run)
         sdr_stream_open(run->options.settings.seed, SDR_FOR_BLOCK_SHUFFLE, run->epoch);
     sdr_shuffle(run->chunk, whole, &stream);
     run->chunk[whole] = whole; /* the rest of less than a chunk comes last */
-    for (uint32_t from = 0; from < count; from += WINDOW)
-        shuffle_window(run, from, count - from < WINDOW ? count - from : WINDOW);
+    /* Cannot fail: it allocates nothing. */
+    (void)sdr_parallel(run->workers, (count + PIECE - 1) / PIECE, shuffle_piece, run);
 }
 
 /* The first place in the list of rows that is at or behind a row. */
@@ -127,6 +138,13 @@ static void shuffle_blocks(struct sdr_run *run)
 uint64_t sdr_shard_start(const struct sdr_run *run, int worker)
 {
     return (uint64_t)run->train_rows.count * (uint64_t)worker / (uint64_t)run->workers;
+}
+
+uint64_t sdr_shard_shares(const struct sdr_run *run)
+{
+    uint64_t workers = (uint64_t)run->workers, share = run->plan.share;
+    uint64_t longest = (run->train_rows.count + workers - 1) / workers;
+    return (longest + share - 1) / share;
 }
 
 /* Every worker's own rows together, in the order they have among each other. Shards are cut from the
@@ -182,7 +200,7 @@ static void lay(struct sdr_run *run)
 void sdr_order_lay(struct sdr_run *run)
 {
     uint64_t epoch = run->epoch;
-    if (!run->plan.windows) {
+    if (!run->plan.windows || !run->plan.window) {
         lay(run);
     } else {
         if (sdr_window_needs_base(run)) {
@@ -206,7 +224,8 @@ bool sdr_order_ahead(const struct sdr_run *run, const uint32_t *from, uint32_t c
     enum { FAR = 24, NEAR = 8 };
     const struct sdr_rows *rows = &run->data->rows;
     const struct sdr_row_list *list = &run->train_rows;
-    bool chunks = run->shuffle == SDR_SHUFFLE_CHUNKS && !run->plan.shards && !run->plan.windows;
+    bool chunks = run->shuffle == SDR_SHUFFLE_CHUNKS && !run->plan.shards &&
+                  !(run->plan.windows && run->plan.window);
     uint32_t size = run->chunk_rows;
     uint64_t at = (uint64_t)(from - run->order) + (chunks ? WINDOW : NEAR);
     if (run->shuffle == SDR_SHUFFLE_NONE || at + count > list->count)

@@ -195,8 +195,8 @@ static inline __attribute__((always_inline)) void sdr_fetch_row(const struct sdr
 struct sdr_model_kind {
     SDR_ABOUT;
     enum sdr_task task;
-    bool linear;      /* score and gradient are those of model/linear.h: rows can be walked over */
-    bool pairs;       /* rows are pairs of features, and the gradient is that of model/mf.c */
+    bool linear; /* score and gradient are those of model/linear.h: rows can be walked over */
+    bool pairs;  /* rows are pairs of features, and the gradient is that of model/mf.c */
     /* Pairs: the factors of a row of block 0; what is behind them is a bias. */
     uint32_t (*rank)(const struct sdr_problem *problem);
     double step;      /* default --lr in units of a linear model's; 0: 1 */
@@ -262,7 +262,8 @@ struct sdr_walk {
     const double *charge_at;
     float *slope;
     uint32_t count;
-    uint32_t rank, columns; /* pairs: factors of a row of the block, and all of its values; else 0 */
+    uint32_t rank,
+        columns; /* pairs: factors of a row of the block, and all of its values; else 0 */
     const void *optimizer_options;
     struct sdr_target *weight, *intercept; /* intercept may be NULL */
     float *constant;                       /* of both targets */

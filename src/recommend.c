@@ -7,7 +7,7 @@
 struct job {
     const struct sdr_model *model;
     const struct sdr_rows *rows;
-    uint32_t *user, users;   /* owned: features of the users in the data, in the order they appear */
+    uint32_t *user, users; /* owned: features of the users in the data, in the order they appear */
     uint32_t *first, *entry; /* owned: items that the i-th user has, entry[first[i]] … */
     uint32_t *item, items;   /* owned: features of all items of the model */
     bool *taken;             /* owned, per feature: the user at hand has it */
@@ -89,11 +89,8 @@ static size_t best_items(const struct job *job, uint32_t user, size_t top, uint3
     uint64_t start[2] = {0, 2};
     uint32_t pair[2];
     const float one[2] = {1, 1};
-    struct sdr_rows rows = {.count = 1,
-                            .features = job->rows->features,
-                            .start = start,
-                            .index32 = pair,
-                            .value = one};
+    struct sdr_rows rows = {
+        .count = 1, .features = job->rows->features, .start = start, .index32 = pair, .value = one};
     struct sdr_problem problem = {.rows = &rows,
                                   .features = rows.features,
                                   .outputs = 1,
@@ -123,8 +120,8 @@ static size_t best_items(const struct job *job, uint32_t user, size_t top, uint3
     return count;
 }
 
-enum sdr_status sdr_model_top(const struct sdr_model *model, const struct sdr_data *data, size_t top,
-                              sdr_top_function *function, void *context)
+enum sdr_status sdr_model_top(const struct sdr_model *model, const struct sdr_data *data,
+                              size_t top, sdr_top_function *function, void *context)
 {
     struct job job = {.model = model, .rows = &data->rows};
     uint32_t *item = NULL;
@@ -132,9 +129,11 @@ enum sdr_status sdr_model_top(const struct sdr_model *model, const struct sdr_da
     const char **text = NULL;
     enum sdr_status status;
     if (!model->kind->pairs || !model->schema.category.count || data->rows.dense)
-        return sdr_fail(SDR_USAGE, "recommendations need a model of ratings: --model mf on triples");
+        return sdr_fail(SDR_USAGE,
+                        "recommendations need a model of ratings: --model mf on triples");
     if (data->rows.features != model->schema.features || top == 0)
-        return sdr_fail(SDR_USAGE, top ? "the data was not read with the model" : "--top 0 is none");
+        return sdr_fail(SDR_USAGE,
+                        top ? "the data was not read with the model" : "--top 0 is none");
     SDR_CHECK(list_users(&job));
     SDR_CHECK(list_items(&job));
     top = top < job.items ? top : job.items;

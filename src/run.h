@@ -58,9 +58,9 @@ struct sdr_run {
     struct sdr_parameters parameters;
     struct sdr_plan plan;        /* of the strategy */
     int workers, twins, tallies; /* how many there are in node, copy and copied */
-    uint32_t example_floats; /* scratch that the gradient of one example needs */
-    uint32_t rank;           /* of pairs that are walked over; 0: a linear model */
-    uint64_t update_rows; /* rows of an update: --batch, of all workers where it is joint */
+    uint32_t example_floats;     /* scratch that the gradient of one example needs */
+    uint32_t rank;               /* of pairs that are walked over; 0: a linear model */
+    uint64_t update_rows;        /* rows of an update: --batch, of all workers where it is joint */
     struct sdr_node *node;       /* owned: one per worker */
     struct sdr_parameters *copy; /* owned: twins of the parameters, or copies */
     struct sdr_tally *copied;    /* owned: losses since workers last met, by workers or by pieces */
@@ -161,6 +161,8 @@ enum sdr_status sdr_fingerprint(struct sdr_run *run);
 enum sdr_status sdr_account(struct sdr_run *run, uint64_t rows);
 /* The step of an update that begins `at` rows into the present epoch. */
 double sdr_rate_at(const struct sdr_run *run, uint64_t at);
+/* The steps of `count` updates, the i-th of which begins i rows behind `at`. */
+void sdr_rates(const struct sdr_run *run, uint64_t at, uint32_t count, double *rate);
 
 /* team.c: runs the strategy's loop in as many threads as there are workers. */
 enum { SDR_WORKERS_MOST = 1024 };
@@ -180,5 +182,7 @@ bool sdr_order_ahead(const struct sdr_run *run, const uint32_t *from, uint32_t c
                      uint32_t *ahead);
 /* The place in the order where the rows of a worker's own shard begin. */
 uint64_t sdr_shard_start(const struct sdr_run *run, int worker);
+/* Shares that every shard is cut into. */
+uint64_t sdr_shard_shares(const struct sdr_run *run);
 
 #endif

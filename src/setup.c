@@ -259,17 +259,16 @@ static enum sdr_status make_plan(struct sdr_run *run)
     double entries = run->data->rows.dense
                          ? run->problem.features
                          : (double)run->data->nonzeros / (double)run->data->rows.count;
-    run->plan =
-        (struct sdr_plan){.workers = run->workers,
-                          .deterministic = s->deterministic,
-                          .penalty = p->charged != NULL,
-                          .group_penalty = p->penalty.group > 0,
-                          .walks = s->batch == 1 && run->problem.outputs == 1 &&
-                                   (run->kind->linear || run->kind->pairs),
-                          .rows = run->train_rows.count,
-                          .batch = s->batch,
-                          .values = p->count * (uint64_t)(1 + run->optimizer->slots),
-                          .row_values = entries * p->block[0].cols};
+    run->plan = (struct sdr_plan){.workers = run->workers,
+                                  .deterministic = s->deterministic,
+                                  .penalty = p->charged != NULL,
+                                  .group_penalty = p->penalty.group > 0,
+                                  .walks = s->batch == 1 && run->problem.outputs == 1 &&
+                                           (run->kind->linear || run->kind->pairs),
+                                  .rows = run->train_rows.count,
+                                  .batch = s->batch,
+                                  .values = p->count * (uint64_t)(1 + run->optimizer->slots),
+                                  .row_values = entries * p->block[0].cols};
     if (!run->strategy->plan)
         return SDR_OK;
     SDR_TRY(look_at_features(run));
@@ -336,8 +335,8 @@ static enum sdr_status make_nodes(struct sdr_run *run, uint64_t batch)
                                   .parameters = twins ? &run->copy[w % twins] : &run->parameters,
                                   .tally = run->strategy->team ? &run->copied[w] : &run->tally};
         if (!plan->joint)
-            SDR_TRY(sdr_allocate(&node->scratch, batch * run->example_floats, sizeof(float),
-                                 "scores"));
+            SDR_TRY(
+                sdr_allocate(&node->scratch, batch * run->example_floats, sizeof(float), "scores"));
         if (plan->snapshots)
             SDR_TRY(sdr_allocate(&node->snapshot, run->parameters.count, sizeof(float),
                                  "a worker's view"));
@@ -367,6 +366,7 @@ static enum sdr_status make_parameters(struct sdr_run *run)
     SDR_TRY(sdr_allocate(&run->good, p->count, sizeof(float), "the last good model"));
     if (run->options.settings.early_stop)
         SDR_TRY(sdr_allocate(&run->best, p->count, sizeof(float), "the best model"));
+    p->still = run->kind->pairs;
     if (run->kind->start)
         run->kind->start(&run->problem, p->block, run->options.settings.seed, run->target_size,
                          p->value);

@@ -111,9 +111,8 @@ enum sdr_status sdr_data_sparsity(const struct sdr_data *data, char **json)
         sdr_release(touched);
     }
     json_t *object = json_pack("{s:I, s:I, s:I, s:f, s:f, s:f}", "rows", (json_int_t)rows->count,
-                               "features", (json_int_t)rows->features, "omega",
-                               (json_int_t)s.omega, "delta", s.delta, "rho", s.rho, "rho_mean",
-                               s.rho_mean);
+                               "features", (json_int_t)rows->features, "omega", (json_int_t)s.omega,
+                               "delta", s.delta, "rho", s.rho, "rho_mean", s.rho_mean);
     if (!rows->dense && rows->count <= UINT32_MAX)
         status = measure_components(rows, object);
     if (status == SDR_OK)

@@ -189,7 +189,7 @@ static enum sdr_status after_shards(struct sdr_run *run)
         dealt += run->node[w].dealt;
     SDR_TRY(account(run, dealt));
     for (int w = 0; w < run->workers && run->at == 0; w++)
-        run->node[w].dealt = 0;
+        run->node[w].dealt = run->node[w].taken = 0;
     return SDR_OK;
 }
 
@@ -247,26 +247,33 @@ static struct sdr_batch batch_at(const struct sdr_run *run, uint64_t place, uint
                               .at = place};
 }
 
-/* Rows of the worker's own shard. Shards are cut into equally many shares; a share has the place in
-   the schedule that it would have if all workers were equally fast. */
+/* Rows of the worker's own shard. All shards are cut into the same number of shares, some of which may
+   be empty; a share has the place in the schedule that it would have if all workers were equally
+   fast. */
 static bool deal_shard(struct sdr_node *node, struct sdr_batch *share)
 {
     struct sdr_run *run = node->run;
-    uint64_t rows = run->train_rows.count, workers = (uint64_t)run->workers;
+    uint64_t rows = run->train_rows.count, shares = sdr_shard_shares(run);
     uint64_t first = sdr_shard_start(run, node->worker);
     uint64_t length = sdr_shard_start(run, node->worker + 1) - first;
-    uint64_t longest = (rows + workers - 1) / workers;
-    uint64_t shares = (longest + run->plan.share - 1) / run->plan.share;
-    uint64_t number = node->dealt * shares / length; /* of the share; exact at its beginning */
-    while (length * number / shares < node->dealt)
-        number++;
-    if (node->dealt == length)
+    if (node->taken == shares)
         return false;
-    *share = batch_at(run, first + node->dealt, length * (number + 1) / shares - node->dealt);
-    share->at = node->dealt * rows / length;
+    uint64_t from = length * node->taken / shares, end = length * ++node->taken / shares;
+    *share = batch_at(run, first + from, end - from);
+    share->at = from * rows / length;
     share->number = node->steps;
-    node->dealt += share->count;
+    node->dealt = end;
     return true;
+}
+
+/* Shares get smaller towards the end, so that nobody waits long for the last one. */
+static uint64_t share_at(const struct sdr_run *run, uint64_t left)
+{
+    uint64_t most = run->plan.share, batch = run->update_rows;
+    uint64_t fair = left / (2 * (uint64_t)run->workers), least = most / 8;
+    uint64_t rows = fair < most ? (fair > least ? fair : least) : most;
+    rows = (rows > batch ? rows + batch - 1 : batch) / batch * batch;
+    return rows < left ? rows : left;
 }
 
 bool sdr_try_deal(struct sdr_node *node, struct sdr_batch *share)
@@ -277,10 +284,13 @@ bool sdr_try_deal(struct sdr_node *node, struct sdr_batch *share)
         return false;
     if (run->plan.shards)
         return deal_shard(node, share);
-    uint64_t most = run->plan.share, place = atomic_fetch_add(&team->next, most);
-    if (place >= team->stop)
-        return false;
-    *share = batch_at(run, place, team->stop - place < most ? team->stop - place : most);
+    uint64_t place = atomic_load(&team->next), count;
+    do {
+        if (place >= team->stop)
+            return false;
+        count = share_at(run, team->stop - place);
+    } while (!atomic_compare_exchange_weak(&team->next, &place, place + count));
+    *share = batch_at(run, place, count);
     return true;
 }
 

@@ -169,13 +169,17 @@ void sdr_window_open(struct sdr_run *run, const struct sdr_batch *window)
 {
     struct sdr_window *w = run->window;
     const struct sdr_parameters *p = &run->parameters;
-    uint32_t number = w->number[window->at / w->rows];
-    if (run->workers > 1 && !w->planned[number])
-        plan_window(run, number);
-    sort_by_bin(w, window); /* one worker alone has all rows in the first bin */
+    sdr_rates(run, window->at, window->count, w->rate);
+    if (run->workers > 1) {
+        uint32_t number = w->number[window->at / w->rows];
+        if (!w->planned[number])
+            plan_window(run, number);
+        sort_by_bin(w, window);
+    }
+    if (!p->charged)
+        return;
     w->charge[0] = p->charge;
     for (uint32_t i = 0; i < window->count; i++) {
-        w->rate[i] = sdr_rate_at(run, window->at + i);
         double share = p->optimizer->charge
                            ? p->optimizer->charge(p->optimizer_options, window->number + i + 1)
                            : 1;
@@ -201,41 +205,69 @@ static void step_apart(struct sdr_node *node, const struct sdr_batch *window, ui
         sdr_parameters_settle(p, &batch);
     }
     p->version = window->number + at;
-    run->kind->gradient(run->kind, &run->problem, p->block, p->value, &batch, node->scratch, &update);
+    run->kind->gradient(run->kind, &run->problem, p->block, p->value, &batch, node->scratch,
+                        &update);
     memcpy(w->slope + (size_t)at * outputs, update.u, outputs * sizeof(float));
     sdr_parameters_apply_weights(p, &update, w->rate[at]);
     node->tally->loss += update.loss;
     node->tally->weight += update.weight;
 }
 
-void sdr_train_apart(struct sdr_node *node, const struct sdr_batch *window, uint64_t bin)
+/* Rows that follow each other: the window of one worker alone. */
+static void walk_window(struct sdr_node *node, const struct sdr_batch *window,
+                        struct sdr_walk *walk)
+{
+    enum { STRETCH = 64 };
+    struct sdr_run *run = node->run;
+    uint32_t ahead[STRETCH];
+    for (uint32_t from = 0; from < window->count; from += STRETCH) {
+        walk->count = window->count - from < STRETCH ? window->count - from : STRETCH;
+        walk->row = window->row + from;
+        walk->rate = run->window->rate + from;
+        walk->slope = run->window->slope + from;
+        walk->ahead = sdr_order_ahead(run, walk->row, walk->count, ahead) ? ahead : NULL;
+        sdr_parameters_walk(node->parameters, walk);
+    }
+}
+
+/* A bin of rows between those of other bins. */
+static void walk_bin(struct sdr_node *node, const struct sdr_batch *window, uint64_t bin,
+                     struct sdr_walk *walk)
 {
     enum { AHEAD = 8 };
+    struct sdr_window *w = node->run->window;
+    uint32_t first = w->start[bin], end = w->start[bin + 1];
+    walk->count = end - first;
+    walk->row = w->row + first;
+    walk->place = w->place + first;
+    walk->rate = w->rate;
+    walk->charge_at = node->plan->penalty ? w->charge : NULL;
+    walk->slope = w->slope;
+    /* Rows to fetch come from this bin or the next; none at the very end. */
+    walk->ahead = end + AHEAD <= window->count ? w->row + first + AHEAD : NULL;
+    sdr_parameters_walk(node->parameters, walk);
+}
+
+void sdr_train_apart(struct sdr_node *node, const struct sdr_batch *window, uint64_t bin)
+{
     struct sdr_run *run = node->run;
     struct sdr_window *w = run->window;
-    uint32_t first = w->start[bin], end = w->start[bin + 1];
+    bool alone = run->workers == 1;
+    uint32_t first = alone ? 0 : w->start[bin], end = alone ? window->count : w->start[bin + 1];
+    struct sdr_walk walk = {.problem = &run->problem, .kind = run->kind, .rank = run->rank};
+    if (alone && bin > 0)
+        return;
     node->tally = &run->copied[bin];
-    if (!run->plan.walks) {
+    node->parameters->version = window->number;
+    if (!run->plan.walks)
         for (uint32_t i = first; i < end; i++)
-            step_apart(node, window, w->row[i], w->place[i]);
-    } else {
-        /* Rows to fetch come from this bin or the next; none at the very end. */
-        bool fetches = end + AHEAD <= window->count;
-        struct sdr_walk walk = {.problem = &run->problem,
-                                .kind = run->kind,
-                                .row = w->row + first,
-                                .ahead = fetches ? w->row + first + AHEAD : NULL,
-                                .rate = w->rate,
-                                .place = w->place + first,
-                                .charge_at = run->plan.penalty ? w->charge : NULL,
-                                .slope = w->slope,
-                                .count = end - first,
-                                .rank = run->rank};
-        node->parameters->version = window->number;
-        sdr_parameters_walk(node->parameters, &walk);
-        node->tally->loss += walk.loss_sum;
-        node->tally->weight += walk.weight_sum;
-    }
+            step_apart(node, window, alone ? window->row[i] : w->row[i], alone ? i : w->place[i]);
+    else if (alone)
+        walk_window(node, window, &walk);
+    else
+        walk_bin(node, window, bin, &walk);
+    node->tally->loss += walk.loss_sum;
+    node->tally->weight += walk.weight_sum;
     node->steps += end - first;
 }
 
@@ -248,9 +280,11 @@ static void step_intercept(struct sdr_run *run, const struct sdr_batch *window)
     if (run->optimizer->rate_power == 2)
         steps = fmin(fmax(1 / (rate * fmax(run->kind->curvature, 0.25)), 1), window->count);
     float share = (float)(steps / window->count);
-    struct sdr_update update = {
-        .form = SDR_FACTORS, .outputs = run->problem.outputs, .u = w->slope,
-                                .stride = run->problem.outputs, .examples = *window};
+    struct sdr_update update = {.form = SDR_FACTORS,
+                                .outputs = run->problem.outputs,
+                                .u = w->slope,
+                                .stride = run->problem.outputs,
+                                .examples = *window};
     for (uint64_t i = 0; i < (uint64_t)window->count * update.outputs; i++)
         w->slope[i] *= share;
     sdr_parameters_begin(&run->parameters, rate);

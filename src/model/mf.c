@@ -4,7 +4,8 @@
    once instead, however often it is rated.
 
    Users and items are features of one numbering, so block 0 has a row for each of both: `rank` factors
-   and, with bias, one value more. A row that lacks one of the two (an unknown user) is scored by what
+   and, with bias, one value more. The mean stays what it is: all workers would write to it with every
+   rating, and biases say the same. A row that lacks one of the two (an unknown user) is scored by what
    is known. */
 #include "base/rng.h"
 #include "kernel/linear.h"

@@ -371,6 +371,8 @@ void sdr_parameters_apply_intercept(struct sdr_parameters *p, const struct sdr_u
     struct sdr_target t = p->target[1];
     uint32_t outputs = p->block[1].cols;
     float own[SDR_CONSTANTS] = {0}, sum[TOGETHER];
+    if (p->still)
+        return;
     if (p->optimizer->own_penalty) {
         p->optimizer->begin(p->optimizer_options, p->version + 1, rate, &t, own);
         t.constant = own;

@@ -33,6 +33,7 @@ struct sdr_parameters {
     uint32_t *touched, *place; /* place[j] is valid where mark[j] is of this update */
     uint32_t *mark;
     float *published; /* owned: the weights as others see them */
+    bool still;       /* the intercept keeps the value it starts with */
     bool borrowed;    /* values and state belong to another handle */
     float *base[3];   /* owned: values and state as they were taken; NULL: no copy */
 };

@@ -295,7 +295,7 @@ SDR_INLINE void finish_row(struct sdr_walk *walk, const float *c, uint64_t updat
     const struct sdr_optimizer *o = walk->optimizer;
     if (walk->slope) {
         walk->slope[at] = slope;
-    } else if (walk->intercept) {
+    } else if (walk->intercept && !walk->rank) {
         float own[SDR_CONSTANTS] = {0};
         bool differs = o->own_penalty; /* its constants hold the penalty */
         if (differs)

@@ -34,13 +34,14 @@ static const struct sdr_option table[] = {
    drift apart: rows that touch few of many values have to go longer. */
 static uint64_t choose_rows(const struct sdr_plan *plan, uint64_t copies, bool *straight)
 {
-    double value = plan->deterministic ? 0.35 : 1;               /* nanoseconds to exchange one */
+    double value = plan->deterministic ? 0.35 : 7;               /* nanoseconds to exchange one */
     double cost = value * (double)plan->values;                  /* of an exchange */
     double row = 20 + 3 * plan->row_values;                      /* of a row */
     double cheap = cost / (0.04 * row);                          /* rows after which it is 4 % */
     double often = (double)plan->rows / (32.0 * (double)copies); /* 32 exchanges an epoch */
-    /* Where features are many and none is busy, workers hardly meet on a cache line. */
-    *straight = cheap > 4 * often && plan->busiest < 0.02 && plan->walks && !plan->penalty;
+    /* Where a row touches little of a large model exchanges would take longer than the rows between
+       them, and workers that write straight to it hardly meet on a cache line. */
+    *straight = cost > 0.2 * often * row && plan->busiest < 0.25 && plan->walks && !plan->penalty;
     double rows = cheap < often ? cheap : often;
     return rows < 16 ? 16 : (uint64_t)rows;
 }

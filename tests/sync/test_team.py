@@ -76,7 +76,11 @@ dense = os.path.join(WORK, "dense.csv")
 X = random.standard_normal((ROWS, 6))
 np.savetxt(dense, np.c_[X, X @ random.standard_normal(6) + 0.1 * random.standard_normal(ROWS)],
            delimiter=",", header="a,b,c,d,e,f,y", comments="")
-SETTINGS = [("busy", busy, []), ("classes", classes, []), ("dense", dense, []),
+ratings = os.path.join(WORK, "ratings.triples")
+with open(ratings, "w") as file:
+    file.writelines("u%d i%d %.2f\n" % (random.integers(ROWS // 8), random.integers(ROWS // 20) ** 2 % 60,
+                                        random.normal(3, 1)) for _ in range(ROWS))
+SETTINGS = [("busy", busy, []), ("ratings", ratings, ["--model", "mf:rank=5"]), ("classes", classes, []), ("dense", dense, []),
             ("adam", busy, ["--optimizer", "adam"]),
             ("penalties", busy, ["--l1", 1e-3, "--l2", 1e-3]),
             ("ftrl", busy, ["--optimizer", "ftrl", "--l1", 1e-3]),
@@ -225,7 +229,11 @@ for sync in ("hogwild", "hogwild:16", "locked", "round-robin", "bsp", "cyclades"
     result = train(busy, "--sync", sync, "--workers", 3, "--updates", 70, "--batch", 1)
     expect("--updates: " + sync, result["updates"] == 70, str(result["updates"]))
 tiny = libsvm("tiny.svm", [(i % 2, {i: 1.0}) for i in range(5)])
-for sync in ("hogwild", "locked", "round-robin", "bsp", "cyclades", "average", "hogwild --deterministic"):
+for workers in (2, 3, 7):  # shards of unequal length
+    result = train(classes, "--sync", "average:every=1", "--workers", workers, "--epochs", 2, "--valid-fraction", 0.37)
+    expect("shards of unequal length meet: %d" % workers, result["updates"] == 2 * result["rows"])
+for sync in ("hogwild", "locked", "round-robin", "bsp", "cyclades", "average", "average:every=1",
+             "hogwild --deterministic"):
     result = train(tiny, "--workers", 16, "--epochs", 2, "--sync", *sync.split())
     expect("more workers than rows: " + sync, np.isfinite(result["weight"]).all() and result["rows"] == 5)
 
