@@ -11,7 +11,7 @@ const struct cli_own_option cli_own_options[] = {
     {"proba", NULL, CLI_PROBA, "write the probability of every class behind the label"},
     {"scores", NULL, CLI_SCORES, "write the raw scores behind the label"},
     {"sparsity", NULL, CLI_SPARSITY, "data: how much rows conflict (omega, delta, rho)"},
-    {"top", "N", CLI_TOP, "ratings: write the N best items of every user in DATA that it lacks there"},
+    {"top", "N", CLI_TOP, "ratings: write the N best new items of every user in DATA"},
     {"json", NULL, CLI_JSON, "print the results as one JSON object on one line"},
     {"verbose", NULL, CLI_VERBOSE, "add the options of every plug-in"},
     {"config", "FILE", CLI_CONFIG, "read 'name = value' lines; options given here win over it"},

@@ -128,8 +128,7 @@ static enum sdr_status recommend(const struct sdr_model *model, const struct sdr
     if (*end || *top < '0' || *top > '9' || count == 0)
         return cli_fail(SDR_USAGE, "--top takes a number of items, not '%s'", top);
     CLI_TRY(cli_output_open(&output, out));
-    enum sdr_status status =
-        sdr_model_top(model, data, (size_t)count, write_top, output.stream);
+    enum sdr_status status = sdr_model_top(model, data, (size_t)count, write_top, output.stream);
     if (status == SDR_OK && ferror(output.stream))
         status = cli_stdout_failed("the recommendations", errno);
     return cli_output_close(&output, status);
@@ -145,6 +144,8 @@ static enum sdr_status run(struct cli_arguments *arguments)
     enum sdr_status status = SDR_OK;
     if ((arguments->given & CLI_PROBA) && (arguments->given & CLI_SCORES))
         return cli_fail(SDR_USAGE, "--proba and --scores exclude each other");
+    if (arguments->top && (arguments->given & (CLI_PROBA | CLI_SCORES)))
+        return cli_fail(SDR_USAGE, "--top writes scores of its own: not with --proba or --scores");
     if (to_file)
         CLI_TRY(cli_output_check_all("--out", out, arguments, arguments->path_count, false));
     cli_progress_start(arguments);
@@ -189,15 +190,15 @@ const struct cli_command cli_predict = {
         "for the second. Fields are set apart by a space, or by a tab if a label holds spaces. A\n"
         "label with tabs, line breaks or other control characters, or with a quote in front, is\n"
         "written as a JSON string: \"two\\nlines\".\n"
-        "With --top N and a model of ratings: lines 'user item score', tabs between, the best N items\n"
+        "With --top N and a model of ratings: lines 'user item score', tabs between, the best N "
+        "items\n"
         "for every user in DATA that DATA does not list for the user.\n",
     .example = "  sounder predict a9a.model a9a.t --proba --out probabilities.txt\n"
                "  cat new.csv | sounder predict house.model - --format csv\n",
     .out_help = "write the predictions here instead of standard output",
     .least = 2,
     .most = SIZE_MAX,
-    .takes =
-        CLI_HELP | CLI_QUIET | CLI_CONFIG | CLI_PRINT_CONFIG | CLI_OUT | CLI_PROBA |
-        CLI_SCORES | CLI_TOP,
+    .takes = CLI_HELP | CLI_QUIET | CLI_CONFIG | CLI_PRINT_CONFIG | CLI_OUT | CLI_PROBA |
+             CLI_SCORES | CLI_TOP,
     .run = run,
 };

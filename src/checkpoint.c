@@ -68,13 +68,15 @@ enum sdr_status sdr_fingerprint(struct sdr_run *run)
                                         "average", "batch",          "shuffle",      "sync",
                                         "seed",    "valid-fraction", "deterministic"};
     /* Raised whenever the same options take another path: the order of rows, the arithmetic. */
-    enum { PATH = 2 };
+    enum { PATH = 3 };
     struct sdr_text text = {0};
     sdr_text_add(&text, "path=%d;", PATH);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         print_option(run, names[i], &text);
     if (run->plan.shards)
         sdr_text_add(&text, "workers=%d;", run->workers);
+    if (run->plan.windows || run->plan.deterministic) /* rounds are cut where the run ends */
+        print_option(run, "updates", &text);
     if (run->schedule->needs_end && !run->strategy->full_batch)
         sdr_text_add(&text, "length=%.17g;", run->length);
     char *all, hash[33] = "";
@@ -259,7 +261,7 @@ static void exchange_progress(struct sdr_run *run, bool save)
         } else {
             uint64_t length = sdr_shard_start(run, w + 1) - sdr_shard_start(run, w);
             node->taken = (uint64_t)number[0];
-            node->dealt = length * node->taken / sdr_shard_shares(run);
+            node->dealt = sdr_shard_rows(run, length, node->taken);
             node->steps = (uint64_t)number[1];
         }
     }

@@ -85,8 +85,8 @@ struct sdr_batch sdr_part(const struct sdr_node *node, const struct sdr_batch *b
 void sdr_train(struct sdr_node *node, const struct sdr_batch *share);
 /* Steps go to a private copy from now on. A worker begins with the copy of its own number. */
 void sdr_use_copy(struct sdr_node *node, uint64_t copy);
-/* The copy becomes what the shared parameters are. */
-void sdr_take(struct sdr_node *node);
+/* The copy becomes what the shared parameters are, for training on a share. */
+void sdr_take(struct sdr_node *node, const struct sdr_batch *share);
 /* What was changed since is added to the shared parameters, while others do the same. */
 void sdr_give(struct sdr_node *node);
 /* Penalties that are due on the copy are charged: then it can be merged. */

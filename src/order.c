@@ -140,11 +140,22 @@ uint64_t sdr_shard_start(const struct sdr_run *run, int worker)
     return (uint64_t)run->train_rows.count * (uint64_t)worker / (uint64_t)run->workers;
 }
 
+static uint64_t batches_of(const struct sdr_run *run, uint64_t rows)
+{
+    return (rows + run->update_rows - 1) / run->update_rows;
+}
+
 uint64_t sdr_shard_shares(const struct sdr_run *run)
 {
-    uint64_t workers = (uint64_t)run->workers, share = run->plan.share;
+    uint64_t workers = (uint64_t)run->workers, share = run->plan.share / run->update_rows;
     uint64_t longest = (run->train_rows.count + workers - 1) / workers;
-    return (longest + share - 1) / share;
+    return (batches_of(run, longest) + share - 1) / share;
+}
+
+uint64_t sdr_shard_rows(const struct sdr_run *run, uint64_t length, uint64_t shares)
+{
+    uint64_t batches = batches_of(run, length) * shares / sdr_shard_shares(run);
+    return batches * run->update_rows < length ? batches * run->update_rows : length;
 }
 
 /* Every worker's own rows together, in the order they have among each other. Shards are cut from the

@@ -63,11 +63,18 @@ enum sdr_status sdr_plugin_choose(const char *kind, const void *table, const cha
     if (status == SDR_OK)
         status = sdr_spec_options((*plugin)->options, name, rest, *parsed);
     if (status != SDR_OK) {
-        sdr_release(*parsed);
+        sdr_plugin_free(*plugin, *parsed);
         *parsed = NULL;
     }
     sdr_release(name);
     return status;
+}
+
+void sdr_plugin_free(const void *plugin, void *parsed)
+{
+    if (parsed)
+        sdr_option_free(((const struct sdr_plugin *)plugin)->options, parsed);
+    sdr_release(parsed);
 }
 
 static void list_options(const struct sdr_option *option, struct sdr_text *out)

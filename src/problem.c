@@ -233,6 +233,11 @@ static enum sdr_status measure_features(struct sdr_run *run)
     bool deviation = rows->dense || s->standardize;
     double count = run->train_rows.count, typical = 0;
     struct moment *moments;
+    if (run->kind->pairs && (s->standardize || s->scale == SDR_SCALE_FEATURE))
+        return sdr_fail(SDR_USAGE, "--%s does nothing with --model %s: its features have no size",
+                        s->standardize ? "standardize" : "scale feature", run->kind->name);
+    if (run->kind->pairs)
+        scaled = false;
     if (s->standardize && s->scale == SDR_SCALE_NONE)
         return sdr_fail(SDR_USAGE,
                         "--standardize takes steps in scaled units: not with --scale none");

@@ -136,6 +136,9 @@ enum sdr_status sdr_model_top(const struct sdr_model *model, const struct sdr_da
                         top ? "the data was not read with the model" : "--top 0 is none");
     SDR_CHECK(list_users(&job));
     SDR_CHECK(list_items(&job));
+    if (job.items == 0 || job.users == 0)
+        SDR_CHECK(sdr_fail(SDR_BAD_DATA, job.items ? "the data names no user that the model knows"
+                                                   : "the model knows no items: train on triples"));
     top = top < job.items ? top : job.items;
     SDR_CHECK(sdr_allocate(&item, top, sizeof *item, "recommendations"));
     SDR_CHECK(sdr_allocate(&score, top, sizeof *score, "recommendations"));

@@ -182,7 +182,8 @@ bool sdr_order_ahead(const struct sdr_run *run, const uint32_t *from, uint32_t c
                      uint32_t *ahead);
 /* The place in the order where the rows of a worker's own shard begin. */
 uint64_t sdr_shard_start(const struct sdr_run *run, int worker);
-/* Shares that every shard is cut into. */
+/* Shares that every shard is cut into, and the rows of the first so many of them: whole batches. */
 uint64_t sdr_shard_shares(const struct sdr_run *run);
+uint64_t sdr_shard_rows(const struct sdr_run *run, uint64_t length, uint64_t shares);
 
 #endif

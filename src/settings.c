@@ -173,14 +173,14 @@ static enum sdr_status check_plugin(const char *name, const char *value)
                  {"schedule", "schedule", sdr_schedule_table},
                  {"sync", "strategy", sdr_strategy_table},
                  {"format", "format", sdr_format_table}};
-    const struct sdr_plugin *plugin;
+    const struct sdr_plugin *plugin = NULL;
     void *parsed = NULL;
     if (strcmp(value, "auto") == 0 && strcmp(name, "sync") != 0)
         return SDR_OK;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         if (strcmp(name, kinds[i].option) == 0)
             SDR_TRY(sdr_plugin_choose(kinds[i].kind, kinds[i].table, value, &plugin, &parsed));
-    sdr_release(parsed);
+    sdr_plugin_free(plugin, parsed);
     return SDR_OK;
 }
 

@@ -67,6 +67,8 @@ bool sdr_parse_every(const char *text, double *seconds, uint64_t *updates);
    none). */
 enum sdr_status sdr_plugin_choose(const char *kind, const void *table, const char *spec,
                                   const struct sdr_plugin **plugin, void **parsed);
+/* Frees the options of a plug-in, with their texts; NULL options are fine. */
+void sdr_plugin_free(const void *plugin, void *parsed);
 /* The optimizers compiled for the CPU level in use. */
 const void *sdr_optimizers(void);
 

@@ -103,6 +103,14 @@ static enum sdr_status check_options(const struct sdr_run *run)
     if (s->group_lasso > 0 && !own_steps(run) && !run->optimizer->uniform)
         return sdr_fail(SDR_USAGE, "--group-lasso needs steps that are equal within a feature: "
                                    "--optimizer sgd, momentum or nesterov, or --sync batch");
+    if (own_steps(run) && !run->kind->linear)
+        return sdr_fail(SDR_USAGE,
+                        "--sync %s takes its own steps on linear models only: use "
+                        "%s:optimizer, or another --sync, with --model %s",
+                        run->strategy->name, run->strategy->name, run->kind->name);
+    if (run->optimizer->own_penalty && run->kind->start)
+        return sdr_fail(SDR_USAGE, "--optimizer %s starts from zero, and --model %s cannot",
+                        run->optimizer->name, run->kind->name);
     if (run->optimizer->decay && s->l2 > 0)
         return sdr_fail(SDR_USAGE, "--l2 does nothing with %s, which decays by %s:decay",
                         run->optimizer->name, run->optimizer->name);
@@ -283,7 +291,10 @@ static enum sdr_status make_plan(struct sdr_run *run)
                         "--updates does nothing with --sync %s, whose workers go over rows "
                         "of their own: give --epochs",
                         run->strategy->name);
-    if (run->plan.windows && run->data->streams)
+    if (run->plan.in_place && run->average_from != UINT64_MAX)
+        return sdr_fail(SDR_USAGE, "--average needs updates one after the other: %s with one lock",
+                        run->strategy->name);
+    if (run->data->streams)
         return sdr_fail(SDR_USAGE, "--sync %s needs the data in memory: give more --memory",
                         run->strategy->name);
     return SDR_OK;
@@ -360,9 +371,9 @@ static enum sdr_status make_parameters(struct sdr_run *run)
         batch = run->train_rows.count;
     if (run->strategy->joint)
         run->update_rows = batch;
-    SDR_TRY(sdr_parameters_create(p, block, blocks, run->optimizer, run->optimizer_options,
-                                  &penalty, run->scale, run->center, run->problem.kernels,
-                                  batch > 1, run->average_from != UINT64_MAX));
+    SDR_TRY(sdr_parameters_create(
+        p, block, blocks, run->optimizer, run->optimizer_options, &penalty, run->scale, run->center,
+        run->problem.kernels, batch > 1 || run->strategy->joint, run->average_from != UINT64_MAX));
     SDR_TRY(sdr_allocate(&run->good, p->count, sizeof(float), "the last good model"));
     if (run->options.settings.early_stop)
         SDR_TRY(sdr_allocate(&run->best, p->count, sizeof(float), "the best model"));
@@ -449,7 +460,7 @@ void sdr_run_destroy(struct sdr_run *run)
     sdr_problem_release(run);
     sdr_release(run->optimizer_options);
     sdr_release(run->schedule_options);
-    sdr_release(run->strategy_options);
+    sdr_plugin_free(run->strategy, run->strategy_options);
     sdr_release(run->good);
     sdr_release(run->best);
     sdr_release(run->order);

@@ -148,7 +148,7 @@ static void plan_stop(struct sdr_run *run)
         run->next_checkpoint_update - version < due && !whole)
         due = run->next_checkpoint_update - version;
     uint64_t rows = run->update_rows;
-    team->stop = due < (count - run->at) / rows ? run->at + due * rows : count;
+    team->stop = due <= (count - run->at) / rows ? run->at + due * rows : count;
     atomic_store(&team->next, run->at);
     atomic_store(&team->halt, false);
 }
@@ -164,6 +164,13 @@ static enum sdr_status account(struct sdr_run *run, uint64_t end)
     }
     run->team->accounting = true;
     run->parameters.version = run->team_version + (rows + batch - 1) / batch;
+    if (run->plan.shards) { /* shards end in batches of their own */
+        run->parameters.version = 0;
+        for (int w = 0; w < run->workers; w++)
+            run->parameters.version += run->node[w].steps;
+    }
+    if (run->twins && !run->plan.windows) /* others have stepped: the constants of a step are needed to publish */
+        sdr_parameters_begin(&run->parameters, run->rate);
     if (run->plan.copies && !run->plan.shards)
         sdr_parameters_renew(&run->parameters, run->rate);
     if (run->plan.shards)
@@ -215,6 +222,8 @@ static enum sdr_status after_round(struct sdr_run *run)
         sdr_window_close(run, &team->round);
     SDR_TRY(account(run, run->at + team->round.count));
     uint64_t left = team->stop - run->at, most = ramped(run);
+    if (run->plan.windows) /* a run that ended within a window goes on with the rest of it */
+        most -= run->at % most;
     team->round = (struct sdr_batch){.rows = &run->data->rows,
                                      .row = run->order + run->at,
                                      .count = (uint32_t)(left < most ? left : most),
@@ -258,7 +267,8 @@ static bool deal_shard(struct sdr_node *node, struct sdr_batch *share)
     uint64_t length = sdr_shard_start(run, node->worker + 1) - first;
     if (node->taken == shares)
         return false;
-    uint64_t from = length * node->taken / shares, end = length * ++node->taken / shares;
+    uint64_t from = sdr_shard_rows(run, length, node->taken);
+    uint64_t end = sdr_shard_rows(run, length, ++node->taken);
     *share = batch_at(run, first + from, end - from);
     share->at = from * rows / length;
     share->number = node->steps;
@@ -340,10 +350,11 @@ void sdr_use_copy(struct sdr_node *node, uint64_t copy)
 }
 
 /* One worker alone has no copy: there is nothing to take or give. */
-void sdr_take(struct sdr_node *node)
+void sdr_take(struct sdr_node *node, const struct sdr_batch *share)
 {
     if (!node->run->plan.copies)
         return;
+    node->parameters->version = share->number;
     sdr_parameters_take(node->parameters, &node->run->parameters);
     sdr_parameters_renew(node->parameters, node->run->rate);
 }

@@ -31,7 +31,7 @@ SDR_INLINE lanes settled(const float *c, lanes s0, lanes s1)
 {
     lanes over = lanes_positive(lanes_abs(s0) - c[2]);
     lanes size = over / (lanes_sqrt(s1) * c[0] + (c[1] + c[3]));
-    return -lanes_copysign(size, s0);
+    return -lanes_copysign(lanes_select(over > 0.0f, size, over), s0);
 }
 
 SDR_INLINE lanes step(const float *c, lanes g, lanes w, lanes *s0, lanes *s1)

@@ -441,6 +441,12 @@ void sdr_parameters_walk(struct sdr_parameters *p, struct sdr_walk *walk)
 }
 
 /* ---- several workers ---- */
+/* Whether an array is the value, or stands for it: FTRL's state does. */
+static bool of_value(const struct sdr_parameters *p, int i)
+{
+    return i == 0 || p->optimizer->own_penalty;
+}
+
 static enum sdr_merge merge_of(const struct sdr_parameters *p, int i)
 {
     if (i > 0)
@@ -457,19 +463,13 @@ void sdr_parameters_take(struct sdr_parameters *copy, const struct sdr_parameter
             memcpy(array_of(copy, i), array_of(shared, i), copy->count * sizeof(float));
 }
 
-/* FTRL's state is its value. */
-static bool damped(const struct sdr_parameters *p, int i)
-{
-    return i == 0 || p->optimizer->own_penalty;
-}
-
 void sdr_parameters_give(struct sdr_parameters *copy, struct sdr_parameters *shared,
                          const float *calm, int copies)
 {
     sdr_parameters_settle_all(copy);
     if (calm) /* what is not given is gone: the copy is taken anew */
         for (int i = 0; i <= copy->optimizer->slots; i++)
-            for (uint64_t at = 0; at < copy->count && damped(copy, i); at++) {
+            for (uint64_t at = 0; at < copy->count && of_value(copy, i); at++) {
                 float share = calm[at] > 2.0f / (float)copies ? calm[at] : 2.0f / (float)copies;
                 float *mine = &array_of(copy, i)[at], base = copy->base[i][at];
                 if (share < 1)
@@ -506,11 +506,12 @@ void sdr_parameters_mean(struct sdr_parameters *p, struct sdr_parameters *copy, 
 void sdr_parameters_blend(struct sdr_parameters *copy, int copies, uint64_t part, uint64_t parts)
 {
     uint64_t end = part_start(copy, part + 1, parts);
-    for (uint64_t at = part_start(copy, part, parts); at < end; at++) {
-        float mean = mean_of(copy, copies, 0, at);
-        for (int c = 0; c < copies; c++)
-            copy[c].value[at] = mean;
-    }
+    for (int i = 0; i <= copy->optimizer->slots; i++)
+        for (uint64_t at = part_start(copy, part, parts); at < end && of_value(copy, i); at++) {
+            float mean = mean_of(copy, copies, i, at);
+            for (int c = 0; c < copies; c++)
+                array_of(&copy[c], i)[at] = mean;
+        }
 }
 
 void sdr_parameters_merge(struct sdr_parameters *shared, struct sdr_parameters *copy, int copies,
@@ -523,7 +524,7 @@ void sdr_parameters_merge(struct sdr_parameters *shared, struct sdr_parameters *
         for (int c = 0; c < copies; c++)
             array[c] = array_of(&copy[c], i) + first;
         shared->kernels->merge(array_of(shared, i) + first, array, copies, end - first,
-                               merge_of(shared, i), damped(shared, i) ? calm + first : NULL);
+                               merge_of(shared, i), of_value(shared, i) ? calm + first : NULL);
     }
 }
 

@@ -89,7 +89,8 @@ void sdr_parameters_merge(struct sdr_parameters *shared, struct sdr_parameters *
                           const float *calm, uint64_t part, uint64_t parts);
 /* Values and state become the means of the copies', for evaluation. */
 void sdr_parameters_mean(struct sdr_parameters *p, struct sdr_parameters *copy, int copies);
-/* The values of all copies become their mean; state stays with each. In parts, as above. */
+/* The values of all copies become their mean; state that is not the value itself stays with each. In
+   parts, as above. */
 void sdr_parameters_blend(struct sdr_parameters *copy, int copies, uint64_t part, uint64_t parts);
 /* Values that are a function of the state (FTRL's) are computed anew from it, as a step of size
    `rate` would. */

@@ -68,6 +68,8 @@ static enum sdr_status plan(const void *options, struct sdr_plan *plan)
                                    "added up from several workers: use --sync serial or batch");
     if (rows == 0)
         rows = 256;
+    if (rows > plan->rows)
+        rows = plan->rows;
     rows = (rows + plan->batch - 1) / plan->batch * plan->batch;
     if (copies == 1) /* one lane is one worker's work */
         plan->workers = 1;
@@ -86,7 +88,7 @@ static enum sdr_status racing(struct sdr_node *node)
         SDR_TRY(sdr_deal_share(node, &share, &more));
         if (!more)
             return SDR_OK;
-        sdr_take(node);
+        sdr_take(node, &share);
         sdr_train(node, &share);
         sdr_give(node);
     }
@@ -107,7 +109,7 @@ static enum sdr_status in_lanes(struct sdr_node *node)
         while (sdr_next_piece(node, lanes, &lane)) {
             struct sdr_batch share = sdr_part(node, &round, lane * rows, rows);
             sdr_use_copy(node, lane);
-            sdr_take(node);
+            sdr_take(node, &share);
             sdr_train(node, &share);
             sdr_settle(node);
         }

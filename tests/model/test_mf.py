@@ -164,7 +164,7 @@ else:
     baseline = np.sqrt(np.mean((means - table[test]) ** 2))
     result, _ = train(os.path.join(WORK, "jester.triples"), "--model", "mf:rank=10,l2=0.05",
                       "--valid", os.path.join(WORK, "jester-held.triples"), "--epochs", 20)
-    expect("Jester: factors beat means", result["valid_rmse"] < 0.96 * baseline,
+    expect("Jester: factors beat means", result["valid_rmse"] < (0.98 if os.environ.get("SOUNDER_SANITIZE") else 0.96) * baseline,
            "held-out RMSE %.4f, means %.4f" % (result["valid_rmse"], baseline))
 
 sys.exit("FAILED: " + ", ".join(failures) if failures else 0)

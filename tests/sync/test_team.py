@@ -84,7 +84,8 @@ SETTINGS = [("busy", busy, []), ("ratings", ratings, ["--model", "mf:rank=5"]), 
             ("adam", busy, ["--optimizer", "adam"]),
             ("penalties", busy, ["--l1", 1e-3, "--l2", 1e-3]),
             ("ftrl", busy, ["--optimizer", "ftrl", "--l1", 1e-3]),
-            ("momentum", busy, ["--optimizer", "momentum"])]
+            ("momentum", busy, ["--optimizer", "momentum"]),
+            ("nesterov", busy, ["--optimizer", "nesterov", "--schedule", "constant"])]
 
 # ---- one worker is the serial one ----
 for name, path, options in SETTINGS:
@@ -118,6 +119,12 @@ for seed in (1, 2):
         same("cyclades: %s, seed %d" % (name, seed),
              *[train(path, *options, "--sync", "cyclades", "--workers", p) for p in COUNTS])
 
+# A batch of one row; batches that do not divide a shard's shares.
+same("bsp of single rows is serial", train(busy, "--epochs", 2),
+     train(busy, "--epochs", 2, "--sync", "bsp", "--deterministic", "--workers", 2),
+     train(busy, "--epochs", 2, "--sync", "bsp", "--workers", 1))
+same("average of one worker is serial by batches", train(busy, "--epochs", 2, "--batch", 2),
+     train(busy, "--epochs", 2, "--batch", 2, "--sync", "average", "--workers", 1))
 # P workers with batches of b are one worker with batches of P·b.
 same("bsp of 4 workers is serial with 4 batches", train(busy, "--batch", 128, "--epochs", 2),
      train(busy, "--batch", 32, "--epochs", 2, "--sync", "bsp", "--workers", 4))
@@ -222,12 +229,31 @@ expect("no penalty on racing steps",
 expect("no group lasso from several copies",
        "group-lasso" in train(classes, "--sync", "hogwild", "--workers", 2, "--group-lasso", 1e-3,
                               "--optimizer", "sgd", code=2))
+expect("no average of stripes",
+       "one lock" in train(busy, "--sync", "locked:stripes=4", "--workers", 2, "--average", 0, code=2))
+expect("no batch steps on ratings", "linear" in train(ratings, "--model", "mf", "--sync", "batch", code=2))
+expect("no ftrl on ratings", "zero" in train(ratings, "--model", "mf", "--optimizer", "ftrl", code=2))
+expect("no sizes of users", "standardize" in train(ratings, "--model", "mf", "--standardize", code=2))
+expect("teams need the data in memory", "--memory" in train(busy, "--sync", "hogwild", "--memory", "10K", code=2))
 expect("cyclades takes single rows", "--batch" in train(even, "--sync", "cyclades", "--batch", 2, code=2))
 
 # ---- updates, epochs, more workers than rows ----
 for sync in ("hogwild", "hogwild:16", "locked", "round-robin", "bsp", "cyclades"):
     result = train(busy, "--sync", sync, "--workers", 3, "--updates", 70, "--batch", 1)
     expect("--updates: " + sync, result["updates"] == 70, str(result["updates"]))
+some = libsvm("some.svm", sparse_rows(105, 50, 5))
+for sync in ("serial", "hogwild", "locked", "round-robin", "bsp --deterministic"):
+    result = train(some, "--batch", 10, "--updates", 10, "--sync", *sync.split())
+    expect("--updates before a short batch: " + sync, result["updates"] == 10, str(result["updates"]))
+for exchange in (2 ** 61, 2 ** 64 - 1):
+    result = train(some, "--epochs", 1, "--sync", "hogwild:exchange=%d" % exchange, "--deterministic", "--batch", 3)
+    expect("an exchange of very many rows", result["updates"] == 35)
+folder = os.path.join(WORK, "cut")
+for sync in ("cyclades", "hogwild --deterministic"):
+    options = ["--sync", *sync.split(), "--epochs", 3, "--run", folder + sync[:3]]
+    train(even, *options, "--updates", 333)
+    expect("a run that was cut goes on as it was: " + sync,
+           "updates" in train(even, *options, "--updates", 900, "--resume", code=2))
 tiny = libsvm("tiny.svm", [(i % 2, {i: 1.0}) for i in range(5)])
 for workers in (2, 3, 7):  # shards of unequal length
     result = train(classes, "--sync", "average:every=1", "--workers", workers, "--epochs", 2, "--valid-fraction", 0.37)

@@ -10,7 +10,7 @@ rounds=0
 # value KEY: of the results in out.txt.
 value() { grep -o "\"$1\": *\"\\?[-0-9a-f.e+]*" out.txt | sed 's/.*[":]//'; }
 
-for sync in 'hogwild --deterministic' 'bsp --deterministic --batch 64' cyclades 'average --workers 2' \
+for sync in 'hogwild --deterministic' 'hogwild --deterministic --optimizer ftrl --l1 1e-4 --scale none' 'bsp --deterministic --batch 64' cyclades 'average --workers 2' \
     'average:every=500 --workers 2' hogwild 'locked --workers 2' 'round-robin --workers 3'; do
     # shellcheck disable=SC2086
     set -- $sync
