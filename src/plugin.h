@@ -344,13 +344,14 @@ struct sdr_plan {
     /* known */
     int workers; /* may be lowered */
     bool deterministic, penalty, group_penalty;
-    bool walks;        /* batches are single rows of a linear model with one output */
-    uint64_t rows;     /* training rows */
-    uint64_t batch;    /* rows of an update */
-    uint64_t values;   /* of the parameters and the optimizer's state */
-    double row_values; /* parameters that a row touches, on average */
-    double busiest;    /* share of the rows that touch the busiest parameter, intercept aside */
-    uint64_t window;   /* rows whose largest component is small; 0: there is no such window */
+    bool walks;          /* batches are single rows of a linear model with one output */
+    uint64_t rows;       /* training rows */
+    uint64_t batch;      /* rows of an update */
+    uint64_t parameters; /* how many there are */
+    uint64_t values;     /* of the parameters and the optimizer's state */
+    double row_values;   /* parameters that a row touches, on average */
+    double busiest;      /* share of the rows that touch the busiest parameter, intercept aside */
+    uint64_t window;     /* rows whose largest component is small; 0: there is no such window */
     /* decided */
     uint64_t share; /* rows that are dealt at a time; a multiple of batch */
     int copies;     /* private copies of the parameters; 0: there is one place they live in */

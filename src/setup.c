@@ -275,6 +275,7 @@ static enum sdr_status make_plan(struct sdr_run *run)
                                            (run->kind->linear || run->kind->pairs),
                                   .rows = run->train_rows.count,
                                   .batch = s->batch,
+                                  .parameters = p->count,
                                   .values = p->count * (uint64_t)(1 + run->optimizer->slots),
                                   .row_values = entries * p->block[0].cols};
     if (!run->strategy->plan)

@@ -26,12 +26,14 @@ static const struct sdr_option table[] = {
     {"exchange", SDR_TEXT, "auto", "N", 0, 0,
      "rows between two exchanges with the shared model; 0: every step goes straight to it",
      offsetof(struct options, exchange), 0},
-    {"lanes", SDR_INTEGER, "8", "N", 1, 1024, "copies of the model with --deterministic",
+    {"lanes", SDR_INTEGER, "2", "N", 1, 1024,
+     "with --deterministic: copies of the model, and workers that they keep busy",
      offsetof(struct options, lanes), 0},
     {0}};
 
-/* Exchanging should cost little against the rows between, but happen often enough that workers do not
-   drift apart: rows that touch few of many values have to go longer. */
+/* Exchanging should cost little against the rows between, but happen often enough that copies stay
+   close: in an epoch, and for every weight, which a row of a dense or small problem touches more
+   often. */
 static uint64_t choose_rows(const struct sdr_plan *plan, uint64_t copies, bool *straight)
 {
     double value = plan->deterministic ? 0.35 : 7;               /* nanoseconds to exchange one */
@@ -39,10 +41,12 @@ static uint64_t choose_rows(const struct sdr_plan *plan, uint64_t copies, bool *
     double row = 20 + 3 * plan->row_values;                      /* of a row */
     double cheap = cost / (0.04 * row);                          /* rows after which it is 4 % */
     double often = (double)plan->rows / (32.0 * (double)copies); /* 32 exchanges an epoch */
+    double close = 18 * (double)plan->parameters / plan->row_values; /* 18 touches of a weight */
     /* Where a row touches little of a large model exchanges would take longer than the rows between
        them, and workers that write straight to it hardly meet on a cache line. */
     *straight = cost > 0.2 * often * row && plan->busiest < 0.25 && plan->walks && !plan->penalty;
     double rows = cheap < often ? cheap : often;
+    rows = rows < close ? rows : close;
     return rows < 16 ? 16 : (uint64_t)rows;
 }
 
@@ -71,8 +75,12 @@ static enum sdr_status plan(const void *options, struct sdr_plan *plan)
     if (rows > plan->rows)
         rows = plan->rows;
     rows = (rows + plan->batch - 1) / plan->batch * plan->batch;
-    if (copies == 1) /* one lane is one worker's work */
-        plan->workers = 1;
+    if (plan->deterministic && (uint64_t)plan->workers > o->lanes) {
+        plan->workers = (int)o->lanes;
+        plan->remark =
+            "more lanes keep more workers busy: hogwild:lanes=N; a path a little further "
+            "from one worker's";
+    }
     plan->in_place = straight && plan->workers > 1;
     plan->copies = straight || copies == 1 ? 0 : (int)copies;
     plan->share = plan->deterministic ? rows * copies : rows;
