@@ -5,7 +5,6 @@
 #include "data/data.h"
 #include "node.h"
 #include "optimizer/parameters.h"
-#include "schedule/components.h"
 #include "settings.h"
 #include "window.h"
 #include <stdatomic.h>

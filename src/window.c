@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "base/rng.h"
 #include "run.h"
+#include "schedule/components.h"
 
 #include <math.h>
 #include <string.h>
@@ -179,12 +180,9 @@ void sdr_window_open(struct sdr_run *run, const struct sdr_batch *window)
     if (!p->charged)
         return;
     w->charge[0] = p->charge;
-    for (uint32_t i = 0; i < window->count; i++) {
-        double share = p->optimizer->charge
-                           ? p->optimizer->charge(p->optimizer_options, window->number + i + 1)
-                           : 1;
-        w->charge[i + 1] = w->charge[i] + w->rate[i] * share;
-    }
+    for (uint32_t i = 0; i < window->count; i++)
+        w->charge[i + 1] =
+            w->charge[i] + sdr_parameters_charge(p, window->number + i + 1, w->rate[i]);
 }
 
 /* ---- training ---- */

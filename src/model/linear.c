@@ -49,8 +49,7 @@ void sdr_linear_score(const struct sdr_problem *problem, const struct sdr_block 
     uint32_t outputs = problem->outputs;
     for (uint32_t i = 0; i < batch->count; i++, score += outputs) {
         if (outputs == 1) {
-            *score =
-                score_one(problem, weight, batch->row[i]) + (intercept ? *intercept : 0.0f);
+            *score = score_one(problem, weight, batch->row[i]) + (intercept ? *intercept : 0.0f);
             continue;
         }
         for (uint32_t k = 0; k < outputs; k++)

@@ -15,6 +15,7 @@ void sdr_linear_gradient(const struct sdr_model_kind *kind, const struct sdr_pro
                          const struct sdr_batch *batch, float *scratch, struct sdr_update *update);
 
 #define SDR_LINEAR                                                                                 \
-    .linear = true, .shape = sdr_linear_shape, .score = sdr_linear_score, .gradient = sdr_linear_gradient
+    .linear = true, .shape = sdr_linear_shape, .score = sdr_linear_score,                          \
+    .gradient = sdr_linear_gradient
 
 #endif

@@ -9,6 +9,7 @@
    is known. */
 #include "base/rng.h"
 #include "kernel/linear.h"
+#include "model/squared.h"
 #include "plugin.h"
 
 #include <math.h>
@@ -21,8 +22,8 @@ struct options {
 static const struct sdr_option table[] = {
     {"rank", SDR_INTEGER, "16", "N", 1, 4096, "factors of a user or an item",
      offsetof(struct options, rank), 0},
-    {"bias", SDR_FLAG, "yes", NULL, 0, 0, "users and items have a value of their own beside factors",
-     offsetof(struct options, bias), 0},
+    {"bias", SDR_FLAG, "yes", NULL, 0, 0,
+     "users and items have a value of their own beside factors", offsetof(struct options, bias), 0},
     {"l2", SDR_NUMBER, "0.02", "X", 0, 1e6, "penalty of each rating on the rows it touches",
      offsetof(struct options, l2), 0},
     {0}};
@@ -39,10 +40,8 @@ static uint32_t columns(const struct sdr_problem *problem)
 
 static int shape(const struct sdr_problem *problem, struct sdr_block *block)
 {
-    block[0] = (struct sdr_block){.name = "factor",
-                                  .rows = problem->features,
-                                  .cols = columns(problem),
-                                  .per_feature = true};
+    block[0] = (struct sdr_block){
+        .name = "factor", .rows = problem->features, .cols = columns(problem), .per_feature = true};
     block[1] = (struct sdr_block){.name = "intercept", .rows = 1, .cols = 1};
     return problem->intercept ? 2 : 1;
 }
@@ -63,8 +62,10 @@ static enum sdr_status check(const struct sdr_problem *problem, const char *name
 {
     const struct sdr_rows *rows = problem->rows;
     if (rows->dense)
-        return sdr_fail(SDR_BAD_DATA, "%s: --model mf needs rows of two features, a user and an item "
-                                      "(--format triples)", name);
+        return sdr_fail(SDR_BAD_DATA,
+                        "%s: --model mf needs rows of two features, a user and an item "
+                        "(--format triples)",
+                        name);
     for (uint64_t row = 0; row < rows->count; row++)
         if (sdr_sparse_row(rows, row).n != 2)
             return sdr_fail(SDR_BAD_DATA,
@@ -87,15 +88,6 @@ static uint32_t rank_of(const struct sdr_problem *problem)
 static void pair_penalty(const void *options, float l2[2])
 {
     l2[0] = l2[1] = (float)((const struct options *)options)->l2;
-}
-
-static double loss(const void *options, const float *score, uint32_t outputs, float target,
-                   float *slope)
-{
-    (void)options, (void)outputs;
-    double residual = (double)score[0] - target;
-    slope[0] = (float)residual;
-    return 0.5 * residual * residual;
 }
 
 static float score_row(const struct sdr_problem *problem, const struct sdr_block *block,
@@ -172,7 +164,7 @@ SDR_REGISTER(model_kind, mf) = {
     .pairs = true,
     .rank = rank_of,
     .step = 0.15,
-    .loss = loss,
+    .loss = sdr_squared_loss,
     .shape = shape,
     .start = start,
     .check = check,

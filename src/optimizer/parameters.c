@@ -393,13 +393,16 @@ void sdr_parameters_apply_intercept(struct sdr_parameters *p, const struct sdr_u
     }
 }
 
+double sdr_parameters_charge(const struct sdr_parameters *p, uint64_t update, double rate)
+{
+    return p->optimizer->charge ? rate * p->optimizer->charge(p->optimizer_options, update) : rate;
+}
+
 void sdr_parameters_finish(struct sdr_parameters *p, double rate)
 {
     p->version++;
     if (p->charged)
-        p->charge += p->optimizer->charge
-                         ? rate * p->optimizer->charge(p->optimizer_options, p->version)
-                         : rate;
+        p->charge += sdr_parameters_charge(p, p->version, rate);
 }
 
 void sdr_parameters_apply_weights(struct sdr_parameters *p, const struct sdr_update *update,

@@ -71,6 +71,8 @@ void sdr_parameters_apply_range(struct sdr_parameters *p, const struct sdr_updat
 void sdr_parameters_apply_intercept(struct sdr_parameters *p, const struct sdr_update *update,
                                     double rate);
 void sdr_parameters_finish(struct sdr_parameters *p, double rate);
+/* The penalty that update number `update`, of size `rate`, makes due. */
+double sdr_parameters_charge(const struct sdr_parameters *p, uint64_t update, double rate);
 /* A step on everything but the intercept, uncounted: begin, and all of the features. */
 void sdr_parameters_apply_weights(struct sdr_parameters *p, const struct sdr_update *update,
                                   double rate);

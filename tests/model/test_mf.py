@@ -4,13 +4,15 @@ import csv
 import io
 import json
 import os
-import struct
 import subprocess
 import sys
 import tempfile
 import zipfile
 
 import numpy as np
+
+sys.path.insert(1, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from tensors import read_tensors
 
 SOUNDER = os.environ["SOUNDER"]
 WORK = tempfile.mkdtemp(prefix="sounder-mf-")
@@ -34,18 +36,10 @@ class Model:
     """Factors, biases and ids of a model file."""
 
     def __init__(self, path):
-        with open(path, "rb") as file:
-            raw = file.read()
-        size = struct.unpack("<Q", raw[:8])[0]
-        header = json.loads(raw[8:8 + size])
-        self.ids = json.loads(header["__metadata__"]["schema"])["categories"]
-        tensors = {}
-        for name, entry in header.items():
-            if name != "__metadata__":
-                first, end = entry["data_offsets"]
-                tensors[name] = np.frombuffer(raw[8 + size + first:8 + size + end], dtype="<f4").reshape(
-                    entry["shape"]).astype(float)
-        self.factor, self.intercept = tensors["factor"], float(tensors["intercept"].ravel()[0])
+        tensors, metadata = read_tensors(path)
+        self.ids = json.loads(metadata["schema"])["categories"]
+        self.factor = tensors["factor"].astype(float)
+        self.intercept = float(tensors["intercept"].ravel()[0])
         self.place = {name: i for i, name in enumerate(self.ids)}
 
     def rating(self, user, item, rank):

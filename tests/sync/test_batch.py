@@ -1,12 +1,14 @@
 """--sync batch: monotone, exact on least squares, at the optimum of every penalty, safe on a hostile start."""
 import json
 import os
-import struct
 import subprocess
 import sys
 import tempfile
 
 import numpy as np
+
+sys.path.insert(1, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from tensors import read_tensors
 
 SOUNDER = os.environ["SOUNDER"]
 WORK = tempfile.mkdtemp(prefix="sounder-batch-")
@@ -20,15 +22,7 @@ def train(path, *options, code=0):
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == code, "exit code %d: %s\n%s" % (done.returncode, " ".join(command),
                                                               done.stderr)
-    with open(model, "rb") as file:
-        raw = file.read()
-    size = struct.unpack("<Q", raw[:8])[0]
-    tensors = {}
-    for name, entry in json.loads(raw[8:8 + size]).items():
-        if name != "__metadata__":
-            first, end = entry["data_offsets"]
-            tensors[name] = np.frombuffer(raw[8 + size + first:8 + size + end], dtype="<f4").reshape(
-                entry["shape"]).astype(float)
+    tensors = {name: values.astype(float) for name, values in read_tensors(model)[0].items()}
     b = tensors.get("intercept")
     return tensors["weight"], 0.0 if b is None else b.ravel(), json.loads(done.stdout)
 

@@ -1,12 +1,14 @@
 """Strategies of several workers on one machine: what each is equal to, and what it conserves."""
 import json
 import os
-import struct
 import subprocess
 import sys
 import tempfile
 
 import numpy as np
+
+sys.path.insert(1, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from tensors import read_tensors
 
 SOUNDER = os.environ["SOUNDER"]
 WORK = tempfile.mkdtemp(prefix="sounder-team-")
@@ -30,14 +32,8 @@ def train(path, *options, code=0):
     if code:
         return done.stderr
     result = json.loads(done.stdout)
-    with open(model, "rb") as file:
-        raw = file.read()
-    size = struct.unpack("<Q", raw[:8])[0]
-    for name, entry in json.loads(raw[8:8 + size]).items():
-        if name != "__metadata__":
-            first, end = entry["data_offsets"]
-            result[name] = np.frombuffer(raw[8 + size + first:8 + size + end], dtype="<f4").ravel()
-    return result
+    tensors, _ = read_tensors(model)
+    return {**result, **{name: values.ravel() for name, values in tensors.items()}}
 
 
 def same(name, *runs):

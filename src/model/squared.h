@@ -1,0 +1,16 @@
+/* Half the squared error, ½(z − y)², and its slope: the loss of least squares and of ratings. */
+#ifndef SDR_MODEL_SQUARED_H
+#define SDR_MODEL_SQUARED_H
+
+#include <stdint.h>
+
+static inline double sdr_squared_loss(const void *options, const float *score, uint32_t outputs,
+                                      float target, float *slope)
+{
+    (void)options, (void)outputs;
+    double residual = (double)score[0] - target;
+    slope[0] = (float)residual;
+    return 0.5 * residual * residual;
+}
+
+#endif
