@@ -44,7 +44,8 @@ static enum sdr_status hash_data(const struct sdr_data *data, char text[33])
         if (row % 8192 == 8191)
             sdr_rows_passed(rows, row - 8191, row + 1);
     }
-    sdr_hasher_add(hasher, rows->label, rows->count * sizeof(float));
+    if (rows->label)
+        sdr_hasher_add(hasher, rows->label, rows->count * sizeof(float));
     if (rows->weight)
         sdr_hasher_add(hasher, rows->weight, rows->count * sizeof(float));
     sdr_hasher_text(hasher, text);
@@ -81,7 +82,8 @@ enum sdr_status sdr_fingerprint(struct sdr_run *run)
         sdr_text_add(&text, "length=%.17g;", run->length);
     char *all, hash[33] = "";
     SDR_TRY(sdr_text_take(&text, &all));
-    if (run->options.settings.run) { /* nobody else asks */
+    const struct sdr_settings *s = &run->options.settings;
+    if (s->run || s->record || s->replay) { /* nobody else asks */
         enum sdr_status status = hash_data(run->data, hash);
         char *options = all;
         if (status == SDR_OK) {
@@ -97,8 +99,8 @@ enum sdr_status sdr_fingerprint(struct sdr_run *run)
     return sdr_copy_string(&run->fingerprint, hash);
 }
 
-/* The first of two lists name=value;… that is not the same in both: its name. */
-static void first_difference(const char *a, const char *b, char name[32])
+/* Paths are lists name=value;… */
+void sdr_path_difference(const char *a, const char *b, char name[32])
 {
     const char *start = a;
     for (; *a && *a == *b; a++, b++)
@@ -111,7 +113,7 @@ static void first_difference(const char *a, const char *b, char name[32])
 static enum sdr_status other_path(const struct sdr_run *run, const char *path, const char *saved)
 {
     char name[32] = "";
-    first_difference(run->path, saved ? saved : "", name);
+    sdr_path_difference(run->path, saved ? saved : "", name);
     if (strcmp(name, "length") == 0)
         return sdr_fail(
             SDR_USAGE,

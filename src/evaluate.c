@@ -34,7 +34,9 @@ static void count_row(const struct job *job, uint32_t row, float *score, struct 
     float target = problem->target[row];
     double weight = problem->metric_weight ? problem->metric_weight[row] : 1.0;
     sum->rows++;
-    if (job->kind->task != SDR_REGRESSION) {
+    if (!sdr_has_truth(job->kind->task)) {
+        sum->counted += weight;
+    } else if (job->kind->task != SDR_REGRESSION) {
         sum->counted += weight;
         if (isnan(target)) { /* a label training never saw cannot be right, and has no loss */
             sum->unknown++;
@@ -116,6 +118,8 @@ double sdr_evaluation_loss(const struct sdr_evaluation *e)
 
 double sdr_evaluation_metric(const struct sdr_evaluation *e, enum sdr_task task)
 {
+    if (!sdr_has_truth(task))
+        return NAN;
     if (task != SDR_REGRESSION)
         return e->counted > 0 ? e->correct / e->counted : NAN;
     double total = e->target_square - e->target_sum * e->target_sum / e->counted;
@@ -135,7 +139,10 @@ void sdr_evaluation_json(const struct sdr_evaluation *e, enum sdr_task task, con
                          json_t *object)
 {
     add_number(object, prefix, "loss", sdr_evaluation_loss(e));
-    if (task != SDR_REGRESSION) {
+    if (!sdr_has_truth(task)) {
+        if (task == SDR_CLUSTERS)
+            add_number(object, prefix, "inertia", e->loss);
+    } else if (task != SDR_REGRESSION) {
         add_number(object, prefix, "accuracy", sdr_evaluation_metric(e, task));
         if (e->unknown)
             add_number(object, prefix, "unknown_labels", (double)e->unknown);

@@ -1,6 +1,7 @@
 /* For strategies that take their own steps on all rows at once: sums over the rows in double, and
    the proximal step of the penalty. */
 #include "base/memory.h"
+#include "base/thread.h"
 #include "node.h"
 #include "run.h"
 
@@ -142,6 +143,124 @@ void sdr_full_gradient(struct sdr_node *node, const double *w, double *loss, dou
 void sdr_curve(struct sdr_node *node, const double *v, double *product)
 {
     sum_rows(node, v, true, product);
+}
+
+/* ---- sums of rows by clusters ---- */
+/* Rows are cut into leaves by their number alone, so that sums do not depend on threads. A leaf's sums
+   lie cluster by cluster: a row is added to neighbours. */
+struct leaf {
+    double *sum, *count; /* owned: clusters × features; clusters */
+    double loss;
+};
+struct summing {
+    const struct sdr_run *run;
+    struct leaf *leaf;
+    uint32_t leaves;
+};
+
+static void add_row(const struct sdr_problem *problem, uint32_t row, double weight, double *sum)
+{
+    struct entries e = entries_of(problem, row);
+    if (e.dense && !problem->center && weight == 1) {
+        for (uint32_t j = 0; j < e.count; j++)
+            sum[j] += e.dense[j];
+        return;
+    }
+    for (uint32_t n = 0, feature; n < e.count; n++) {
+        double x = entry(&e, n, &feature);
+        sum[feature] += weight * x;
+    }
+}
+
+static enum sdr_status sum_leaf(void *context, size_t index)
+{
+    enum { CHUNK = 256 };
+    struct summing *job = context;
+    const struct sdr_run *run = job->run;
+    const struct sdr_problem *problem = &run->problem;
+    struct leaf *leaf = &job->leaf[index];
+    uint64_t count = run->train_rows.count, clusters = problem->outputs;
+    uint64_t first = count * index / job->leaves, end = count * (index + 1) / job->leaves;
+    float u[2 * CHUNK];
+    uint32_t row[CHUNK];
+    memset(leaf->sum, 0, clusters * problem->features * sizeof *leaf->sum);
+    memset(leaf->count, 0, clusters * sizeof *leaf->count);
+    leaf->loss = 0;
+    for (uint64_t at = first; at < end; at += CHUNK) {
+        struct sdr_batch batch = {.rows = problem->rows, .row = row};
+        struct sdr_update update;
+        for (; batch.count < CHUNK && at + batch.count < end; batch.count++) {
+            uint64_t place = at + batch.count;
+            row[batch.count] = run->train_rows.row ? run->train_rows.row[place] : (uint32_t)place;
+        }
+        run->kind->gradient(run->kind, problem, run->parameters.block, run->parameters.value,
+                            &batch, u, &update);
+        for (uint32_t i = 0; i < batch.count; i++) {
+            uint64_t cluster = (uint64_t)u[2 * i];
+            add_row(problem, row[i], u[2 * i + 1], leaf->sum + cluster * problem->features);
+            leaf->count[cluster] += u[2 * i + 1];
+        }
+        leaf->loss += update.loss;
+        sdr_rows_passed(problem->rows, row[0], row[batch.count - 1] + 1);
+    }
+    return SDR_OK;
+}
+
+/* Clusters that no row is nearest to stay where they are. */
+static void join_leaves(const struct summing *job, double *w)
+{
+    const struct sdr_parameters *p = &job->run->parameters;
+    uint32_t clusters = p->block[1].cols, features = p->block[0].rows;
+    for (uint32_t k = 0; k < clusters; k++) {
+        double count = 0;
+        for (uint32_t l = 0; l < job->leaves; l++)
+            count += job->leaf[l].count[k];
+        if (count <= 0)
+            continue;
+        w[p->block[1].offset + k] = count;
+        for (uint32_t j = 0; j < features; j++) {
+            double sum = 0;
+            for (uint32_t l = 0; l < job->leaves; l++)
+                sum += job->leaf[l].sum[(uint64_t)k * features + j];
+            w[p->block[0].offset + (uint64_t)j * clusters + k] = sum;
+        }
+    }
+}
+
+enum sdr_status sdr_full_sums(struct sdr_node *node, double *loss, double *w)
+{
+    enum { LEAVES_MOST = 64, LEAVES_LEAST = 16, SMALL = 1 << 16 };
+    const struct sdr_run *run = node->run;
+    uint64_t clusters = run->problem.outputs, values = clusters * run->problem.features;
+    struct leaf leaf[LEAVES_MOST] = {0};
+    struct summing job = {run, leaf, values <= SMALL ? LEAVES_MOST : LEAVES_LEAST};
+    uint64_t threads = run->options.settings.threads;
+    enum sdr_status status = SDR_OK;
+    for (uint32_t l = 0; l < job.leaves && status == SDR_OK; l++) {
+        status = sdr_allocate(&leaf[l].sum, values + clusters, sizeof(double), "sums of rows");
+        leaf[l].count = leaf[l].sum ? leaf[l].sum + values : NULL;
+    }
+    if (status == SDR_OK)
+        status =
+            sdr_parallel(threads ? (int)threads : sdr_thread_limit(), job.leaves, sum_leaf, &job);
+    if (status == SDR_OK)
+        join_leaves(&job, w);
+    *loss = 0;
+    for (uint32_t l = 0; l < job.leaves; l++) {
+        *loss += leaf[l].loss / run->train_rows.count;
+        sdr_release(leaf[l].sum);
+    }
+    return status;
+}
+
+bool sdr_clusters(const struct sdr_node *node)
+{
+    return node->run->kind->task == SDR_CLUSTERS;
+}
+
+void sdr_stop(struct sdr_node *node, const char *why)
+{
+    node->run->enough = why;
 }
 
 void sdr_put(struct sdr_node *node, const double *w, double loss)

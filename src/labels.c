@@ -144,7 +144,9 @@ enum sdr_status sdr_targets(const struct sdr_data *data, const struct sdr_classe
     uint64_t count = data->rows.count;
     int64_t *of_text = NULL;
     SDR_TRY(sdr_allocate(target, count, sizeof(float), "targets"));
-    if (task == SDR_REGRESSION) {
+    if (task == SDR_CLUSTERS) /* whatever the labels say */
+        return SDR_OK;
+    if (task == SDR_REGRESSION || task == SDR_CUT) {
         if (schema->text_labels)
             return sdr_fail(SDR_BAD_DATA,
                             "%s: the label '%s' is not a number: regression needs numbers",

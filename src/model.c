@@ -45,6 +45,18 @@ static void fold_center(struct sdr_model *model, const float *center)
     }
 }
 
+/* The same for sums of rows: each of `count` rows was moved by −center. */
+static void fold_center_of_sums(struct sdr_model *model, const float *center)
+{
+    const struct sdr_block *sum = &model->block[0];
+    const float *count = model->value + model->block[1].offset;
+    for (uint32_t j = 0; j < sum->rows; j++)
+        for (uint32_t k = 0; k < sum->cols; k++) {
+            float *to = &model->value[sum->offset + (uint64_t)j * sum->cols + k];
+            *to = (float)(*to + (double)count[k] * center[j]);
+        }
+}
+
 /* "name:key=value,…" of the options in force. */
 static enum sdr_status print_spec(const struct sdr_model_kind *kind, const void *options,
                                   char **spec)
@@ -105,7 +117,9 @@ enum sdr_status sdr_model_create(const struct sdr_run *run, const float *w,
                                 &model->options));
     SDR_CHECK(sdr_allocate(&model->value, p->count, sizeof(float), "a model"));
     memcpy(model->value, w, p->count * sizeof(float));
-    if (run->center && model->intercept)
+    if (run->center && run->kind->task == SDR_CLUSTERS)
+        fold_center_of_sums(model, run->center);
+    else if (run->center && model->intercept)
         fold_center(model, run->center);
     SDR_CHECK(sdr_classes_copy(&model->classes, &run->classes));
     SDR_CHECK(sdr_schema_copy(&model->schema, &run->data->schema));
@@ -199,7 +213,7 @@ static enum sdr_status check_pairs(const struct sdr_model *model, const struct s
     for (uint64_t row = 0; row < data->rows.count && pairs; row++)
         pairs = sdr_sparse_row(&data->rows, row).n <= 2;
     return pairs ? SDR_OK
-                 : sdr_fail(SDR_BAD_DATA, "%s: a model '%s' takes pairs of a user and an item",
+                 : sdr_fail(SDR_BAD_DATA, "%s: a model '%s' takes rows of two features",
                             data->name ? data->name : "data", model->kind->name);
 }
 
@@ -242,9 +256,9 @@ static void put_row(const struct sdr_model *model, enum sdr_prediction what, con
     case SDR_PREDICT_VALUE:
         for (uint32_t k = 1; k < model->outputs; k++)
             best = score[k] > score[best] ? k : best;
-        *(*out)++ = model->kind->task == SDR_REGRESSION ? score[0]
-                    : model->kind->task == SDR_BINARY   ? (float)(score[0] > 0)
-                                                        : (float)best;
+        *(*out)++ = model->kind->task == SDR_BINARY ? (float)(score[0] > 0)
+                    : model->outputs > 1 || model->kind->task == SDR_CLUSTERS ? (float)best
+                                                                              : score[0];
         return;
     }
 }
@@ -281,7 +295,7 @@ enum sdr_status sdr_model_evaluate(const struct sdr_model *model, const struct s
     struct sdr_evaluation e;
     float *target = NULL;
     struct sdr_row_list rows = {NULL, (uint32_t)data->rows.count};
-    if (!data->has_labels)
+    if (!data->has_labels && model->kind->task != SDR_CLUSTERS)
         return sdr_fail(SDR_BAD_DATA, "%s: the data has no labels to compare with",
                         data->name ? data->name : "data");
     SDR_TRY(problem_for(model, data, &problem));

@@ -93,7 +93,9 @@ static enum sdr_status load_blocks(const char *path, const struct sdr_tensors *f
                                    struct sdr_model *model)
 {
     const struct sdr_tensor *intercept = sdr_tensors_find(file, "intercept");
-    model->outputs = model->kind->task == SDR_CLASSES ? model->classes.count : 1;
+    model->outputs = model->kind->outputs               ? model->kind->outputs(model->options)
+                     : model->kind->task == SDR_CLASSES ? model->classes.count
+                                                        : 1;
     model->intercept = intercept != NULL;
     struct sdr_problem problem = {.features = model->schema.features,
                                   .outputs = model->outputs,
@@ -151,13 +153,13 @@ static enum sdr_status load(const char *path, const struct sdr_tensors *file,
                     : bad_model(path, "its schema is unreadable");
     json_decref(schema);
     SDR_TRY(status);
-    SDR_TRY(load_classes(path, file, &model->classes,
-                         model->kind->task != SDR_REGRESSION && !model->schema.text_labels));
-    if (model->kind->task != SDR_REGRESSION && model->classes.count < 2)
+    bool classes = model->kind->task == SDR_BINARY || model->kind->task == SDR_CLASSES;
+    SDR_TRY(load_classes(path, file, &model->classes, classes && !model->schema.text_labels));
+    if (classes && model->classes.count < 2)
         return bad_model(path, "it has fewer than two classes");
     if (model->kind->task == SDR_BINARY && model->classes.count != 2)
         return bad_model(path, "it has more than two classes, but tells two apart");
-    if (model->kind->task == SDR_REGRESSION && model->classes.count)
+    if (!classes && model->classes.count)
         return bad_model(path, "it has classes, but predicts values");
     SDR_TRY(load_blocks(path, file, model));
     return sdr_model_hash(model);

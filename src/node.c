@@ -19,6 +19,8 @@ static void check_health(struct sdr_run *run)
         1e9 * (run->kind->task == SDR_REGRESSION
                    ? run->target_size * run->target_size + run->target_mean * run->target_mean
                    : 1);
+    if (!sdr_has_truth(run->kind->task)) /* distances are of any size */
+        bound = INFINITY;
     if (!isfinite(typical) || typical > bound) {
         run->over = run->diverged = true;
         run->why_over = "diverged";
@@ -262,7 +264,8 @@ struct sdr_batch sdr_part(const struct sdr_node *node, const struct sdr_batch *b
 
 void sdr_train(struct sdr_node *node, const struct sdr_batch *share)
 {
-    uint64_t size = sdr_can_walk(node) ? STRETCH : node->run->update_rows;
+    bool recorded = node->run->record && node->run->plan.in_place;
+    uint64_t size = recorded ? 1 : sdr_can_walk(node) ? STRETCH : node->run->update_rows;
     struct sdr_view view;
     struct sdr_update gradient;
     node->parameters->version = share->number;
@@ -270,6 +273,8 @@ void sdr_train(struct sdr_node *node, const struct sdr_batch *share)
         struct sdr_batch batch = sdr_part(node, share, from, size);
         if (sdr_can_walk(node)) {
             sdr_walk(node, &batch);
+            if (recorded)
+                sdr_stepped(node, &batch);
             continue;
         }
         fetch_ahead(node->run, &batch);

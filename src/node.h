@@ -89,6 +89,12 @@ void sdr_use_copy(struct sdr_node *node, uint64_t copy);
 void sdr_take(struct sdr_node *node, const struct sdr_batch *share);
 /* What was changed since is added to the shared parameters, while others do the same. */
 void sdr_give(struct sdr_node *node);
+/* Rows were stepped on in place, if that is recorded. */
+void sdr_stepped(struct sdr_node *node, const struct sdr_batch *rows);
+/* A recorded run is gone through again: the node becomes worker after worker, in the order of the
+   record, and is to take and train on `share`, or to give what it changed (share->count is 0). */
+bool sdr_replays(const struct sdr_node *node);
+enum sdr_status sdr_deal_recorded(struct sdr_node *node, struct sdr_batch *share, bool *more);
 /* Penalties that are due on the copy are charged: then it can be merged. */
 void sdr_settle(struct sdr_node *node);
 /* A part of the shared parameters takes in what the first `copies` copies changed, in their order. */
@@ -125,6 +131,13 @@ enum sdr_status sdr_node_array(struct sdr_node *node, const char *name, uint64_t
 void sdr_full_gradient(struct sdr_node *node, const double *w, double *loss, double *gradient);
 /* product = B·v, with B = curvature·XᵀX/N a bound on the second derivatives of the mean loss. */
 void sdr_curve(struct sdr_node *node, const double *v, double *product);
+/* Clusters: the sums and counts of the rows that are nearest to each center, into an array like the
+   weights; the mean loss of the centers as they are. On --threads threads, with the same bits for any
+   number of them. */
+bool sdr_clusters(const struct sdr_node *node);
+enum sdr_status sdr_full_sums(struct sdr_node *node, double *loss, double *w);
+/* The run is over after this update, for a reason (static text). */
+void sdr_stop(struct sdr_node *node, const char *why);
 /* Sets the weights and counts one update. */
 void sdr_put(struct sdr_node *node, const double *w, double loss);
 /* Proximal step of the penalty in place: w ← argmin ½‖w − x‖²/step + penalty(w), per value

@@ -126,8 +126,8 @@ struct sdr_batch {
 
 /* A gradient is born as factors, Σ u_i·v_iᵀ with v_i the examples, and multiplied out late; or, where
    it is no such product, as a row of values for every entry of an example. */
-enum sdr_form { SDR_DENSE, SDR_ROWS, SDR_FACTORS, SDR_ENTRIES };
-/* What an update is. */
+enum sdr_form { SDR_DENSE, SDR_ROWS, SDR_FACTORS, SDR_ENTRIES, SDR_COLUMNS };
+/* What an update is. A statistic is a sum over rows: it is added, and no optimizer is asked. */
 enum sdr_sense { SDR_GRADIENT, SDR_STEP, SDR_STATE, SDR_STATISTIC };
 struct sdr_update {
     enum sdr_form form;
@@ -135,6 +135,8 @@ struct sdr_update {
     uint32_t outputs; /* values per row of the block */
     /* FACTORS: u[i * stride + k] for example i; the mean over the batch is already in u.
        ENTRIES: behind the slopes of example i come `outputs` values for each of its entries.
+       COLUMNS: example i adds u[i * stride + 1] times itself to column u[i * stride], and that
+       number to the intercept's.
        The intercept's part is the sum of the slopes. */
     const float *u;
     uint32_t stride;
@@ -151,7 +153,13 @@ struct sdr_update {
 };
 
 /* ---- models: what is computed ---- */
-enum sdr_task { SDR_REGRESSION, SDR_BINARY, SDR_CLASSES };
+/* Clusters and cuts have no truth that predictions could be compared with: a loss is all there is. */
+enum sdr_task { SDR_REGRESSION, SDR_BINARY, SDR_CLASSES, SDR_CLUSTERS, SDR_CUT };
+
+static inline bool sdr_has_truth(enum sdr_task task)
+{
+    return task != SDR_CLUSTERS && task != SDR_CUT;
+}
 
 /* The problem as the model sees it: fixed before training, const afterwards. */
 struct sdr_problem {
@@ -196,9 +204,13 @@ struct sdr_model_kind {
     SDR_ABOUT;
     enum sdr_task task;
     bool linear; /* score and gradient are those of model/linear.h: rows can be walked over */
-    bool pairs;  /* rows are pairs of features, and the gradient is that of model/mf.c */
-    /* Pairs: the factors of a row of block 0; what is behind them is a bias. */
+    bool pairs;  /* rows are pairs of features, and the gradient has a row for each: ENTRIES */
+    /* Pairs that are factors, and can be walked over: how many a row of block 0 has; what is behind
+       them is a bias. NULL: they are not. */
     uint32_t (*rank)(const struct sdr_problem *problem);
+    /* Clusters: how many outputs; NULL: one, or as many as there are classes. */
+    uint32_t (*outputs)(const void *options);
+    uint64_t batch;   /* default --batch; 0: 1 */
     double step;      /* default --lr in units of a linear model's; 0: 1 */
     double curvature; /* bound on the second derivative of the loss by a score */
     /* Loss of one example; writes slope[k] = ∂loss/∂score[k]. score and slope may be the same
@@ -212,13 +224,17 @@ struct sdr_model_kind {
     /* Scores of `batch`, count × outputs. w is the array of values behind the blocks. */
     void (*score)(const struct sdr_problem *problem, const struct sdr_block *block, const float *w,
                   const struct sdr_batch *batch, float *score);
-    /* Values to start from, which are zero before; NULL: zero it is. The same seed gives the same. */
-    void (*start)(const struct sdr_problem *problem, const struct sdr_block *block, uint64_t seed,
-                  double size, float *w);
+    /* Values to start from, which are zero before; NULL: zero it is. The same seed gives the same.
+       `rows` are those that will be trained on; row is NULL: all of them. */
+    enum sdr_status (*start)(const struct sdr_problem *problem, const struct sdr_block *block,
+                             const struct sdr_batch *rows, uint64_t seed, double size, float *w);
     /* Whether rows are as the model needs them, or a sentence; NULL: any rows will do. */
     enum sdr_status (*check)(const struct sdr_problem *problem, const char *name);
     /* Floats of scratch that the gradient needs for one example; NULL: outputs. */
     uint32_t (*scratch)(const struct sdr_problem *problem);
+    /* Puts a row of block 0 back into the set it must lie in, after every step; NULL: any value will
+       do. */
+    void (*project)(float *row, uint32_t cols);
     /* Penalties that belong to an example's own values: l2 of the two sides of a pair. */
     void (*pair_penalty)(const void *options, float l2[2]);
     /* Gradient of the mean loss of the batch. scratch backs update->u. */
@@ -344,6 +360,7 @@ struct sdr_plan {
     /* known */
     int workers; /* may be lowered */
     bool deterministic, penalty, group_penalty;
+    bool all_conflict;   /* every row reads and writes what every other does */
     bool walks;          /* batches are single rows of a linear model with one output */
     uint64_t rows;       /* training rows */
     uint64_t batch;      /* rows of an update */
@@ -356,6 +373,7 @@ struct sdr_plan {
     uint64_t share; /* rows that are dealt at a time; a multiple of batch */
     int copies;     /* private copies of the parameters; 0: there is one place they live in */
     bool damped;    /* changes of more than two copies are not all added up: see the kernel merge */
+    bool races;     /* the order of events decides about the result, and can be recorded */
     bool in_place;  /* no copies: workers write to the same parameters without asking */
     bool snapshots; /* workers compute from values that were copied for the batch */
     bool shards;    /* every worker has rows of its own, the same ones in every epoch */

@@ -31,6 +31,20 @@ static const char *guess_model(const struct sdr_data *data)
     return "squared";
 }
 
+static enum sdr_status check_labels(const struct sdr_run *run)
+{
+    if (run->kind->task == SDR_CLUSTERS)
+        return SDR_OK;
+    if (!run->data->has_labels)
+        return sdr_fail(SDR_BAD_DATA,
+                        "%s: the data has no labels (--labels FILE, or --label COLUMN)",
+                        run->data->name);
+    if (run->valid && !run->valid->has_labels)
+        return sdr_fail(SDR_BAD_DATA, "%s: the validation data has no labels (--valid-labels FILE)",
+                        run->valid->name);
+    return SDR_OK;
+}
+
 static enum sdr_status choose_model(struct sdr_run *run)
 {
     const char *spec = run->options.settings.model;
@@ -41,7 +55,8 @@ static enum sdr_status choose_model(struct sdr_run *run)
     }
     SDR_TRY(sdr_plugin_choose("model", sdr_model_kind_table, spec, &plugin, &run->model_options));
     run->kind = (const struct sdr_model_kind *)plugin;
-    if (run->kind->task == SDR_REGRESSION)
+    SDR_TRY(check_labels(run));
+    if (run->kind->task == SDR_REGRESSION || !sdr_has_truth(run->kind->task))
         return SDR_OK;
     SDR_TRY(sdr_classes_find(run->data, &run->classes));
     uint32_t count = run->classes.count;
@@ -103,7 +118,7 @@ static enum sdr_status class_weights(const struct sdr_run *run, double *weight)
         weight[k] = 1;
     if (strcmp(spec, "none") == 0)
         return SDR_OK;
-    if (run->kind->task == SDR_REGRESSION)
+    if (!count)
         return sdr_fail(SDR_USAGE, "--class-weight needs classes; the model '%s' has none",
                         run->kind->name);
     if (strcmp(spec, "balanced") == 0) {
@@ -222,6 +237,21 @@ static double feature_size(const struct moment *m, double rows, bool deviation)
     return size > noise && size > 1e-30 && size < 1e30 ? size : 1.0;
 }
 
+/* Distances do not change if all rows are moved, but rounding does. */
+static enum sdr_status center_rows(struct sdr_run *run)
+{
+    struct moment *moments;
+    if (!run->data->rows.dense)
+        return SDR_OK;
+    SDR_TRY(feature_moments(run, &moments));
+    enum sdr_status status =
+        sdr_allocate(&run->center, run->data->rows.features, sizeof(float), "feature means");
+    for (uint32_t j = 0; j < run->data->rows.features && status == SDR_OK; j++)
+        run->center[j] = (float)(moments[j].sum / run->train_rows.count);
+    sdr_release(moments);
+    return status;
+}
+
 static enum sdr_status measure_features(struct sdr_run *run)
 {
     const struct sdr_settings *s = &run->options.settings;
@@ -238,6 +268,8 @@ static enum sdr_status measure_features(struct sdr_run *run)
                         s->standardize ? "standardize" : "scale feature", run->kind->name);
     if (run->kind->pairs)
         scaled = false;
+    if (run->kind->task == SDR_CLUSTERS)
+        return center_rows(run);
     if (s->standardize && s->scale == SDR_SCALE_NONE)
         return sdr_fail(SDR_USAGE,
                         "--standardize takes steps in scaled units: not with --scale none");
@@ -324,13 +356,6 @@ enum sdr_status sdr_problem_prepare(struct sdr_run *run)
 {
     const struct sdr_settings *s = &run->options.settings;
     const struct sdr_rows *rows = &run->data->rows;
-    if (!run->data->has_labels)
-        return sdr_fail(SDR_BAD_DATA,
-                        "%s: the data has no labels (--labels FILE, or --label COLUMN)",
-                        run->data->name);
-    if (run->valid && !run->valid->has_labels)
-        return sdr_fail(SDR_BAD_DATA, "%s: the validation data has no labels (--valid-labels FILE)",
-                        run->valid->name);
     if (run->valid && run->valid->rows.features != rows->features)
         return sdr_fail(SDR_BAD_DATA, "%s: %u features, but the training data has %u",
                         run->valid->name, run->valid->rows.features, rows->features);
@@ -357,7 +382,9 @@ enum sdr_status sdr_problem_prepare(struct sdr_run *run)
                              .metric_weight = rows->weight,
                              .center = run->center,
                              .features = rows->features,
-                             .outputs = run->kind->task == SDR_CLASSES ? run->classes.count : 1,
+                             .outputs = run->kind->outputs ? run->kind->outputs(run->model_options)
+                                        : run->kind->task == SDR_CLASSES ? run->classes.count
+                                                                         : 1,
                              .classes = run->classes.count,
                              .intercept = s->intercept,
                              .model_options = run->model_options,

@@ -128,7 +128,7 @@ enum sdr_status sdr_model_top(const struct sdr_model *model, const struct sdr_da
     float *score = NULL;
     const char **text = NULL;
     enum sdr_status status;
-    if (!model->kind->pairs || !model->schema.category.count || data->rows.dense)
+    if (!model->kind->rank || !model->schema.category.count || data->rows.dense)
         return sdr_fail(SDR_USAGE,
                         "recommendations need a model of ratings: --model mf on triples");
     if (data->rows.features != model->schema.features || top == 0)

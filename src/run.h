@@ -5,6 +5,7 @@
 #include "data/data.h"
 #include "node.h"
 #include "optimizer/parameters.h"
+#include "record.h"
 #include "settings.h"
 #include "window.h"
 #include <stdatomic.h>
@@ -70,7 +71,11 @@ struct sdr_run {
     uint64_t team_version;       /* updates when workers last met */
     float *calm;                 /* owned, per value: see the kernel `merge`; NULL: no lanes */
     struct sdr_window *window;   /* owned: windows of rows cut into components; NULL: none */
-    double *progress;            /* owned: rows dealt and steps of each worker, with shards */
+    struct sdr_record *record;   /* owned: where the order of events goes; NULL: nowhere */
+    struct sdr_replay *replay;   /* owned: where it comes from; NULL: from what happens */
+    double replay_difference;    /* of the weights of a replay from those recorded, relative */
+    double raced, lost; /* steps of the intercept by racing workers, and those that got lost */
+    double *progress;   /* owned: rows dealt and steps of each worker, with shards */
 
     /* Where the run stands; saved in checkpoints. */
     uint64_t epoch; /* finished epochs */
@@ -93,6 +98,7 @@ struct sdr_run {
     bool has_best, has_good, over, diverged, preempted, resumed;
     bool ended_early;     /* the target was reached, or early stopping; resuming does not go on */
     const char *why_over; /* static text */
+    const char *enough;   /* why the strategy wants no more than this epoch, static text; NULL */
     atomic_uint requests;
     int64_t started, paused, tick; /* clock: start of training; nanoseconds evaluating; next look */
     int64_t next_checkpoint_time, next_status;
@@ -130,7 +136,7 @@ enum sdr_status sdr_evaluate(const struct sdr_model_kind *kind, const struct sdr
                              const struct sdr_row_list *rows, int threads,
                              struct sdr_evaluation *result);
 double sdr_evaluation_loss(const struct sdr_evaluation *e);
-/* Accuracy or R². */
+/* Accuracy or R²; NaN for clusters, which have no truth to compare with. */
 double sdr_evaluation_metric(const struct sdr_evaluation *e, enum sdr_task task);
 /* Adds loss, accuracy or rmse and r2 to a JSON object, with a prefix such as "valid_" on their
  * names. */
@@ -154,6 +160,8 @@ bool sdr_checkpoint_any(const char *folder);
 /* Loads the newest readable checkpoint; SDR_RUNTIME if there is none. */
 enum sdr_status sdr_checkpoint_resume(struct sdr_run *run);
 enum sdr_status sdr_fingerprint(struct sdr_run *run);
+/* The name of the first option that is not the same in two paths of runs; "" if none is. */
+void sdr_path_difference(const char *a, const char *b, char name[32]);
 
 /* node.c: `rows` more were trained on: what is due at this place? Ends epochs, reports, writes
    checkpoints, ends the run. Nobody may be training meanwhile. */

@@ -113,6 +113,12 @@ const struct sdr_option sdr_settings_table[] = {
      SDR_TRAIN},
     {"resume", SDR_FLAG, "no", NULL, 0, 0, "go on from the newest checkpoint in --run", AT(resume),
      SDR_TRAIN},
+    {"record", SDR_TEXT, NULL, "FILE", 0, 0,
+     "write down in which order racing workers (--sync hogwild) changed the model", AT(record),
+     SDR_TRAIN},
+    {"replay", SDR_TEXT, NULL, "FILE", 0, 0,
+     "go through a recorded run again with one worker, and tell what the races cost", AT(replay),
+     SDR_TRAIN},
     /* generate */
     {"rows", SDR_INTEGER, "10000", "N", 1, 4e9, "rows to make", AT(rows), SDR_GENERATE},
     {"features", SDR_INTEGER, "0", "N", 0, 2e9, "features; 0: what suits the kind", AT(features),
@@ -356,6 +362,11 @@ enum sdr_status sdr_options_check(const struct sdr_options *options)
         return sdr_fail(SDR_USAGE, "--valid-labels needs --valid");
     if (s->target && !sdr_parse_double(s->target, &number))
         return sdr_fail(SDR_USAGE, "--target takes a loss, not '%s'", s->target);
+    if ((s->record || s->replay) && s->resume)
+        return sdr_fail(SDR_USAGE, "--%s needs the run from its beginning: not with --resume",
+                        s->record ? "record" : "replay");
+    if (s->record && s->replay)
+        return sdr_fail(SDR_USAGE, "--record and --replay exclude each other");
     if (s->resume && !s->run)
         return sdr_fail(SDR_USAGE, "--resume needs --run DIR, the folder of the run to go on with");
     if (sdr_options_given(options, "checkpoint-every") && !s->run)

@@ -35,7 +35,7 @@ struct sdr_settings {
     bool standardize, intercept, deterministic;
     uint64_t batch, epochs, updates, seed, workers;
     /* watching it */
-    char *valid, *valid_labels, *run, *checkpoint_every, *target;
+    char *valid, *valid_labels, *run, *checkpoint_every, *target, *record, *replay;
     double valid_fraction;
     uint64_t early_stop;
     bool resume;

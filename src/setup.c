@@ -69,6 +69,43 @@ static enum sdr_status check_own_steps(const struct sdr_run *run)
     return SDR_OK;
 }
 
+/* Sums of rows take no steps: options of steps and penalties would do nothing. */
+static enum sdr_status check_clusters(struct sdr_run *run)
+{
+    static const char *const idle[] = {"optimizer", "lr",          "schedule",    "average",
+                                       "l1",        "l2",          "group-lasso", "penalty-on",
+                                       "scale",     "standardize", "intercept",   "class-weight"};
+    if (run->kind->task != SDR_CLUSTERS)
+        return SDR_OK;
+    for (size_t i = 0; i < sizeof idle / sizeof *idle; i++)
+        if (sdr_options_given(&run->options, idle[i]))
+            return sdr_fail(SDR_USAGE, "--%s does nothing with --model %s, which sums rows up",
+                            idle[i], run->kind->name);
+    if (run->strategy->full_batch && !own_steps(run))
+        return sdr_fail(SDR_USAGE,
+                        "--sync %s with --model %s is Lloyd's algorithm: it has no method",
+                        run->strategy->name, run->kind->name);
+    return SDR_OK;
+}
+
+/* What clusters are summed up with instead of an optimizer: weights of rows, by when they come. */
+static enum sdr_status choose_sums(struct sdr_run *run)
+{
+    const struct sdr_plugin *plugin;
+    if (run->kind->task != SDR_CLUSTERS)
+        return SDR_OK;
+    sdr_release(run->optimizer_options);
+    sdr_release(run->schedule_options);
+    run->optimizer_options = run->schedule_options = NULL;
+    SDR_TRY(
+        sdr_plugin_choose("optimizer", sdr_optimizers(), "sgd", &plugin, &run->optimizer_options));
+    run->optimizer = (const struct sdr_optimizer *)plugin;
+    SDR_TRY(sdr_plugin_choose("schedule", sdr_schedule_table, "cubic", &plugin,
+                              &run->schedule_options));
+    run->schedule = (const struct sdr_schedule *)plugin;
+    return SDR_OK;
+}
+
 static enum sdr_status choose_workers(struct sdr_run *run)
 {
     const struct sdr_settings *s = &run->options.settings;
@@ -81,10 +118,20 @@ static enum sdr_status choose_workers(struct sdr_run *run)
                         "--sync %s cannot be --deterministic: its result depends on the number of "
                         "workers or on their speed",
                         strategy->name);
-    uint64_t workers = !strategy->team ? 1 : s->workers ? s->workers : (uint64_t)sdr_thread_limit();
+    if (s->replay)
+        SDR_TRY(sdr_replay_open(s->replay, &run->replay));
+    if (run->replay && s->workers && s->workers != run->replay->workers)
+        return sdr_fail(SDR_USAGE, "%s: the recorded run had %u workers", s->replay,
+                        run->replay->workers);
+    uint64_t workers = !strategy->team ? 1
+                       : run->replay   ? run->replay->workers
+                       : s->workers    ? s->workers
+                                       : (uint64_t)sdr_thread_limit();
     if (workers > run->train_rows.count)
         workers = run->train_rows.count;
     run->workers = (int)(workers < SDR_WORKERS_MOST ? workers : SDR_WORKERS_MOST);
+    if (run->kind->batch && !strategy->windows && !sdr_options_given(&run->options, "batch"))
+        run->options.settings.batch = run->kind->batch;
     run->update_rows = s->batch;
     if (strategy->joint && !s->deterministic)
         run->update_rows *= (uint64_t)run->workers;
@@ -103,7 +150,7 @@ static enum sdr_status check_options(const struct sdr_run *run)
     if (s->group_lasso > 0 && !own_steps(run) && !run->optimizer->uniform)
         return sdr_fail(SDR_USAGE, "--group-lasso needs steps that are equal within a feature: "
                                    "--optimizer sgd, momentum or nesterov, or --sync batch");
-    if (own_steps(run) && !run->kind->linear)
+    if (own_steps(run) && !run->kind->linear && run->kind->task != SDR_CLUSTERS)
         return sdr_fail(SDR_USAGE,
                         "--sync %s takes its own steps on linear models only: use "
                         "%s:optimizer, or another --sync, with --model %s",
@@ -194,7 +241,7 @@ static enum sdr_status choose_averaging(struct sdr_run *run)
 static void choose_rate(struct sdr_run *run)
 {
     const struct sdr_optimizer *o = run->optimizer;
-    run->rate = run->options.settings.lr;
+    run->rate = run->kind->task == SDR_CLUSTERS ? 1 : run->options.settings.lr;
     if (run->rate > 0)
         return;
     double length = sqrt(run->typical_row);
@@ -269,10 +316,11 @@ static enum sdr_status make_plan(struct sdr_run *run)
                          : (double)run->data->nonzeros / (double)run->data->rows.count;
     run->plan = (struct sdr_plan){.workers = run->workers,
                                   .deterministic = s->deterministic,
+                                  .all_conflict = p->whole,
                                   .penalty = p->charged != NULL,
                                   .group_penalty = p->penalty.group > 0,
                                   .walks = s->batch == 1 && run->problem.outputs == 1 &&
-                                           (run->kind->linear || run->kind->pairs),
+                                           (run->kind->linear || run->rank),
                                   .rows = run->train_rows.count,
                                   .batch = s->batch,
                                   .parameters = p->count,
@@ -281,10 +329,12 @@ static enum sdr_status make_plan(struct sdr_run *run)
     if (!run->strategy->plan)
         return SDR_OK;
     SDR_TRY(look_at_features(run));
-    if (run->strategy->windows)
+    if (run->strategy->windows && !run->plan.all_conflict)
         SDR_TRY(sdr_window_choose(run, &run->plan.window));
     SDR_TRY(run->strategy->plan(run->strategy_options, &run->plan));
     run->workers = run->plan.workers;
+    if (run->kind->task == SDR_CLUSTERS) /* sums are never too much */
+        run->plan.damped = false;
     if (run->plan.remark)
         sdr_note(&run->options, "%s", run->plan.remark);
     if (run->plan.shards && s->updates)
@@ -292,6 +342,11 @@ static enum sdr_status make_plan(struct sdr_run *run)
                         "--updates does nothing with --sync %s, whose workers go over rows "
                         "of their own: give --epochs",
                         run->strategy->name);
+    if ((s->record || s->replay) && !run->plan.races)
+        return sdr_fail(SDR_USAGE,
+                        "--%s is for workers that race (--sync hogwild): this run is the "
+                        "same each time",
+                        s->record ? "record" : "replay");
     if (run->plan.in_place && run->average_from != UINT64_MAX)
         return sdr_fail(SDR_USAGE, "--average needs updates one after the other: %s with one lock",
                         run->strategy->name);
@@ -367,7 +422,9 @@ static enum sdr_status make_parameters(struct sdr_run *run)
     run->example_floats =
         run->kind->scratch ? run->kind->scratch(&run->problem) : run->problem.outputs;
     run->rank = run->kind->rank ? run->kind->rank(&run->problem) : 0;
-    uint64_t batch = run->strategy->full_batch ? run->train_rows.count : run->update_rows;
+    uint64_t batch = own_steps(run)              ? 1
+                     : run->strategy->full_batch ? run->train_rows.count
+                                                 : run->update_rows;
     if (batch > run->train_rows.count)
         batch = run->train_rows.count;
     if (run->strategy->joint)
@@ -379,15 +436,34 @@ static enum sdr_status make_parameters(struct sdr_run *run)
     if (run->options.settings.early_stop)
         SDR_TRY(sdr_allocate(&run->best, p->count, sizeof(float), "the best model"));
     p->still = run->kind->pairs;
+    p->project = run->kind->project;
+    p->whole = run->kind->task == SDR_CLUSTERS;
+    struct sdr_batch rows = {&run->data->rows, run->train_rows.row, run->train_rows.count, 0, 0, 0};
     if (run->kind->start)
-        run->kind->start(&run->problem, p->block, run->options.settings.seed, run->target_size,
-                         p->value);
+        SDR_TRY(run->kind->start(&run->problem, p->block, &rows, run->options.settings.seed,
+                                 run->target_size, p->value));
     /* Regression starts at the mean: the intercept need not travel there in small steps. */
     if (run->problem.intercept && run->kind->task == SDR_REGRESSION && !run->optimizer->own_penalty)
         p->value[p->block[1].offset] = (float)run->target_mean;
     SDR_TRY(make_plan(run));
+    if (!run->strategy->plan && (run->options.settings.record || run->options.settings.replay))
+        return sdr_fail(SDR_USAGE,
+                        "--record and --replay are for workers that race: --sync hogwild");
     SDR_TRY(make_nodes(run, batch));
     return sdr_order_allocate(run);
+}
+
+static enum sdr_status open_record(struct sdr_run *run)
+{
+    const struct sdr_settings *s = &run->options.settings;
+    char name[32];
+    if (s->record)
+        return sdr_record_create(s->record, run->path, (uint32_t)run->workers, &run->record);
+    if (!run->replay || strcmp(run->path, run->replay->run_path) == 0)
+        return SDR_OK;
+    sdr_path_difference(run->path, run->replay->run_path, name);
+    return sdr_fail(SDR_USAGE, "%s: the recorded run had other options or data: %s differs",
+                    s->replay, strcmp(name, "length") == 0 ? "epochs" : name);
 }
 
 enum sdr_status sdr_run_create(const struct sdr_options *options, struct sdr_data *train,
@@ -412,13 +488,16 @@ enum sdr_status sdr_run_create(const struct sdr_options *options, struct sdr_dat
         SDR_CHECK(run->strategy->check(run));
     SDR_CHECK(choose_workers(run));
     SDR_CHECK(check_own_steps(run));
+    SDR_CHECK(check_clusters(run));
+    SDR_CHECK(choose_sums(run));
     SDR_CHECK(check_options(run));
     choose_length(run);
     SDR_CHECK(choose_averaging(run));
     choose_rate(run);
     SDR_CHECK(make_parameters(run));
     SDR_CHECK(sdr_fingerprint(run));
-    if (!own_steps(run))
+    SDR_CHECK(open_record(run));
+    if (!own_steps(run) && run->kind->task != SDR_CLUSTERS)
         sdr_note(&run->options, "%s, step %.3g (%s)%s, up to %g epochs", run->optimizer->name,
                  run->rate, run->schedule->name,
                  run->scale || run->center ? ", scaled features" : "", run->length);
@@ -438,6 +517,8 @@ void sdr_run_destroy(struct sdr_run *run)
     if (!run)
         return;
     sdr_watch_release(run);
+    sdr_record_abandon(run->record);
+    sdr_replay_close(run->replay);
     sdr_model_destroy(run->model);
     for (int w = 0; w < run->workers && run->node; w++) {
         for (int i = 0; i < run->node[w].arrays; i++)

@@ -64,6 +64,12 @@ enum sdr_status sdr_run_summary(const struct sdr_run *run, char **json)
         json_object_set_new(object, "model_hash", json_string(run->model->hash));
         set_integer(object, "weights_nonzero", count_nonzero(run->model));
     }
+    if (run->raced > 0)
+        json_object_set_new(object, "updates_lost", json_real(run->lost / run->raced));
+    if (run->replay && run->model) {
+        json_object_set_new(object, "replay_difference", json_real(run->replay_difference));
+        json_object_set_new(object, "recorded_loss", json_real(run->replay->loss));
+    }
     if (run->has_best)
         set_integer(object, "best_epoch", run->best_epoch);
     if (run->why_over)

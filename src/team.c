@@ -169,7 +169,8 @@ static enum sdr_status account(struct sdr_run *run, uint64_t end)
         for (int w = 0; w < run->workers; w++)
             run->parameters.version += run->node[w].steps;
     }
-    if (run->twins && !run->plan.windows) /* others have stepped: the constants of a step are needed to publish */
+    if (run->twins &&
+        !run->plan.windows) /* others have stepped: the constants of a step are needed to publish */
         sdr_parameters_begin(&run->parameters, run->rate);
     if (run->plan.copies && !run->plan.shards)
         sdr_parameters_renew(&run->parameters, run->rate);
@@ -183,10 +184,29 @@ static enum sdr_status account(struct sdr_run *run, uint64_t end)
     return SDR_OK;
 }
 
+/* Racing workers count the steps on the intercept as carelessly as they take them: what is missing was
+   lost. No other weight is touched as often, or loses as much. */
+static void count_lost(struct sdr_run *run, uint64_t rows)
+{
+    struct sdr_parameters *p = &run->parameters;
+    if (!run->plan.races || !run->plan.in_place || p->blocks < 2 || p->still)
+        return;
+    float *counted = p->value + p->block[1].offset + 1;
+    run->raced += (double)rows;
+    run->lost += (double)rows - *counted;
+    *counted = 0;
+}
+
 static enum sdr_status after_shares(struct sdr_run *run)
 {
     uint64_t dealt = atomic_load(&run->team->next);
-    return account(run, dealt < run->team->stop ? dealt : run->team->stop);
+    uint64_t end = dealt < run->team->stop ? dealt : run->team->stop;
+    count_lost(run, end - run->at);
+    if (run->record) {
+        struct sdr_event event = {SDR_EVENT_MEET, 0, end, 0};
+        sdr_record_add(run->record, &event); /* nobody else does anything now */
+    }
+    return account(run, end);
 }
 
 static enum sdr_status after_shards(struct sdr_run *run)
@@ -349,21 +369,87 @@ void sdr_use_copy(struct sdr_node *node, uint64_t copy)
     node->tally = &node->run->copied[copy];
 }
 
+/* What is done between the two has one place in the order of all events, where that is recorded. */
+static void begin_event(const struct sdr_node *node)
+{
+    if (node->run->record)
+        sdr_record_lock(node->run->record);
+}
+
+static void end_event(const struct sdr_node *node, enum sdr_event_kind kind,
+                      const struct sdr_batch *share)
+{
+    struct sdr_event event = {kind, (uint32_t)node->worker, share ? share->at : 0,
+                              share ? share->count : 0};
+    if (!node->run->record)
+        return;
+    sdr_record_add(node->run->record, &event);
+    sdr_record_unlock(node->run->record);
+}
+
 /* One worker alone has no copy: there is nothing to take or give. */
 void sdr_take(struct sdr_node *node, const struct sdr_batch *share)
 {
     if (!node->run->plan.copies)
         return;
+    begin_event(node);
     node->parameters->version = share->number;
     sdr_parameters_take(node->parameters, &node->run->parameters);
     sdr_parameters_renew(node->parameters, node->run->rate);
+    end_event(node, SDR_EVENT_TAKE, share);
 }
 
 void sdr_give(struct sdr_node *node)
 {
-    if (node->run->plan.copies)
-        sdr_parameters_give(node->parameters, &node->run->parameters, node->run->calm,
-                            node->workers);
+    if (!node->run->plan.copies)
+        return;
+    begin_event(node);
+    sdr_parameters_give(node->parameters, &node->run->parameters, node->run->calm, node->workers);
+    end_event(node, SDR_EVENT_GIVE, NULL);
+}
+
+void sdr_stepped(struct sdr_node *node, const struct sdr_batch *rows)
+{
+    begin_event(node);
+    end_event(node, SDR_EVENT_STEP, rows);
+}
+
+/* ---- a recorded run once more ---- */
+bool sdr_replays(const struct sdr_node *node)
+{
+    return node->run->replay != NULL;
+}
+
+static enum sdr_status bad_record(const struct sdr_run *run)
+{
+    return sdr_fail(SDR_BAD_FILE, "%s: the record does not fit the run", run->replay->name);
+}
+
+enum sdr_status sdr_deal_recorded(struct sdr_node *node, struct sdr_batch *share, bool *more)
+{
+    struct sdr_run *run = node->run;
+    struct sdr_event event;
+    SDR_TRY(sdr_look(node));
+    for (;;) {
+        SDR_TRY(sdr_replay_next(run->replay, &event, more));
+        if (!*more) /* a record ends with the meeting that ended its run */
+            return run->over ? SDR_OK : bad_record(run);
+        if (event.kind != SDR_EVENT_MEET)
+            break;
+        if (event.place < run->at || event.place > run->team->stop)
+            return bad_record(run);
+        atomic_store(&run->team->next, event.place);
+        SDR_TRY(sdr_meet_due(node, more));
+        if (!*more)
+            return SDR_OK;
+    }
+    if (event.place + event.count > run->train_rows.count || event.place > run->train_rows.count ||
+        (event.kind != SDR_EVENT_GIVE && (event.place < run->at || event.count == 0)) ||
+        (event.kind == SDR_EVENT_STEP) != run->plan.in_place)
+        return bad_record(run);
+    *share = batch_at(run, event.kind == SDR_EVENT_GIVE ? run->at : event.place, event.count);
+    sdr_use_copy(node, event.worker);
+    return SDR_OK;
 }
 
 void sdr_settle(struct sdr_node *node)
@@ -404,7 +490,10 @@ void sdr_joint_gradient(struct sdr_node *node, const struct sdr_batch *batch, ui
 void sdr_joint_step(struct sdr_node *node, const struct sdr_batch *batch, uint64_t part)
 {
     struct sdr_run *run = node->run;
-    struct sdr_update update = {.form = run->kind->pairs ? SDR_ENTRIES : SDR_FACTORS,
+    bool sums = run->kind->task == SDR_CLUSTERS;
+    struct sdr_update update = {.form = sums               ? SDR_COLUMNS
+                                        : run->kind->pairs ? SDR_ENTRIES
+                                                           : SDR_FACTORS,
                                 .outputs = run->parameters.block[0].cols,
                                 .u = run->joint,
                                 .stride = run->example_floats,
@@ -423,7 +512,7 @@ static uint64_t locks_of(const struct sdr_node *node, const struct sdr_batch *ba
     uint64_t mask = node->run->problem.intercept ? (uint64_t)1 << (locks - 1) : 0;
     if (locks == 1)
         return 1;
-    if (batch->rows->dense)
+    if (batch->rows->dense || node->plan->all_conflict)
         return locks == 64 ? UINT64_MAX : ((uint64_t)1 << locks) - 1;
     for (uint32_t i = 0; i < batch->count; i++) {
         struct sdr_sparse_row r = sdr_sparse_row(batch->rows, batch->row[i]);
@@ -460,10 +549,10 @@ static enum sdr_status run_threads(struct sdr_run *run)
 {
     pthread_t thread[SDR_WORKERS_MOST];
     int started = 1;
-    while (started < run->workers &&
+    while (started < run->team->workers &&
            pthread_create(&thread[started], NULL, work, &run->node[started]) == 0)
         started++;
-    if (started < run->workers) {
+    if (started < run->team->workers) {
         sdr_fail(SDR_RUNTIME, "no more than %d of %d threads can be started: give fewer --workers",
                  started, run->workers);
         break_up(run->team, SDR_RUNTIME);
@@ -482,7 +571,7 @@ enum sdr_status sdr_team_work(struct sdr_run *run)
     struct sdr_team *team;
     SDR_TRY(sdr_allocate(&team, 1, sizeof *team, "a team of threads"));
     enum { SPINS = 2000 }; /* some 50 µs: a meeting is often shorter than falling asleep */
-    team->workers = run->workers;
+    team->workers = run->replay ? 1 : run->workers;
     team->spins = run->workers <= sdr_thread_limit() ? SPINS : 0;
     pthread_mutex_init(&team->lock, NULL);
     pthread_cond_init(&team->changed, NULL);

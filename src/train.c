@@ -98,6 +98,10 @@ enum sdr_status sdr_epoch_end(struct sdr_run *run)
         run->over = true;
         run->why_over = "all epochs done";
     }
+    if (run->enough) {
+        run->over = run->ended_early = true;
+        run->why_over = run->enough;
+    }
     if (run->options.settings.early_stop)
         consider_early_stop(run, w);
     SDR_TRY(consider_target(run, w, &objective));
@@ -143,6 +147,44 @@ static enum sdr_status finish(struct sdr_run *run)
     return status;
 }
 
+static double difference(const float *a, const float *b, uint64_t count)
+{
+    double square = 0, apart = 0;
+    for (uint64_t i = 0; i < count; i++) {
+        square += (double)b[i] * b[i];
+        apart += ((double)a[i] - b[i]) * ((double)a[i] - b[i]);
+    }
+    return square > 0 ? sqrt(apart / square) : sqrt(apart);
+}
+
+/* A record ends with what the run arrived at; a replay is compared with that. */
+static enum sdr_status close_record(struct sdr_run *run)
+{
+    struct sdr_record *record = run->record;
+    const struct sdr_replay *replay = run->replay;
+    const float *w = run->parameters.value;
+    uint64_t count = run->parameters.count;
+    double loss = sdr_evaluation_loss(&run->train_result);
+    run->record = NULL;
+    if (record && (run->preempted || !run->model)) {
+        sdr_record_abandon(record);
+        sdr_note(&run->options, "nothing was recorded: the run did not come to its end");
+    } else if (record) {
+        SDR_TRY(sdr_record_close(record, w, count, loss));
+    }
+    if (!replay || !run->model)
+        return SDR_OK;
+    if (replay->count != count)
+        return sdr_fail(SDR_BAD_FILE, "%s: the record is of another model", replay->name);
+    run->replay_difference = difference(w, replay->w, count);
+    sdr_note(
+        &run->options,
+        "replayed by one worker: the weights differ by %.2g (relative) from those of the race, "
+        "the loss is %.6g against %.6g",
+        run->replay_difference, loss, replay->loss);
+    return SDR_OK;
+}
+
 static enum sdr_status outcome(struct sdr_run *run)
 {
     if (run->diverged && run->has_good)
@@ -184,6 +226,7 @@ enum sdr_status sdr_run_train(struct sdr_run *run)
     if (run->options.settings.run && !run->diverged && !run->preempted)
         SDR_TRY(sdr_checkpoint_write(run));
     SDR_TRY(finish(run));
+    SDR_TRY(close_record(run));
     SDR_TRY(sdr_watch_close(run, run->diverged    ? "diverged"
                                  : run->preempted ? "preempted"
                                                   : "done"));

@@ -181,9 +181,9 @@ static struct sdr_report report_of(const struct sdr_run *run, enum sdr_report_ki
         .train_loss = loss_of(run),
         .objective = NAN,
         .valid_loss = run->valid && run->epoch ? sdr_evaluation_loss(&run->valid_result) : NAN,
-        .metric = !run->valid || !run->epoch          ? NULL
-                  : run->kind->task == SDR_REGRESSION ? "r2"
-                                                      : "accuracy",
+        .metric = !run->valid || !run->epoch || !sdr_has_truth(run->kind->task) ? NULL
+                  : run->kind->task == SDR_REGRESSION                           ? "r2"
+                                                                                : "accuracy",
         .valid_metric = run->valid && run->epoch
                             ? sdr_evaluation_metric(&run->valid_result, run->kind->task)
                             : NAN};

@@ -47,15 +47,17 @@ static int shape(const struct sdr_problem *problem, struct sdr_block *block)
 }
 
 /* Small random factors: from zeros no step leads away. */
-static void start(const struct sdr_problem *problem, const struct sdr_block *block, uint64_t seed,
-                  double size, float *w)
+static enum sdr_status start(const struct sdr_problem *problem, const struct sdr_block *block,
+                             const struct sdr_batch *rows, uint64_t seed, double size, float *w)
 {
+    (void)rows;
     uint64_t rank = options_of(problem)->rank, cols = block[0].cols;
     double scale = 0.5 * sqrt(size / sqrt((double)rank));
     struct sdr_stream stream = sdr_stream_open(seed, SDR_FOR_START, 0);
     for (uint64_t j = 0; j < block[0].rows; j++)
         for (uint64_t k = 0; k < rank; k++)
             w[block[0].offset + j * cols + k] = (float)(scale * sdr_stream_normal(&stream));
+    return SDR_OK;
 }
 
 static enum sdr_status check(const struct sdr_problem *problem, const char *name)

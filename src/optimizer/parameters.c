@@ -195,7 +195,7 @@ void sdr_parameters_copy_touched(const struct sdr_parameters *p, const struct sd
                                  float *to)
 {
     size_t outputs = p->block[0].cols;
-    if (batch->rows->dense) {
+    if (batch->rows->dense || p->whole) {
         memcpy(to, p->value, p->count * sizeof *to);
         return;
     }
@@ -248,6 +248,12 @@ static void step_row(struct sdr_parameters *p, const struct sdr_target *t,
         o->matrix32(t, r.index32, r.x, r.n, u, outputs);
 }
 
+static void project_row(struct sdr_parameters *p, uint32_t j)
+{
+    if (p->project)
+        p->project(p->target[0].value + (size_t)j * p->block[0].cols, p->block[0].cols);
+}
+
 /* One example with a gradient row for each of its entries. */
 static void step_entries(struct sdr_parameters *p, const struct sdr_update *update)
 {
@@ -257,6 +263,7 @@ static void step_entries(struct sdr_parameters *p, const struct sdr_update *upda
         uint32_t j = sdr_row_index(&r, n);
         p->optimizer->matrix32(&p->target[0], &j, &one, 1,
                                update->u + 1 + (size_t)n * update->outputs, update->outputs);
+        project_row(p, j);
     }
 }
 
@@ -338,21 +345,55 @@ static void step_rows(struct sdr_parameters *p, const struct sdr_update *update,
     } else if (outputs == 1) {
         p->optimizer->sparse32(&t, update->index, update->value, update->count, 1.0f);
     } else {
-        for (uint32_t i = 0; i < update->count; i++)
+        for (uint32_t i = 0; i < update->count; i++) {
             p->optimizer->matrix32(&t, &update->index[i], &one, 1,
                                    update->value + (size_t)i * outputs, outputs);
+            project_row(p, update->index[i]);
+        }
+    }
+}
+
+/* Sums over rows: each is added to a column of its own, as often as its weight says. */
+static void add_columns(struct sdr_parameters *p, const struct sdr_update *update, uint32_t first,
+                        uint32_t end)
+{
+    const struct sdr_rows *rows = update->examples.rows;
+    size_t outputs = update->outputs;
+    for (uint32_t i = 0; i < update->examples.count; i++) {
+        const float *u = update->u + (size_t)i * update->stride;
+        float *to = p->target[0].value + (uint32_t)u[0], weight = u[1] * (float)p->rate;
+        if (rows->dense) {
+            const float *x = sdr_dense_row(rows, update->examples.row[i]);
+            for (uint32_t j = first; j < end; j++)
+                to[j * outputs] += weight * (p->center ? x[j] - p->center[j] : x[j]);
+            continue;
+        }
+        struct sdr_sparse_row r = row_within(rows, update->examples.row[i], first, end);
+        for (uint32_t n = 0; n < r.n; n++)
+            to[sdr_row_index(&r, n) * outputs] += weight * r.x[n];
+    }
+}
+
+static void add_counts(struct sdr_parameters *p, const struct sdr_update *update)
+{
+    for (uint32_t i = 0; i < update->examples.count; i++) {
+        const float *u = update->u + (size_t)i * update->stride;
+        p->target[1].value[(uint32_t)u[0]] += u[1] * (float)p->rate;
     }
 }
 
 void sdr_parameters_begin(struct sdr_parameters *p, double rate)
 {
+    p->rate = rate;
     p->optimizer->begin(p->optimizer_options, p->version + 1, rate, &p->target[0], p->constant);
 }
 
 void sdr_parameters_apply_range(struct sdr_parameters *p, const struct sdr_update *update,
                                 uint32_t first, uint32_t end)
 {
-    if (update->form == SDR_FACTORS || update->form == SDR_ENTRIES) {
+    if (update->form == SDR_COLUMNS) {
+        add_columns(p, update, first, end);
+    } else if (update->form == SDR_FACTORS || update->form == SDR_ENTRIES) {
         struct sdr_update multiplied = update->examples.rows->dense
                                            ? multiply_dense(p, update, first, end)
                                            : multiply_sparse(p, update, first, end);
@@ -373,6 +414,10 @@ void sdr_parameters_apply_intercept(struct sdr_parameters *p, const struct sdr_u
     float own[SDR_CONSTANTS] = {0}, sum[TOGETHER];
     if (p->still)
         return;
+    if (update->form == SDR_COLUMNS) {
+        add_counts(p, update);
+        return;
+    }
     if (p->optimizer->own_penalty) {
         p->optimizer->begin(p->optimizer_options, p->version + 1, rate, &t, own);
         t.constant = own;
@@ -527,12 +572,15 @@ void sdr_parameters_merge(struct sdr_parameters *shared, struct sdr_parameters *
         for (int c = 0; c < copies; c++)
             array[c] = array_of(&copy[c], i) + first;
         shared->kernels->merge(array_of(shared, i) + first, array, copies, end - first,
-                               merge_of(shared, i), of_value(shared, i) ? calm + first : NULL);
+                               merge_of(shared, i),
+                               calm && of_value(shared, i) ? calm + first : NULL);
     }
 }
 
 void sdr_parameters_renew(struct sdr_parameters *p, double rate)
 {
+    for (uint32_t j = 0; j < p->block[0].rows && p->project; j++)
+        project_row(p, j);
     if (!p->optimizer->own_penalty)
         return;
     for (int b = 0; b < p->blocks; b++) {

@@ -26,16 +26,19 @@ struct sdr_parameters {
     float *value, *slot[2], *charged; /* owned; charged is NULL without a penalty */
     double *sum;                      /* owned; sum of published weights, NULL: no averaging */
     uint64_t summed;
+    double rate; /* of the step that was begun */
     float constant[SDR_CONSTANTS];
     struct sdr_target target[SDR_BLOCKS_MOST]; /* each block as a step sees it */
     /* Scratch of batches: gradient rows of the touched features. Owned, NULL for single rows. */
     float *gradient;
     uint32_t *touched, *place; /* place[j] is valid where mark[j] is of this update */
     uint32_t *mark;
-    float *published; /* owned: the weights as others see them */
-    bool still;       /* the intercept keeps the value it starts with */
-    bool borrowed;    /* values and state belong to another handle */
-    float *base[3];   /* owned: values and state as they were taken; NULL: no copy */
+    float *published;                           /* owned: the weights as others see them */
+    void (*project)(float *row, uint32_t cols); /* of the model, on touched rows; or NULL */
+    bool whole;     /* a gradient depends on all values, whatever the row */
+    bool still;     /* the intercept keeps the value it starts with */
+    bool borrowed;  /* values and state belong to another handle */
+    float *base[3]; /* owned: values and state as they were taken; NULL: no copy */
 };
 
 /* Lays out the blocks (sets their offsets) and allocates; batches: room for gradients of many rows.
@@ -95,7 +98,7 @@ void sdr_parameters_mean(struct sdr_parameters *p, struct sdr_parameters *copy, 
    parts, as above. */
 void sdr_parameters_blend(struct sdr_parameters *copy, int copies, uint64_t part, uint64_t parts);
 /* Values that are a function of the state (FTRL's) are computed anew from it, as a step of size
-   `rate` would. */
+   `rate` would; values that must lie in a set are put back into it. */
 void sdr_parameters_renew(struct sdr_parameters *p, double rate);
 /* The weights as they stand, settled: borrowed until the next call. */
 const float *sdr_parameters_weights(struct sdr_parameters *p);

@@ -72,6 +72,14 @@ static inline double linear(const void *options, double epoch, double epochs)
     return warmed(o, epoch) * (o->least + (1 - o->least) * (1 - part));
 }
 
+/* Sums over rows in which later rows weigh more: what early ones said of a model that was still poor
+   is soon outweighed. */
+static inline double cubic(const void *options, double epoch, double epochs)
+{
+    (void)epochs;
+    return warmed(options, epoch) * (1 + epoch) * (1 + epoch) * (1 + epoch);
+}
+
 /* Many places at once: a call for each would cost more than the formula. */
 #define ALL(name)                                                                                  \
     static void name##_all(const void *options, const struct sdr_when *when, uint32_t count,       \
@@ -86,6 +94,7 @@ ALL(inverse_root)
 ALL(stairs)
 ALL(cosine)
 ALL(linear)
+ALL(cubic)
 
 static const struct sdr_option warmup_only[] = {WARMUP, {0}};
 static const struct sdr_option decaying[] = {DECAY, WARMUP, {0}};
@@ -145,4 +154,11 @@ SDR_REGISTER(schedule, linear) = {
     .options_size = sizeof(struct options),
     .needs_end = true,
     .factors = linear_all,
+};
+SDR_REGISTER(schedule, cubic) = {
+    .name = "cubic",
+    .summary = "step · (1 + epoch)³: the weight of rows in the sums of kmeans",
+    .options = warmup_only,
+    .options_size = sizeof(struct options),
+    .factors = cubic_all,
 };

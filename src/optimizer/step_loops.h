@@ -288,9 +288,10 @@ SDR_INLINE float slope_of(struct sdr_walk *walk, uint32_t row, float score)
     return weight * slope;
 }
 
-/* The step of the intercept, and the penalties that this step made due. */
+/* The step of the intercept, and the penalties that this step made due. shared: behind the intercept
+   is a count of its steps, added to in the same way, which tells how many of them get lost. */
 SDR_INLINE void finish_row(struct sdr_walk *walk, const float *c, uint64_t update, uint32_t at,
-                           double rate, float slope)
+                           double rate, float slope, const bool shared)
 {
     const struct sdr_optimizer *o = walk->optimizer;
     if (walk->slope) {
@@ -301,6 +302,8 @@ SDR_INLINE void finish_row(struct sdr_walk *walk, const float *c, uint64_t updat
         if (differs)
             begin(walk->optimizer_options, update, rate, walk->intercept, own);
         step_run(walk->intercept, differs ? own : c, 0, 1, lanes_all(slope), lanes_all(1.0f));
+        if (shared)
+            walk->intercept->value[1] += 1.0f;
     }
     if (walk->weight->charged && !walk->place) {
         double share = o->charge ? o->charge(walk->optimizer_options, update) : 1;
@@ -357,7 +360,7 @@ SDR_INLINE void walk_rows(struct sdr_walk *walk, const bool scaled, const bool s
             else
                 WALK_SPARSE(32, r.index32);
         }
-        finish_row(walk, c, update, at, rate, slope);
+        finish_row(walk, c, update, at, rate, slope, shared);
     }
     walk->version += walk->count;
     if (walk->count)
@@ -425,7 +428,7 @@ SDR_INLINE void walk_pairs(struct sdr_walk *walk)
         }
         slope = slope_of(walk, row, score);
         pair_steps(t, c, a, b, rank, cols > rank, slope, l2);
-        finish_row(walk, c, update, at, rate, slope);
+        finish_row(walk, c, update, at, rate, slope, false);
     }
     walk->version += walk->count;
     if (walk->count)

@@ -5,7 +5,8 @@
    4t²))/2, restarted when the step turns against the momentum (O'Donoghue and Candès, 2015). The
    step is 1/L; L bounds the curvature of the mean loss and is found by power iteration on the
    Hessian's bound curvature·XᵀX/N, in the units of the features. With --optimizer the optimizer
-   takes the steps. */
+   takes the steps.
+   kmeans:      Lloyd's algorithm. */
 #include "base/rng.h"
 #include "node.h"
 
@@ -165,9 +166,34 @@ static enum sdr_status optimizer_steps(struct sdr_node *node)
     }
 }
 
+/* Lloyd's algorithm: every center becomes the mean of the rows nearest to it, until none moves. */
+static enum sdr_status lloyd(struct sdr_node *node)
+{
+    struct sdr_batch batch = {0};
+    double *w, *last, loss;
+    uint64_t count = sdr_values(node);
+    SDR_TRY(sdr_node_array(node, "w", count, &w));
+    SDR_TRY(sdr_node_array(node, "last", count, &last));
+    for (uint64_t i = 0; i < count; i++)
+        w[i] = sdr_weights(node)[i];
+    for (;;) {
+        bool more;
+        SDR_TRY(sdr_deal_all(node, &batch, &more));
+        if (!more)
+            return SDR_OK;
+        memcpy(last, w, count * sizeof *w);
+        SDR_TRY(sdr_full_sums(node, &loss, w));
+        sdr_put(node, w, loss);
+        if (memcmp(last, w, count * sizeof *w) == 0)
+            sdr_stop(node, "no center moves any more");
+    }
+}
+
 static enum sdr_status worker(struct sdr_node *node)
 {
     const struct options *o = node->options;
+    if (sdr_clusters(node))
+        return lloyd(node);
     if (o->method == OPTIMIZER)
         return optimizer_steps(node);
     if (sdr_curvature(node) == 0)

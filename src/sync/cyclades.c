@@ -11,10 +11,13 @@ static enum sdr_status plan(const void *options, struct sdr_plan *plan)
     (void)options;
     if (plan->batch != 1)
         return sdr_fail(SDR_USAGE, "--sync cyclades takes single rows: --batch 1");
-    plan->share = plan->window ? plan->window : ALONE;
+    plan->share = plan->window ? plan->window : plan->all_conflict ? 1 : ALONE;
     if (!plan->window && plan->workers > 1) {
         plan->workers = 1;
-        plan->remark = "busy features join nearly all rows to one component: one worker trains";
+        plan->remark = plan->all_conflict
+                           ? "all rows touch the same values: one worker trains"
+                           : "busy features join nearly all rows to one component: one worker "
+                             "trains";
     }
     plan->windows = true;
     plan->in_place = plan->workers > 1;

@@ -82,6 +82,7 @@ static enum sdr_status plan(const void *options, struct sdr_plan *plan)
             "from one worker's";
     }
     plan->in_place = straight && plan->workers > 1;
+    plan->races = !plan->deterministic && plan->workers > 1;
     plan->copies = straight || copies == 1 ? 0 : (int)copies;
     plan->share = plan->deterministic ? rows * copies : rows;
     plan->damped = plan->copies && (plan->deterministic || (chosen && copies > 2));
@@ -99,6 +100,24 @@ static enum sdr_status racing(struct sdr_node *node)
         sdr_take(node, &share);
         sdr_train(node, &share);
         sdr_give(node);
+    }
+}
+
+/* One worker plays all of them, one event after the other. */
+static enum sdr_status replaying(struct sdr_node *node)
+{
+    for (;;) {
+        struct sdr_batch share;
+        bool more;
+        SDR_TRY(sdr_deal_recorded(node, &share, &more));
+        if (!more)
+            return SDR_OK;
+        if (share.count) {
+            sdr_take(node, &share);
+            sdr_train(node, &share);
+        } else {
+            sdr_give(node);
+        }
     }
 }
 
@@ -129,6 +148,8 @@ static enum sdr_status in_lanes(struct sdr_node *node)
 
 static enum sdr_status worker(struct sdr_node *node)
 {
+    if (sdr_replays(node))
+        return replaying(node);
     return node->plan->deterministic && node->plan->copies ? in_lanes(node) : racing(node);
 }
 

@@ -76,7 +76,9 @@ ratings = os.path.join(WORK, "ratings.triples")
 with open(ratings, "w") as file:
     file.writelines("u%d i%d %.2f\n" % (random.integers(ROWS // 8), random.integers(ROWS // 20) ** 2 % 60,
                                         random.normal(3, 1)) for _ in range(ROWS))
-SETTINGS = [("busy", busy, []), ("ratings", ratings, ["--model", "mf:rank=5"]), ("classes", classes, []), ("dense", dense, []),
+SETTINGS = [("busy", busy, []), ("ratings", ratings, ["--model", "mf:rank=5"]),
+            ("clusters", busy, ["--model", "kmeans:5"]), ("dense clusters", dense, ["--model", "kmeans:6"]),
+            ("classes", classes, []), ("dense", dense, []),
             ("adam", busy, ["--optimizer", "adam"]),
             ("penalties", busy, ["--l1", 1e-3, "--l2", 1e-3]),
             ("ftrl", busy, ["--optimizer", "ftrl", "--l1", 1e-3]),
@@ -103,7 +105,7 @@ for seed in (1, 2):
                                 ("rare classes, penalties", rare_classes, ["--l1", 1e-5, "--l2", 1e-4]),
                                 ("rare, adam", even, ["--optimizer", "adam"]),
                                 ("rare, ftrl", even, ["--optimizer", "ftrl", "--l1", 1e-5])]:
-        if seed == 2 and len(options) > 1:
+        if seed == 2 and ("--optimizer" in options or "--l1" in options):
             continue
         options = [*options, "--epochs", 2, "--seed", seed]
         same("hogwild --deterministic: %s, seed %d" % (name, seed),

@@ -1,0 +1,27 @@
+/* Kernels of clustering: products of dense rows with all centers at once, and the nearest center.
+   Sums of rows are feature-major like the weights of linear models: sum[feature * outputs + cluster].
+   One table per CPU level. */
+#ifndef SDR_KERNEL_CLUSTER_H
+#define SDR_KERNEL_CLUSTER_H
+
+#include "base/cpu.h"
+#include <stdint.h>
+
+enum { SDR_TOGETHER = 4 };
+struct sdr_cluster_kernels {
+    /* score[r · outputs + k] = Σ_i sum[i · outputs + k]·(x[r][i] − center[i]) for `rows` dense rows,
+       at most SDR_TOGETHER; center may be NULL. */
+    void (*products)(const float *sum, const float *const *x, uint32_t rows, const float *center,
+                     uint32_t n, uint32_t outputs, float *score);
+    /* square[k] = Σ_i sum[i · outputs + k]² */
+    void (*squares)(const float *sum, uint32_t n, uint32_t outputs, float *square);
+    /* Σ (x[i] − center[i])²; center may be NULL */
+    float (*length)(const float *x, const float *center, uint32_t n);
+    /* The first k with the largest score[k]·twice[k] − norm[k], and that value. */
+    uint32_t (*nearest)(const float *score, const float *twice, const float *norm, uint32_t outputs,
+                        float *value);
+};
+
+const struct sdr_cluster_kernels *sdr_cluster_kernels(enum sdr_cpu level);
+
+#endif

@@ -1,0 +1,302 @@
+/* k-means (Lloyd, 1957; as SGD: Bottou and Bengio, 1995; in batches: Sculley, 2010). Loss of a row: the
+   squared distance to the nearest center.
+
+   What is trained are statistics: for each cluster the sum of its rows and their count; a center is
+   sum / count. A batch adds its rows to the clusters they are nearest to, which is a gradient step of
+   size 1/count on the center. Sums can be added in any order and from any worker, so every strategy
+   keeps what its workers found. Rows of later epochs weigh more (schedule `cubic`). --sync batch is
+   Lloyd's algorithm: the sums of all rows, anew in every epoch.
+
+   Starts from rows far from each other: greedy k-means++ (Arthur and Vassilvitskii, 2007). */
+#include "base/memory.h"
+#include "base/rng.h"
+#include "kernel/cluster.h"
+#include "model/linear.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { CLUSTERS_MOST = 4096 };
+
+struct options {
+    uint64_t clusters;
+};
+static const struct sdr_option table[] = {{"clusters", SDR_INTEGER, "8", "K", 1, CLUSTERS_MOST,
+                                           "how many", offsetof(struct options, clusters), 0},
+                                          {0}};
+
+static uint32_t outputs_of(const void *options)
+{
+    return (uint32_t)((const struct options *)options)->clusters;
+}
+
+static int shape(const struct sdr_problem *problem, struct sdr_block *block)
+{
+    block[0] = (struct sdr_block){
+        .name = "sum", .rows = problem->features, .cols = problem->outputs, .per_feature = true};
+    block[1] = (struct sdr_block){.name = "count", .rows = 1, .cols = problem->outputs};
+    return 2;
+}
+
+/* What the distances of all rows have in common. */
+struct centers {
+    const float *sum;
+    uint32_t count;
+    float twice[CLUSTERS_MOST]; /* 2 / count */
+    float norm[CLUSTERS_MOST];  /* squared length of the center */
+    const struct sdr_cluster_kernels *kernels;
+};
+
+static void look_at_centers(const struct sdr_problem *problem, const struct sdr_block *block,
+                            const float *w, struct centers *c)
+{
+    const float *count = w + block[1].offset;
+    c->sum = w + block[0].offset;
+    c->count = problem->outputs;
+    c->kernels = sdr_cluster_kernels(sdr_cpu_best());
+    c->kernels->squares(c->sum, problem->features, c->count, c->norm);
+    for (uint32_t k = 0; k < c->count; k++) {
+        float share = count[k] > 0 ? 1.0f / count[k] : 0.0f; /* a damaged model may have no rows */
+        c->twice[k] = 2 * share;
+        c->norm[k] *= share * share;
+    }
+}
+
+/* Products of up to SDR_TOGETHER rows with the sums, and the rows' squared lengths. */
+static void multiply(const struct sdr_problem *problem, const struct centers *c,
+                     const uint32_t *row, uint32_t count, float *product, float *length)
+{
+    const struct sdr_rows *rows = problem->rows;
+    if (rows->dense) {
+        const float *x[SDR_TOGETHER];
+        for (uint32_t i = 0; i < count; i++) {
+            x[i] = sdr_dense_row(rows, row[i]);
+            length[i] = c->kernels->length(x[i], problem->center, rows->features);
+        }
+        c->kernels->products(c->sum, x, count, problem->center, rows->features, c->count, product);
+        return;
+    }
+    for (uint32_t i = 0; i < count; i++, product += c->count) {
+        struct sdr_sparse_row r = sdr_sparse_row(rows, row[i]);
+        memset(product, 0, c->count * sizeof *product);
+        if (r.index16)
+            problem->kernels->scores16(c->sum, r.index16, r.x, r.n, c->count, product);
+        else
+            problem->kernels->scores32(c->sum, r.index32, r.x, r.n, c->count, product);
+        length[i] = c->kernels->length(r.x, NULL, r.n);
+    }
+}
+
+/* Scores are −(squared distance): the nearest center has the largest. */
+static void score(const struct sdr_problem *problem, const struct sdr_block *block, const float *w,
+                  const struct sdr_batch *batch, float *scores)
+{
+    struct centers c;
+    float length[SDR_TOGETHER];
+    look_at_centers(problem, block, w, &c);
+    for (uint32_t i = 0, n; i < batch->count; i += n) {
+        n = batch->count - i < SDR_TOGETHER ? batch->count - i : SDR_TOGETHER;
+        multiply(problem, &c, batch->row + i, n, scores, length);
+        for (uint32_t r = 0; r < n; r++, scores += c.count)
+            for (uint32_t k = 0; k < c.count; k++)
+                scores[k] = scores[k] * c.twice[k] - c.norm[k] - length[r];
+    }
+}
+
+/* A row at its center has no loss, whatever rounding says. */
+static double loss(const void *options, const float *score, uint32_t outputs, float target,
+                   float *slope)
+{
+    (void)options, (void)target;
+    uint32_t best = 0;
+    for (uint32_t k = 1; k < outputs; k++)
+        best = score[k] > score[best] ? k : best;
+    double distance = -(double)score[best];
+    for (uint32_t k = 0; k < outputs; k++)
+        slope[k] = k == best && distance > 0 ? -1.0f : 0.0f;
+    return distance > 0 ? distance : 0;
+}
+
+static uint32_t scratch_floats(const struct sdr_problem *problem)
+{
+    (void)problem;
+    return 2;
+}
+
+static void gradient(const struct sdr_model_kind *kind, const struct sdr_problem *problem,
+                     const struct sdr_block *block, const float *w, const struct sdr_batch *batch,
+                     float *scratch, struct sdr_update *update)
+{
+    struct centers c;
+    float product[SDR_TOGETHER * CLUSTERS_MOST], length[SDR_TOGETHER], value, *u = scratch;
+    double sum = 0, weights = 0;
+    (void)kind;
+    look_at_centers(problem, block, w, &c);
+    for (uint32_t i = 0, n; i < batch->count; i += n) {
+        n = batch->count - i < SDR_TOGETHER ? batch->count - i : SDR_TOGETHER;
+        multiply(problem, &c, batch->row + i, n, product, length);
+        for (uint32_t r = 0; r < n; r++, u += 2) {
+            float weight = problem->row_weight ? problem->row_weight[batch->row[i + r]] : 1.0f;
+            u[0] = (float)c.kernels->nearest(product + (size_t)r * c.count, c.twice, c.norm,
+                                             c.count, &value);
+            u[1] = weight;
+            double distance = (double)length[r] - value;
+            sum += distance > 0 ? weight * distance : 0;
+            weights += weight;
+        }
+    }
+    *update = (struct sdr_update){.form = SDR_COLUMNS,
+                                  .sense = SDR_STATISTIC,
+                                  .outputs = c.count,
+                                  .u = scratch,
+                                  .stride = 2,
+                                  .examples = *batch,
+                                  .loss = sum,
+                                  .weight = weights};
+}
+
+/* ---- where to start ---- */
+/* Some of the rows, and how far each is from the nearest center chosen so far. */
+struct seeding {
+    const struct sdr_problem *problem;
+    uint32_t *row; /* count of them */
+    uint32_t count;
+    float *length;             /* squared, of each row */
+    double *distance, *nearer; /* squared, to the chosen; with a candidate too */
+    float *point;              /* a row that may become a center */
+    float *product;
+};
+
+/* A row as the kernels see it. */
+static void copy_row(const struct sdr_problem *problem, uint32_t row, float *to)
+{
+    const struct sdr_rows *rows = problem->rows;
+    if (rows->dense) {
+        const float *x = sdr_dense_row(rows, row);
+        for (uint32_t j = 0; j < rows->features; j++)
+            to[j] = problem->center ? x[j] - problem->center[j] : x[j];
+        return;
+    }
+    struct sdr_sparse_row r = sdr_sparse_row(rows, row);
+    memset(to, 0, rows->features * sizeof *to);
+    for (uint32_t n = 0; n < r.n; n++)
+        to[sdr_row_index(&r, n)] = r.x[n];
+}
+
+/* The sum of all distances if row `i` of the sample became a center. */
+static double potential(struct seeding *s, uint32_t i)
+{
+    struct sdr_problem one = *s->problem;
+    struct sdr_block block = {0};
+    struct sdr_batch batch = {.rows = one.rows, .row = s->row, .count = s->count};
+    double sum = 0;
+    one.outputs = 1;
+    one.intercept = false;
+    copy_row(s->problem, s->row[i], s->point);
+    sdr_linear_score(&one, &block, s->point, &batch, s->product);
+    for (uint32_t n = 0; n < s->count; n++) {
+        double d = (double)s->length[n] + s->length[i] - 2 * (double)s->product[n];
+        d = n == i || d < 0 ? 0 : d;
+        s->nearer[n] = d < s->distance[n] ? d : s->distance[n];
+        sum += s->nearer[n];
+    }
+    return sum;
+}
+
+/* A row with a chance as large as its distance. */
+static uint32_t draw(const struct seeding *s, struct sdr_stream *stream, double sum)
+{
+    double left = sdr_stream_uniform(stream) * sum;
+    if (!(sum > 0) || !isfinite(sum))
+        return (uint32_t)sdr_stream_below(stream, s->count);
+    for (uint32_t i = 0; i < s->count; i++) {
+        left -= s->distance[i];
+        if (left < 0)
+            return i;
+    }
+    return s->count - 1;
+}
+
+/* Of several candidates the one that leaves the least to the others. */
+static double choose(struct seeding *s, struct sdr_stream *stream, double sum, uint32_t candidates)
+{
+    double least = INFINITY, *before = s->distance;
+    uint32_t chosen = 0;
+    for (uint32_t t = 0; t < candidates; t++) {
+        uint32_t i = draw(s, stream, sum);
+        double with = potential(s, i);
+        if (t == 0 || with < least) {
+            least = with;
+            chosen = i;
+        }
+    }
+    potential(s, chosen); /* point and distances are those of the last candidate */
+    s->distance = s->nearer;
+    s->nearer = before;
+    return least;
+}
+
+static enum sdr_status open_seeding(struct seeding *s, const struct sdr_problem *problem,
+                                    const struct sdr_batch *rows, uint32_t candidates)
+{
+    const double work = 2e9; /* products of two numbers: about a second at the most */
+    double each = (double)problem->outputs * candidates * problem->features;
+    double some = fmax(work / each, 8.0 * problem->outputs);
+    const struct sdr_cluster_kernels *kernels = sdr_cluster_kernels(sdr_cpu_best());
+    *s = (struct seeding){.problem = problem,
+                          .count = rows->count < some ? rows->count : (uint32_t)some};
+    SDR_TRY(sdr_allocate(&s->row, s->count, sizeof *s->row, "seeding"));
+    SDR_TRY(sdr_allocate(&s->length, s->count, sizeof *s->length, "seeding"));
+    SDR_TRY(sdr_allocate(&s->distance, s->count, sizeof *s->distance, "seeding"));
+    SDR_TRY(sdr_allocate(&s->nearer, s->count, sizeof *s->nearer, "seeding"));
+    SDR_TRY(sdr_allocate(&s->product, s->count, sizeof *s->product, "seeding"));
+    SDR_TRY(sdr_allocate(&s->point, problem->features, sizeof *s->point, "seeding"));
+    for (uint32_t i = 0; i < s->count; i++) {
+        uint64_t place = (uint64_t)i * rows->count / s->count;
+        s->row[i] = rows->row ? rows->row[place] : (uint32_t)place;
+        copy_row(problem, s->row[i], s->point);
+        s->length[i] = kernels->length(s->point, NULL, problem->features);
+        s->distance[i] = INFINITY;
+    }
+    return SDR_OK;
+}
+
+static enum sdr_status start(const struct sdr_problem *problem, const struct sdr_block *block,
+                             const struct sdr_batch *rows, uint64_t seed, double size, float *w)
+{
+    uint32_t clusters = problem->outputs, candidates = 2 + (uint32_t)log(clusters);
+    struct sdr_stream stream = sdr_stream_open(seed, SDR_FOR_START, 0);
+    struct seeding s;
+    double sum = INFINITY;
+    (void)size;
+    enum sdr_status status = open_seeding(&s, problem, rows, candidates);
+    for (uint32_t k = 0; k < clusters && status == SDR_OK; k++) {
+        sum = choose(&s, &stream, sum, k ? candidates : 1);
+        for (uint32_t j = 0; j < problem->features; j++)
+            w[block[0].offset + (size_t)j * clusters + k] = s.point[j];
+        w[block[1].offset + k] = 1;
+    }
+    sdr_release(s.row);
+    sdr_release(s.length);
+    sdr_release(s.distance);
+    sdr_release(s.nearer);
+    sdr_release(s.product);
+    sdr_release(s.point);
+    return status;
+}
+
+SDR_REGISTER(model_kind, kmeans) = {
+    .name = "kmeans",
+    .summary = "clusters of rows near a common center; no labels",
+    .options = table,
+    .options_size = sizeof(struct options),
+    .task = SDR_CLUSTERS,
+    .outputs = outputs_of,
+    .batch = 1024,
+    .loss = loss,
+    .shape = shape,
+    .start = start,
+    .scratch = scratch_floats,
+    .score = score,
+    .gradient = gradient,
+};

@@ -1,0 +1,132 @@
+"""k-means: sums and counts against numpy, Lloyd's cost falls, planted clusters are found, nothing is lost
+between workers."""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+
+sys.path.insert(1, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from tensors import read_tensors
+
+SOUNDER = os.environ["SOUNDER"]
+WORK = tempfile.mkdtemp(prefix="sounder-kmeans-")
+random = np.random.default_rng(7)
+failures = []
+
+
+def expect(name, holds, what=""):
+    print("%s: %s %s" % (name, "ok" if holds else "FAILED", what))
+    if not holds:
+        failures.append(name)
+
+
+def run(*arguments, code=0):
+    done = subprocess.run([SOUNDER, *map(str, arguments)], capture_output=True, text=True)
+    assert done.returncode == code, "exit code %d: %s\n%s" % (done.returncode, arguments, done.stderr)
+    return done.stderr if code else done.stdout
+
+
+def train(path, *options):
+    model = os.path.join(WORK, "model")
+    result = json.loads(run("train", path, "--json", "--quiet", "--out", model, *options))
+    tensors, _ = read_tensors(model)
+    return result, tensors["sum"].astype(float).T, tensors["count"].astype(float).ravel()
+
+
+def nearest(X, centers):
+    distance = ((X[:, None, :] - centers[None]) ** 2).sum(2)
+    return distance.argmin(1), distance.min(1)
+
+
+def close(a, b, tolerance=2e-5):
+    return np.abs(a - b).max() <= tolerance * (1 + np.abs(b).max())
+
+
+# Seven clusters, rows far from the origin: distances that were differences of large squares would show.
+K, ROWS, FEATURES = 7, 1500, 19
+truth = random.normal(0, 4, (K, FEATURES)) + 300
+X = (truth[random.integers(0, K, ROWS)] + random.normal(0, 1, (ROWS, FEATURES))).astype(np.float32)
+dense = os.path.join(WORK, "rows.npy")
+np.save(dense, X)
+X = X.astype(float)
+mixed = os.path.join(WORK, "mixed.npy")
+M = (random.normal(0, 1, (ROWS, FEATURES)) ** 3 - 40).astype(np.float32)
+np.save(mixed, M)
+M = M.astype(float)
+MODEL = ["--model", "kmeans:%d" % K, "--seed", 3]
+
+# ---- Lloyd: each round is numpy's, and the cost falls until nothing moves ----
+rounds = [train(mixed, *MODEL, "--sync", "batch", "--epochs", n) for n in (1, 2, 3, 4)]
+for n in range(3):
+    _, sums, counts = rounds[n]
+    member, _ = nearest(M, sums / counts[:, None])
+    expected = np.array([M[member == k].sum(0) for k in range(K)])
+    _, sums, counts = rounds[n + 1]
+    expect("round %d of Lloyd" % (n + 2), close(sums, expected) and
+           np.array_equal(counts, np.bincount(member, minlength=K)))
+costs = [result["train_loss"] for result, _, _ in rounds]
+expect("the cost falls", all(a > b for a, b in zip(costs, costs[1:])), str(costs))
+result, sums, counts = train(mixed, *MODEL, "--sync", "batch")
+member, cost = nearest(M, sums / counts[:, None])
+expect("the cost is the mean squared distance", abs(result["train_loss"] / cost.mean() - 1) < 1e-4,
+       "%.6f %.6f" % (result["train_loss"], cost.mean()))
+expect("at the end every center is the mean of its rows",
+       close(sums, np.array([M[member == k].sum(0) for k in range(K)])))
+expect("Lloyd stops by itself", 5 < result["epochs"] < 100 and "no center moves" in result["stopped"],
+       "%d rounds" % result["epochs"])
+for threads in (1, 2, 5):
+    other, _, _ = train(mixed, *MODEL, "--sync", "batch", "--threads", threads)
+    expect("the same bits on %d threads" % threads, other["model_hash"] == result["model_hash"])
+
+_, sums, counts = train(dense, *MODEL, "--sync", "batch")
+expect("planted clusters are found", nearest(truth, sums / counts[:, None])[1].max() < 0.5)
+
+# ---- batches: later rows weigh more; all rows are in the sums, whoever added them ----
+BATCH, EPOCHS = 100, 3
+rate = np.repeat((1 + np.arange(0, ROWS * EPOCHS, BATCH) / ROWS) ** 3, BATCH)
+_, start, ones = train(dense, *MODEL, "--batch", BATCH, "--shuffle", "none", "--updates", 1)
+member, _ = nearest(X[:BATCH], (start - 0) / ones[:, None])
+_, sums, counts = train(dense, *MODEL, "--batch", BATCH, "--shuffle", "none", "--epochs", EPOCHS)
+w_sum, w_count = start.copy(), ones.copy()
+for b in range(1, ROWS * EPOCHS // BATCH):
+    some = X[(b * BATCH) % ROWS:(b * BATCH) % ROWS + BATCH]
+    member, _ = nearest(some, w_sum / w_count[:, None])
+    np.add.at(w_sum, member, rate[b * BATCH] * some)
+    np.add.at(w_count, member, rate[b * BATCH])
+expect("steps of batches are numpy's", close(sums, w_sum) and close(counts, w_count))
+total, weight = sums.sum(0), counts.sum()
+for name in ("hogwild", "hogwild --deterministic", "locked", "locked:stripes=8", "round-robin", "bsp --deterministic"):
+    result, sums, counts = train(dense, *MODEL, "--batch", BATCH, "--shuffle", "none", "--epochs", EPOCHS,
+                                 "--workers", 3, "--sync", *name.split())
+    expect("no row is lost: " + name, close(sums.sum(0), total, 1e-4) and abs(counts.sum() / weight - 1) < 1e-4,
+           "%.1f rows of %.1f" % (counts.sum(), weight))
+    expect("and the clusters are found: " + name, nearest(truth, sums / counts[:, None])[1].max() < 1)
+
+# ---- sparse rows are rows ----
+zeros = np.where(random.random((400, 12)) < 0.6, 0, random.normal(2, 1, (400, 12))).astype(np.float32)
+np.save(os.path.join(WORK, "zeros.npy"), zeros)
+with open(os.path.join(WORK, "zeros.svm"), "w") as file:
+    for row in zeros:
+        file.write("0 %s\n" % " ".join("%d:%.9g" % (j + 1, x) for j, x in enumerate(row) if x))
+for sync in (["--sync", "batch"], ["--sync", "serial", "--batch", 50, "--epochs", 3],
+             ["--sync", "cyclades", "--epochs", 2]):
+    _, a, n = train(os.path.join(WORK, "zeros.npy"), "--model", "kmeans:4", *sync)
+    _, b, m = train(os.path.join(WORK, "zeros.svm"), "--format", "libsvm", "--model", "kmeans:4", *sync)
+    expect("sparse is dense: " + sync[1], close(a / n[:, None], b / m[:, None], 1e-3))
+
+# ---- the program ----
+result, sums, counts = train(dense, *MODEL, "--valid-fraction", 0.2)
+expect("validation has a loss and no accuracy", "valid_loss" in result and "valid_accuracy" not in result)
+given = np.array(run("predict", os.path.join(WORK, "model"), dense).split(), dtype=int)
+expect("predictions are the nearest", np.array_equal(given, nearest(X, sums / counts[:, None])[0]))
+seen = json.loads(run("eval", os.path.join(WORK, "model"), dense, "--json"))
+expect("eval gives the inertia", abs(seen["inertia"] / (ROWS * seen["loss"]) - 1) < 1e-6)
+for option in (["--lr", 0.1], ["--optimizer", "adam"], ["--l2", 1], ["--standardize"], ["--sync", "batch:optimizer"]):
+    message = run("train", dense, *MODEL, *option, code=2)
+    expect("refused: " + " ".join(map(str, option)), "kmeans" in message and message.count("\n") == 1, message.strip())
+many, _, counts = train(os.path.join(WORK, "zeros.npy"), "--model", "kmeans:400", "--sync", "batch")
+expect("as many clusters as rows", many["train_loss"] < 1e-5 and (counts == 1).all(), str(many["train_loss"]))
+sys.exit(1 if failures else 0)
