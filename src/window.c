@@ -205,8 +205,11 @@ static void step_apart(struct sdr_node *node, const struct sdr_batch *window, ui
     p->version = window->number + at;
     run->kind->gradient(run->kind, &run->problem, p->block, p->value, &batch, node->scratch,
                         &update);
-    memcpy(w->slope + (size_t)at * outputs, update.u, outputs * sizeof(float));
     sdr_parameters_apply_weights(p, &update, w->rate[at]);
+    if (run->plan.all_conflict) /* a window of one row: nothing has to rest */
+        sdr_parameters_apply_intercept(p, &update, w->rate[at]);
+    else
+        memcpy(w->slope + (size_t)at * outputs, update.u, outputs * sizeof(float));
     node->tally->loss += update.loss;
     node->tally->weight += update.weight;
 }
@@ -293,7 +296,7 @@ void sdr_window_close(struct sdr_run *run, const struct sdr_batch *window)
 {
     struct sdr_parameters *p = &run->parameters;
     p->version = window->number;
-    if (run->problem.intercept)
+    if (run->problem.intercept && !run->plan.all_conflict)
         step_intercept(run, window);
     p->version = window->number + window->count - 1;
     sdr_parameters_begin(p, run->window->rate[window->count - 1]);

@@ -118,6 +118,10 @@ for sync in (["--sync", "batch"], ["--sync", "serial", "--batch", 50, "--epochs"
     _, b, m = train(os.path.join(WORK, "zeros.svm"), "--format", "libsvm", "--model", "kmeans:4", *sync)
     expect("sparse is dense: " + sync[1], close(a / n[:, None], b / m[:, None], 1e-3))
 
+hashes = {train(dense, *MODEL, "--epochs", 2, "--sync", *sync)[0]["model_hash"]
+          for sync in (["serial", "--batch", 1], ["cyclades"], ["bsp", "--deterministic", "--batch", 1])}
+expect("cyclades is serial", len(hashes) == 1)
+
 # ---- the program ----
 result, sums, counts = train(dense, *MODEL, "--valid-fraction", 0.2)
 expect("validation has a loss and no accuracy", "valid_loss" in result and "valid_accuracy" not in result)
