@@ -158,18 +158,18 @@ struct summing {
     uint32_t leaves;
 };
 
-static void add_row(const struct sdr_problem *problem, uint32_t row, double weight, double *sum)
+/* Dense rows as they are: their center is taken off all at once, where leaves are joined. */
+static void add_row(const struct sdr_rows *rows, uint32_t row, float weight, double *sum)
 {
-    struct entries e = entries_of(problem, row);
-    if (e.dense && !problem->center && weight == 1) {
-        for (uint32_t j = 0; j < e.count; j++)
-            sum[j] += e.dense[j];
+    if (rows->dense) {
+        const float *x = sdr_dense_row(rows, row);
+        for (uint32_t j = 0; j < rows->features; j++)
+            sum[j] += weight * x[j];
         return;
     }
-    for (uint32_t n = 0, feature; n < e.count; n++) {
-        double x = entry(&e, n, &feature);
-        sum[feature] += weight * x;
-    }
+    struct sdr_sparse_row r = sdr_sparse_row(rows, row);
+    for (uint32_t n = 0; n < r.n; n++)
+        sum[sdr_row_index(&r, n)] += weight * r.x[n];
 }
 
 static enum sdr_status sum_leaf(void *context, size_t index)
@@ -197,7 +197,7 @@ static enum sdr_status sum_leaf(void *context, size_t index)
                             &batch, u, &update);
         for (uint32_t i = 0; i < batch.count; i++) {
             uint64_t cluster = (uint64_t)u[2 * i];
-            add_row(problem, row[i], u[2 * i + 1], leaf->sum + cluster * problem->features);
+            add_row(problem->rows, row[i], u[2 * i + 1], leaf->sum + cluster * problem->features);
             leaf->count[cluster] += u[2 * i + 1];
         }
         leaf->loss += update.loss;
@@ -219,7 +219,7 @@ static void join_leaves(const struct summing *job, double *w)
             continue;
         w[p->block[1].offset + k] = count;
         for (uint32_t j = 0; j < features; j++) {
-            double sum = 0;
+            double sum = p->center ? -count * p->center[j] : 0;
             for (uint32_t l = 0; l < job->leaves; l++)
                 sum += job->leaf[l].sum[(uint64_t)k * features + j];
             w[p->block[0].offset + (uint64_t)j * clusters + k] = sum;

@@ -11,7 +11,8 @@
 #include "base/memory.h"
 #include "base/rng.h"
 #include "kernel/cluster.h"
-#include "model/linear.h"
+#include "kernel/linear.h"
+#include "plugin.h"
 
 #include <math.h>
 #include <string.h>
@@ -62,6 +63,17 @@ static void look_at_centers(const struct sdr_problem *problem, const struct sdr_
     }
 }
 
+/* Squared length of a row. */
+static float length_of(const struct sdr_problem *problem, uint32_t row)
+{
+    const struct sdr_rows *rows = problem->rows;
+    const struct sdr_cluster_kernels *kernels = sdr_cluster_kernels(sdr_cpu_best());
+    if (rows->dense)
+        return kernels->length(sdr_dense_row(rows, row), problem->center, rows->features);
+    struct sdr_sparse_row r = sdr_sparse_row(rows, row);
+    return kernels->length(r.x, NULL, r.n);
+}
+
 /* Products of up to SDR_TOGETHER rows with the sums, and the rows' squared lengths. */
 static void multiply(const struct sdr_problem *problem, const struct centers *c,
                      const uint32_t *row, uint32_t count, float *product, float *length)
@@ -71,7 +83,7 @@ static void multiply(const struct sdr_problem *problem, const struct centers *c,
         const float *x[SDR_TOGETHER];
         for (uint32_t i = 0; i < count; i++) {
             x[i] = sdr_dense_row(rows, row[i]);
-            length[i] = c->kernels->length(x[i], problem->center, rows->features);
+            length[i] = length_of(problem, row[i]);
         }
         c->kernels->products(c->sum, x, count, problem->center, rows->features, c->count, product);
         return;
@@ -83,7 +95,7 @@ static void multiply(const struct sdr_problem *problem, const struct centers *c,
             problem->kernels->scores16(c->sum, r.index16, r.x, r.n, c->count, product);
         else
             problem->kernels->scores32(c->sum, r.index32, r.x, r.n, c->count, product);
-        length[i] = c->kernels->length(r.x, NULL, r.n);
+        length[i] = length_of(problem, row[i]);
     }
 }
 
@@ -156,51 +168,44 @@ static void gradient(const struct sdr_model_kind *kind, const struct sdr_problem
 }
 
 /* ---- where to start ---- */
+enum { CANDIDATES_MOST = 16 };
 /* Some of the rows, and how far each is from the nearest center chosen so far. */
 struct seeding {
     const struct sdr_problem *problem;
     uint32_t *row; /* count of them */
     uint32_t count;
-    float *length;             /* squared, of each row */
-    double *distance, *nearer; /* squared, to the chosen; with a candidate too */
-    float *point;              /* a row that may become a center */
-    float *product;
+    float *length;       /* squared, of each row */
+    double *distance;    /* squared, to the nearest center */
+    uint32_t candidates; /* rows of which one becomes the next center */
+    uint32_t candidate[CANDIDATES_MOST];
+    float *point;   /* they, by features: features × candidates */
+    float *product; /* of each row with each of them */
 };
 
-/* A row as the kernels see it. */
-static void copy_row(const struct sdr_problem *problem, uint32_t row, float *to)
+/* Puts a row as the kernels see it into one column of `to`. */
+static void copy_row(const struct sdr_problem *problem, uint32_t row, float *to, size_t columns)
 {
     const struct sdr_rows *rows = problem->rows;
     if (rows->dense) {
         const float *x = sdr_dense_row(rows, row);
         for (uint32_t j = 0; j < rows->features; j++)
-            to[j] = problem->center ? x[j] - problem->center[j] : x[j];
+            to[j * columns] = problem->center ? x[j] - problem->center[j] : x[j];
         return;
     }
     struct sdr_sparse_row r = sdr_sparse_row(rows, row);
-    memset(to, 0, rows->features * sizeof *to);
+    for (uint32_t j = 0; j < rows->features; j++)
+        to[j * columns] = 0;
     for (uint32_t n = 0; n < r.n; n++)
-        to[sdr_row_index(&r, n)] = r.x[n];
+        to[sdr_row_index(&r, n) * columns] = r.x[n];
 }
 
-/* The sum of all distances if row `i` of the sample became a center. */
-static double potential(struct seeding *s, uint32_t i)
+/* Squared distance of row n of the sample to a candidate. */
+static double apart(const struct seeding *s, uint32_t n, uint32_t c)
 {
-    struct sdr_problem one = *s->problem;
-    struct sdr_block block = {0};
-    struct sdr_batch batch = {.rows = one.rows, .row = s->row, .count = s->count};
-    double sum = 0;
-    one.outputs = 1;
-    one.intercept = false;
-    copy_row(s->problem, s->row[i], s->point);
-    sdr_linear_score(&one, &block, s->point, &batch, s->product);
-    for (uint32_t n = 0; n < s->count; n++) {
-        double d = (double)s->length[n] + s->length[i] - 2 * (double)s->product[n];
-        d = n == i || d < 0 ? 0 : d;
-        s->nearer[n] = d < s->distance[n] ? d : s->distance[n];
-        sum += s->nearer[n];
-    }
-    return sum;
+    uint32_t i = s->candidate[c];
+    double d =
+        (double)s->length[n] + s->length[i] - 2 * (double)s->product[(size_t)n * s->candidates + c];
+    return n == i || d < 0 ? 0 : d;
 }
 
 /* A row with a chance as large as its distance. */
@@ -217,46 +222,55 @@ static uint32_t draw(const struct seeding *s, struct sdr_stream *stream, double 
     return s->count - 1;
 }
 
-/* Of several candidates the one that leaves the least to the others. */
-static double choose(struct seeding *s, struct sdr_stream *stream, double sum, uint32_t candidates)
+/* Of several candidates the one that leaves the least to the others becomes a center: its number.
+   *sum is the sum of all distances before and after. */
+static uint32_t choose(struct seeding *s, struct sdr_stream *stream, double *sum)
 {
-    double least = INFINITY, *before = s->distance;
-    uint32_t chosen = 0;
-    for (uint32_t t = 0; t < candidates; t++) {
-        uint32_t i = draw(s, stream, sum);
-        double with = potential(s, i);
-        if (t == 0 || with < least) {
-            least = with;
-            chosen = i;
-        }
+    struct centers c = {
+        .sum = s->point, .count = s->candidates, .kernels = sdr_cluster_kernels(sdr_cpu_best())};
+    double left[CANDIDATES_MOST] = {0};
+    uint32_t best = 0;
+    float length[SDR_TOGETHER];
+    for (uint32_t t = 0; t < s->candidates; t++) {
+        s->candidate[t] = draw(s, stream, *sum);
+        copy_row(s->problem, s->row[s->candidate[t]], s->point + t, s->candidates);
     }
-    potential(s, chosen); /* point and distances are those of the last candidate */
-    s->distance = s->nearer;
-    s->nearer = before;
-    return least;
+    for (uint32_t n = 0; n < s->count; n += SDR_TOGETHER) {
+        uint32_t some = s->count - n < SDR_TOGETHER ? s->count - n : SDR_TOGETHER;
+        multiply(s->problem, &c, s->row + n, some, s->product + (size_t)n * s->candidates, length);
+    }
+    for (uint32_t n = 0; n < s->count; n++)
+        for (uint32_t t = 0; t < s->candidates; t++)
+            left[t] += fmin(apart(s, n, t), s->distance[n]);
+    for (uint32_t t = 1; t < s->candidates; t++)
+        best = left[t] < left[best] ? t : best;
+    for (uint32_t n = 0; n < s->count; n++)
+        s->distance[n] = fmin(apart(s, n, best), s->distance[n]);
+    *sum = left[best];
+    return s->candidate[best];
 }
 
 static enum sdr_status open_seeding(struct seeding *s, const struct sdr_problem *problem,
-                                    const struct sdr_batch *rows, uint32_t candidates)
+                                    const struct sdr_batch *rows)
 {
-    const double work = 2e9; /* products of two numbers: about a second at the most */
-    double each = (double)problem->outputs * candidates * problem->features;
-    double some = fmax(work / each, 8.0 * problem->outputs);
-    const struct sdr_cluster_kernels *kernels = sdr_cluster_kernels(sdr_cpu_best());
+    const double work = 1e9; /* products of two numbers: well below a second */
+    uint32_t candidates = 2 + (uint32_t)log(problem->outputs);
+    double some = fmax(work / ((double)problem->outputs * candidates * problem->features),
+                       8.0 * problem->outputs);
     *s = (struct seeding){.problem = problem,
+                          .candidates = candidates < CANDIDATES_MOST ? candidates : CANDIDATES_MOST,
                           .count = rows->count < some ? rows->count : (uint32_t)some};
+    size_t points = (size_t)problem->features * s->candidates;
     SDR_TRY(sdr_allocate(&s->row, s->count, sizeof *s->row, "seeding"));
     SDR_TRY(sdr_allocate(&s->length, s->count, sizeof *s->length, "seeding"));
     SDR_TRY(sdr_allocate(&s->distance, s->count, sizeof *s->distance, "seeding"));
-    SDR_TRY(sdr_allocate(&s->nearer, s->count, sizeof *s->nearer, "seeding"));
-    SDR_TRY(sdr_allocate(&s->product, s->count, sizeof *s->product, "seeding"));
-    SDR_TRY(sdr_allocate(&s->point, problem->features, sizeof *s->point, "seeding"));
+    SDR_TRY(sdr_allocate(&s->product, (size_t)s->count * s->candidates, sizeof(float), "seeding"));
+    SDR_TRY(sdr_allocate(&s->point, points, sizeof *s->point, "seeding"));
     for (uint32_t i = 0; i < s->count; i++) {
         uint64_t place = (uint64_t)i * rows->count / s->count;
         s->row[i] = rows->row ? rows->row[place] : (uint32_t)place;
-        copy_row(problem, s->row[i], s->point);
-        s->length[i] = kernels->length(s->point, NULL, problem->features);
         s->distance[i] = INFINITY;
+        s->length[i] = length_of(problem, s->row[i]);
     }
     return SDR_OK;
 }
@@ -264,22 +278,20 @@ static enum sdr_status open_seeding(struct seeding *s, const struct sdr_problem 
 static enum sdr_status start(const struct sdr_problem *problem, const struct sdr_block *block,
                              const struct sdr_batch *rows, uint64_t seed, double size, float *w)
 {
-    uint32_t clusters = problem->outputs, candidates = 2 + (uint32_t)log(clusters);
+    uint32_t clusters = problem->outputs;
     struct sdr_stream stream = sdr_stream_open(seed, SDR_FOR_START, 0);
     struct seeding s;
     double sum = INFINITY;
     (void)size;
-    enum sdr_status status = open_seeding(&s, problem, rows, candidates);
+    enum sdr_status status = open_seeding(&s, problem, rows);
     for (uint32_t k = 0; k < clusters && status == SDR_OK; k++) {
-        sum = choose(&s, &stream, sum, k ? candidates : 1);
-        for (uint32_t j = 0; j < problem->features; j++)
-            w[block[0].offset + (size_t)j * clusters + k] = s.point[j];
+        uint32_t chosen = choose(&s, &stream, &sum);
+        copy_row(problem, s.row[chosen], w + block[0].offset + k, clusters);
         w[block[1].offset + k] = 1;
     }
     sdr_release(s.row);
     sdr_release(s.length);
     sdr_release(s.distance);
-    sdr_release(s.nearer);
     sdr_release(s.product);
     sdr_release(s.point);
     return status;
