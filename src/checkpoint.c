@@ -76,7 +76,7 @@ enum sdr_status sdr_fingerprint(struct sdr_run *run)
         print_option(run, names[i], &text);
     if (run->plan.shards)
         sdr_text_add(&text, "workers=%d;", run->workers);
-    if (run->plan.windows || run->plan.deterministic) /* rounds are cut where the run ends */
+    if (run->plan.windows || run->plan.rotates || run->plan.deterministic) /* rounds are cut where the run ends */
         print_option(run, "updates", &text);
     if (run->schedule->needs_end && !run->strategy->full_batch)
         sdr_text_add(&text, "length=%.17g;", run->length);

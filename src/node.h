@@ -116,6 +116,11 @@ enum { SDR_BINS = 16 };
 void sdr_plan_ahead(struct sdr_node *node, const struct sdr_batch *window);
 void sdr_train_apart(struct sdr_node *node, const struct sdr_batch *window, uint64_t bin);
 
+/* Rounds of cells of a rotation, rows of two features which have none in common with those of another
+   cell: trains on one cell. */
+enum { SDR_ROTATING = 16 };
+void sdr_train_cell(struct sdr_node *node, const struct sdr_batch *round, uint64_t cell);
+
 /* Guards the parameters that a batch touches. */
 void sdr_lock(struct sdr_node *node, const struct sdr_batch *batch);
 void sdr_unlock(struct sdr_node *node, const struct sdr_batch *batch);

@@ -211,7 +211,9 @@ static void lay(struct sdr_run *run)
 void sdr_order_lay(struct sdr_run *run)
 {
     uint64_t epoch = run->epoch;
-    if (!run->plan.windows || !run->plan.window) {
+    if (run->plan.rotates) {
+        sdr_rotation_order(run);
+    } else if (!run->plan.windows || !run->plan.window) {
         lay(run);
     } else {
         if (sdr_window_needs_base(run)) {
@@ -235,7 +237,7 @@ bool sdr_order_ahead(const struct sdr_run *run, const uint32_t *from, uint32_t c
     enum { FAR = 24, NEAR = 8 };
     const struct sdr_rows *rows = &run->data->rows;
     const struct sdr_row_list *list = &run->train_rows;
-    bool chunks = run->shuffle == SDR_SHUFFLE_CHUNKS && !run->plan.shards &&
+    bool chunks = run->shuffle == SDR_SHUFFLE_CHUNKS && !run->plan.shards && !run->plan.rotates &&
                   !(run->plan.windows && run->plan.window);
     uint32_t size = run->chunk_rows;
     uint64_t at = (uint64_t)(from - run->order) + (chunks ? WINDOW : NEAR);

@@ -211,6 +211,8 @@ struct sdr_model_kind {
     /* Clusters: how many outputs; NULL: one, or as many as there are classes. */
     uint32_t (*outputs)(const void *options);
     uint64_t batch;   /* default --batch; 0: 1 */
+    const char *optimizer, *schedule; /* what --optimizer auto and --schedule auto mean; NULL:
+                                         adagrad, and what suits the optimizer */
     double step;      /* default --lr in units of a linear model's; 0: 1 */
     double curvature; /* bound on the second derivative of the loss by a score */
     /* Loss of one example; writes slope[k] = ∂loss/∂score[k]. score and slope may be the same
@@ -261,6 +263,12 @@ struct sdr_target {
 };
 enum { SDR_CONSTANTS = 8 };
 
+/* A row of two features, copied. */
+struct sdr_pair {
+    uint32_t one, two;
+    float target, weight;
+};
+
 struct sdr_optimizer;
 /* Rows with one output that one worker steps on one after the other, each a batch of its own; rows of
    a linear model, or pairs. */
@@ -269,6 +277,7 @@ struct sdr_walk {
     const struct sdr_model_kind *kind;
     const struct sdr_optimizer *optimizer;
     const uint32_t *row;   /* count of them */
+    const struct sdr_pair *pair; /* the same rows where they were copied; NULL: they were not */
     const uint32_t *ahead; /* for each, a row to fetch from memory meanwhile; NULL: none */
     const double *rate;    /* the step of each */
     /* Rows that are part of a window others train on too: the place of each in it. Then rate is per
@@ -361,6 +370,7 @@ struct sdr_plan {
     int workers; /* may be lowered */
     bool deterministic, penalty, group_penalty;
     bool all_conflict;   /* every row reads and writes what every other does */
+    bool pairs;          /* rows have two features, and touch nothing else */
     bool walks;          /* batches are single rows of a linear model with one output */
     uint64_t rows;       /* training rows */
     uint64_t batch;      /* rows of an update */
@@ -382,6 +392,7 @@ struct sdr_plan {
     bool joint;     /* all workers compute one update: its gradient is kept where all can see it */
     int tallies;    /* losses are summed by pieces of the work, in this many sums; 0: by workers */
     bool windows;   /* rows are trained on by windows of `share` rows, cut into components */
+    bool rotates;   /* rows are trained on by cells of a rotation */
     const char *remark; /* for the user, static; NULL: none */
 };
 struct sdr_strategy {

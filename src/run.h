@@ -6,6 +6,7 @@
 #include "node.h"
 #include "optimizer/parameters.h"
 #include "record.h"
+#include "rotation.h"
 #include "settings.h"
 #include "window.h"
 #include <stdatomic.h>
@@ -71,6 +72,7 @@ struct sdr_run {
     uint64_t team_version;       /* updates when workers last met */
     float *calm;                 /* owned, per value: see the kernel `merge`; NULL: no lanes */
     struct sdr_window *window;   /* owned: windows of rows cut into components; NULL: none */
+    struct sdr_rotation *rotation; /* owned: rows by cells; NULL: no rotation */
     struct sdr_record *record;   /* owned: where the order of events goes; NULL: nowhere */
     struct sdr_replay *replay;   /* owned: where it comes from; NULL: from what happens */
     double replay_difference;    /* of the weights of a replay from those recorded, relative */

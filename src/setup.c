@@ -88,21 +88,25 @@ static enum sdr_status check_clusters(struct sdr_run *run)
     return SDR_OK;
 }
 
-/* What clusters are summed up with instead of an optimizer: weights of rows, by when they come. */
-static enum sdr_status choose_sums(struct sdr_run *run)
+/* What the model means by auto. */
+static enum sdr_status choose_by_model(struct sdr_run *run)
 {
+    const struct sdr_settings *s = &run->options.settings;
     const struct sdr_plugin *plugin;
-    if (run->kind->task != SDR_CLUSTERS)
-        return SDR_OK;
-    sdr_release(run->optimizer_options);
-    sdr_release(run->schedule_options);
-    run->optimizer_options = run->schedule_options = NULL;
-    SDR_TRY(
-        sdr_plugin_choose("optimizer", sdr_optimizers(), "sgd", &plugin, &run->optimizer_options));
-    run->optimizer = (const struct sdr_optimizer *)plugin;
-    SDR_TRY(sdr_plugin_choose("schedule", sdr_schedule_table, "cubic", &plugin,
-                              &run->schedule_options));
-    run->schedule = (const struct sdr_schedule *)plugin;
+    if (run->kind->optimizer && strcmp(s->optimizer, "auto") == 0) {
+        sdr_release(run->optimizer_options);
+        run->optimizer_options = NULL;
+        SDR_TRY(sdr_plugin_choose("optimizer", sdr_optimizers(), run->kind->optimizer, &plugin,
+                                  &run->optimizer_options));
+        run->optimizer = (const struct sdr_optimizer *)plugin;
+    }
+    if (run->kind->schedule && strcmp(s->schedule, "auto") == 0) {
+        sdr_release(run->schedule_options);
+        run->schedule_options = NULL;
+        SDR_TRY(sdr_plugin_choose("schedule", sdr_schedule_table, run->kind->schedule, &plugin,
+                                  &run->schedule_options));
+        run->schedule = (const struct sdr_schedule *)plugin;
+    }
     return SDR_OK;
 }
 
@@ -257,6 +261,8 @@ static void choose_rate(struct sdr_run *run)
     }
     if (run->kind->step > 0)
         run->rate *= run->kind->step;
+    if (o->rate_power == 2 && run->kind->rank) /* factors grow with the ratings, and their slopes too */
+        run->rate /= run->target_size;
 }
 
 static struct sdr_penalty penalty_of(const struct sdr_run *run)
@@ -317,6 +323,7 @@ static enum sdr_status make_plan(struct sdr_run *run)
     run->plan = (struct sdr_plan){.workers = run->workers,
                                   .deterministic = s->deterministic,
                                   .all_conflict = p->whole,
+                                  .pairs = run->kind->pairs,
                                   .penalty = p->charged != NULL,
                                   .group_penalty = p->penalty.group > 0,
                                   .walks = s->batch == 1 && run->problem.outputs == 1 &&
@@ -390,6 +397,8 @@ static enum sdr_status make_nodes(struct sdr_run *run, uint64_t batch)
         SDR_TRY(find_calm(run));
     if (plan->windows)
         SDR_TRY(sdr_window_create(run));
+    if (plan->rotates)
+        SDR_TRY(sdr_rotation_create(run));
     SDR_TRY(sdr_allocate(&run->node, (size_t)run->workers, sizeof *run->node, "workers"));
     for (int w = 0; w < run->workers; w++) {
         struct sdr_node *node = &run->node[w];
@@ -489,7 +498,7 @@ enum sdr_status sdr_run_create(const struct sdr_options *options, struct sdr_dat
     SDR_CHECK(choose_workers(run));
     SDR_CHECK(check_own_steps(run));
     SDR_CHECK(check_clusters(run));
-    SDR_CHECK(choose_sums(run));
+    SDR_CHECK(choose_by_model(run));
     SDR_CHECK(check_options(run));
     choose_length(run);
     SDR_CHECK(choose_averaging(run));
@@ -536,6 +545,7 @@ void sdr_run_destroy(struct sdr_run *run)
     sdr_release(run->calm);
     sdr_release(run->frequency);
     sdr_window_destroy(run->window);
+    sdr_rotation_destroy(run->rotation);
     sdr_release(run->joint);
     sdr_release(run->cut);
     sdr_parameters_destroy(&run->parameters);

@@ -241,7 +241,8 @@ static enum sdr_status after_round(struct sdr_run *run)
     if (run->plan.windows && team->round.count)
         sdr_window_close(run, &team->round);
     SDR_TRY(account(run, run->at + team->round.count));
-    uint64_t left = team->stop - run->at, most = ramped(run);
+    uint64_t left = team->stop - run->at;
+    uint64_t most = run->plan.rotates && left ? sdr_rotation_left(run) : ramped(run);
     if (run->plan.windows) /* a run that ended within a window goes on with the rest of it */
         most -= run->at % most;
     team->round = (struct sdr_batch){.rows = &run->data->rows,

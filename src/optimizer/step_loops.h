@@ -275,17 +275,23 @@ static void settle_for(const struct sdr_walk *walk, uint32_t row, double charge)
         settle32(walk->weight, r.index32, r.n, 1);
 }
 
-/* Loss and slope of a row from its score. */
-SDR_INLINE float slope_of(struct sdr_walk *walk, uint32_t row, float score)
+/* Loss and slope of an example from its score. */
+SDR_INLINE float slope_at(struct sdr_walk *walk, float score, float target, float weight)
 {
-    const struct sdr_problem *problem = walk->problem;
-    float weight = problem->row_weight ? problem->row_weight[row] : 1.0f, slope;
+    float slope;
     if (walk->intercept)
         score += walk->intercept->value[0];
     walk->loss_sum +=
-        weight * walk->kind->loss(problem->model_options, &score, 1, problem->target[row], &slope);
+        weight * walk->kind->loss(walk->problem->model_options, &score, 1, target, &slope);
     walk->weight_sum += weight;
     return weight * slope;
+}
+
+SDR_INLINE float slope_of(struct sdr_walk *walk, uint32_t row, float score)
+{
+    const struct sdr_problem *problem = walk->problem;
+    float weight = problem->row_weight ? problem->row_weight[row] : 1.0f;
+    return slope_at(walk, score, problem->target[row], weight);
 }
 
 /* The step of the intercept, and the penalties that this step made due. shared: behind the intercept
@@ -385,10 +391,26 @@ SDR_INLINE void pair_steps(const struct sdr_target *t, const float *c, size_t a,
     }
 }
 
+SDR_INLINE struct sdr_pair pair_at(const struct sdr_walk *walk, uint32_t i)
+{
+    if (walk->pair)
+        return walk->pair[i];
+    struct sdr_sparse_row r = sdr_sparse_row(walk->problem->rows, walk->row[i]);
+    return (struct sdr_pair){.one = sdr_row_index(&r, 0), .two = sdr_row_index(&r, 1)};
+}
+
+SDR_INLINE void fetch_values(const struct sdr_target *t, size_t at, uint32_t count)
+{
+    sdr_fetch(t->value + at, count * sizeof(float));
+    if (SDR_STEP_SLOTS > 0)
+        sdr_fetch(t->slot[0] + at, count * sizeof(float));
+    if (SDR_STEP_SLOTS > 1)
+        sdr_fetch(t->slot[1] + at, count * sizeof(float));
+}
+
 SDR_INLINE void walk_pairs(struct sdr_walk *walk)
 {
     enum { AHEAD = 6 };
-    const struct sdr_rows *rows = walk->problem->rows;
     struct sdr_target *t = walk->weight;
     uint32_t cols = walk->columns, rank = walk->rank;
     float slope, l2[2], c[SDR_CONSTANTS] = {0};
@@ -397,28 +419,22 @@ SDR_INLINE void walk_pairs(struct sdr_walk *walk)
         uint32_t row = walk->row[i], at = walk->place ? walk->place[i] : i;
         uint64_t update = walk->version + at + 1;
         double rate = walk->rate[at];
-        struct sdr_sparse_row r = sdr_sparse_row(rows, row);
-        size_t a = (size_t)sdr_row_index(&r, 0) * cols, b = (size_t)sdr_row_index(&r, 1) * cols;
+        struct sdr_pair pair = pair_at(walk, i);
+        size_t a = (size_t)pair.one * cols, b = (size_t)pair.two * cols;
         if (walk->ahead)
             sdr_fetch_row(walk->problem, walk->ahead[i]);
         if (i + AHEAD < walk->count) {
-            struct sdr_sparse_row next = sdr_sparse_row(rows, walk->row[i + AHEAD]);
-            for (uint32_t n = 0; n < 2; n++) {
-                size_t place = (size_t)sdr_row_index(&next, n) * cols;
-                sdr_fetch(t->value + place, cols * sizeof(float));
-                if (SDR_STEP_SLOTS > 0)
-                    sdr_fetch(t->slot[0] + place, cols * sizeof(float));
-                if (SDR_STEP_SLOTS > 1)
-                    sdr_fetch(t->slot[1] + place, cols * sizeof(float));
-            }
+            struct sdr_pair next = pair_at(walk, i + AHEAD);
+            fetch_values(t, (size_t)next.one * cols, cols);
+            fetch_values(t, (size_t)next.two * cols, cols);
         }
         if (t->charged && walk->place)
             begin(walk->optimizer_options, update - 1, rate, t, walk->constant);
         double charge = walk->charge_at ? walk->charge_at[at] : walk->charge;
         if (t->charged && charge > 0) {
             t->charge = (float)charge;
-            settle_row(t, sdr_row_index(&r, 0), cols);
-            settle_row(t, sdr_row_index(&r, 1), cols);
+            settle_row(t, pair.one, cols);
+            settle_row(t, pair.two, cols);
         }
         begin(walk->optimizer_options, update, rate, t, c);
         float score = lanes_dot(t->value + a, t->value + b, NULL, rank);
@@ -426,7 +442,8 @@ SDR_INLINE void walk_pairs(struct sdr_walk *walk)
             score += t->value[a + rank];
             score += t->value[b + rank];
         }
-        slope = slope_of(walk, row, score);
+        slope = walk->pair ? slope_at(walk, score, pair.target, pair.weight)
+                           : slope_of(walk, row, score);
         pair_steps(t, c, a, b, rank, cols > rank, slope, l2);
         finish_row(walk, c, update, at, rate, slope, false);
     }

@@ -129,7 +129,7 @@ result, _ = train(planted, "--model", "mf:rank=8", "--valid-fraction", 0.1, "--e
 spread = np.std([float(line.split()[2]) for line in open(planted)])
 expect("planted ratings are found", result["valid_rmse"] < 0.55 * spread,
        "%.3f of %.3f" % (result["valid_rmse"], spread))
-for sync in ("hogwild", "hogwild:exchange=0", "hogwild:exchange=300", "locked"):
+for sync in ("hogwild", "hogwild:exchange=0", "hogwild:exchange=300", "locked", "rotation"):
     other, _ = train(planted, "--model", "mf:rank=8", "--valid-fraction", 0.1, "--epochs", 20, "--sync", sync,
                      "--workers", 2)
     expect("planted ratings are found by " + sync, other["valid_rmse"] < 1.03 * result["valid_rmse"],

@@ -117,6 +117,25 @@ for seed in (1, 2):
         same("cyclades: %s, seed %d" % (name, seed),
              *[train(path, *options, "--sync", "cyclades", "--workers", p) for p in COUNTS])
 
+# Rotation: the same for any number of workers, and a permutation of the rows that one worker could have gone through.
+cut = libsvm("graph.svm", [("%.3f" % random.random(), {int(a): 1.0, int(b): 1.0}) for a, b in
+                           (random.choice(150, 2, replace=False) for _ in range(ROWS))])
+for seed in (1, 2):
+    for name, path, options in (("ratings", ratings, ["--model", "mf:rank=5"]),
+                                ("ratings, adam", ratings, ["--model", "mf:rank=3", "--optimizer", "adam"]),
+                                ("weights", ratings, ["--model", "mf:rank=5,bias=no", "--valid-fraction", 0.2]),
+                                ("cut", cut, ["--model", "graph-cut:3"])):
+        same("rotation: %s, seed %d" % (name, seed),
+             *[train(path, *options, "--epochs", 3, "--seed", seed, "--sync", "rotation", "--workers", p)
+               for p in COUNTS])
+expect("every row once an epoch", train(ratings, "--model", "mf:rank=5", "--epochs", 3, "--sync", "rotation",
+                                        "--workers", 2)["updates"] == 3 * ROWS)
+expect("rotation needs pairs", "two features" in train(busy, "--sync", "rotation", code=2))
+expect("rotation takes single rows", "--batch" in train(ratings, "--model", "mf", "--sync", "rotation", "--batch", 2, code=2))
+expect("rotation has no lazy penalty", "mf:l2" in train(ratings, "--model", "mf", "--sync", "rotation", "--l2", 1, code=2))
+stopped = train(ratings, "--model", "mf:rank=5", "--sync", "rotation", "--workers", 3, "--updates", 777)
+expect("rotation stops where it is told to", stopped["updates"] == 777)
+
 # A batch of one row; batches that do not divide a shard's shares.
 same("bsp of single rows is serial", train(busy, "--epochs", 2),
      train(busy, "--epochs", 2, "--sync", "bsp", "--deterministic", "--workers", 2),

@@ -5,18 +5,22 @@
 rounds=0
 . "$(dirname "$0")/../cli/lib.sh"
 "$sounder" generate sparse-classification data.svm --rows 20000 --features 2000 --nnz 20 --seed 4 >/dev/null 2>&1
+"$sounder" generate ratings ratings.triples --rows 60000 --features 2000 --seed 4 >/dev/null 2>&1
 "$sounder" convert data.svm data.sdc >/dev/null 2>&1
 
 # value KEY: of the results in out.txt.
 value() { grep -o "\"$1\": *\"\\?[-0-9a-f.e+]*" out.txt | sed 's/.*[":]//'; }
 
 for sync in 'hogwild --deterministic' 'hogwild --deterministic --optimizer ftrl --l1 1e-4 --scale none' 'bsp --deterministic --batch 64' cyclades 'average --workers 2' \
-    'average:every=500 --workers 2' hogwild 'locked --workers 2' 'round-robin --workers 3'; do
+    'average:every=500 --workers 2' hogwild 'locked --workers 2' 'round-robin --workers 3' \
+    'rotation --model mf:rank=4'; do
     # shellcheck disable=SC2086
     set -- $sync
     epochs=40
     case $sync in locked* | round*) epochs=6 ;; esac
-    options=(train data.sdc --epochs $epochs --json --sync "$@")
+    data=data.sdc
+    [ "${1}" = rotation ] && data=ratings.triples
+    options=(train $data --epochs $epochs --json --sync "$@")
     succeeds "${options[@]}"
     unbroken=$(value model_hash) loss=$(value train_loss) updates=$(value updates)
     rm -rf run

@@ -1,0 +1,46 @@
+/* Block rotation (Gemulla, Nijkamp, Haas and Sismanis, 2011; the schedule of LIBMF and of Strads):
+   for rows of two features, such as ratings. Features are cut into blocks; the rows of two blocks make a
+   cell; in a round workers train on cells that have no block in common, each on values that nobody else
+   touches. Then the blocks meet others. The result is the same for any number of workers. */
+#include "node.h"
+
+static enum sdr_status plan(const void *options, struct sdr_plan *plan)
+{
+    (void)options;
+    if (!plan->pairs)
+        return sdr_fail(SDR_USAGE, "--sync rotation is for rows of two features: --model mf or "
+                                   "graph-cut (try --sync cyclades)");
+    if (plan->batch != 1)
+        return sdr_fail(SDR_USAGE, "--sync rotation takes single rows: --batch 1");
+    if (plan->penalty)
+        return sdr_fail(SDR_USAGE, "--sync rotation takes no --l1 or --l2 (mf:l2 penalises by "
+                                   "ratings; or use --sync hogwild)");
+    plan->rotates = true;
+    plan->in_place = plan->workers > 1;
+    plan->tallies = SDR_ROTATING;
+    plan->share = (plan->rows + 2 * SDR_ROTATING - 2) / (2 * SDR_ROTATING - 1);
+    return SDR_OK;
+}
+
+static enum sdr_status worker(struct sdr_node *node)
+{
+    for (;;) {
+        struct sdr_batch round;
+        uint64_t cell;
+        bool more;
+        SDR_TRY(sdr_deal_round(node, &round, &more));
+        if (!more)
+            return SDR_OK;
+        while (sdr_next_piece(node, SDR_ROTATING, &cell))
+            sdr_train_cell(node, &round, cell);
+    }
+}
+
+SDR_REGISTER(strategy, rotation) = {
+    .name = "rotation",
+    .summary = "all cores on blocks of pairs that have nothing in common: the bits of one worker",
+    .team = true,
+    .repeatable = true,
+    .plan = plan,
+    .worker = worker,
+};
