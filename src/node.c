@@ -48,19 +48,36 @@ static bool due(const struct sdr_run *run, uint64_t dealt)
     return run->at / LOOK_EVERY != (run->at - dealt) / LOOK_EVERY;
 }
 
-/* Data that streams: on entering a block, ask for it and let the last one go. */
-static void move_window(struct sdr_run *run)
+/* Data that streams comes block by block. On entering one the last is let go, and the one that comes next
+   is asked for, so that it is read while this one is trained on. */
+static void enter_block(struct sdr_run *run)
 {
-    uint64_t size = run->block_rows;
-    if (!run->data->streams)
-        return;
-    uint64_t first = run->order[run->at] / size * size;
+    uint64_t size = run->block_rows, first = run->order[run->at] / size * size;
     if (first == run->streaming)
         return;
-    sdr_data_will_need(run->data, first, first + size);
-    if (run->streaming != UINT64_MAX)
+    if (run->streaming == UINT64_MAX)
+        sdr_data_will_need(run->data, first, first + size);
+    else
         sdr_data_done_with(run->data, run->streaming, run->streaming + size);
+    uint64_t next = sdr_block_end(run);
+    if (next < run->train_rows.count)
+        sdr_data_will_need(run->data, run->order[next] / size * size,
+                           (run->order[next] / size + 1) * size);
     run->streaming = first;
+}
+
+uint64_t sdr_block_end(const struct sdr_run *run)
+{
+    uint64_t size = run->block_rows, end = run->at, block = run->order[run->at] / size;
+    while (end < run->train_rows.count && run->order[end] / size == block)
+        end++;
+    return end;
+}
+
+void sdr_stream(struct sdr_run *run)
+{
+    if (run->data->streams && run->at < run->train_rows.count)
+        enter_block(run);
 }
 
 enum sdr_status sdr_account(struct sdr_run *run, uint64_t rows)
@@ -95,7 +112,7 @@ static enum sdr_status deal(struct sdr_run *run, uint32_t most, struct sdr_batch
                                 .at = run->at};
     *more = !run->over;
     if (*more)
-        move_window(run);
+        sdr_stream(run);
     return SDR_OK;
 }
 

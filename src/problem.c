@@ -309,10 +309,16 @@ static enum sdr_status measure_features(struct sdr_run *run)
    bound must not exceed. */
 double sdr_longest_row(const struct sdr_run *run)
 {
+    enum { PASS = 8192 };
     const struct sdr_rows *rows = &run->data->rows;
     double longest = 0;
+    uint32_t passed = 0;
     for (uint32_t i = 0; i < run->train_rows.count; i++) {
         uint32_t row = listed(&run->train_rows, i);
+        if (row >= passed + PASS) {
+            sdr_rows_passed(rows, passed, row);
+            passed = row;
+        }
         double square = run->options.settings.intercept ? 1 : 0;
         if (rows->dense) {
             const float *x = sdr_dense_row(rows, row);

@@ -73,9 +73,9 @@ struct sdr_run {
     float *calm;                 /* owned, per value: see the kernel `merge`; NULL: no lanes */
     struct sdr_window *window;   /* owned: windows of rows cut into components; NULL: none */
     struct sdr_rotation *rotation; /* owned: rows by cells; NULL: no rotation */
-    struct sdr_record *record;   /* owned: where the order of events goes; NULL: nowhere */
-    struct sdr_replay *replay;   /* owned: where it comes from; NULL: from what happens */
-    double replay_difference;    /* of the weights of a replay from those recorded, relative */
+    struct sdr_record *record;     /* owned: where the order of events goes; NULL: nowhere */
+    struct sdr_replay *replay;     /* owned: where it comes from; NULL: from what happens */
+    double replay_difference;      /* of the weights of a replay from those recorded, relative */
     double raced, lost; /* steps of the intercept by racing workers, and those that got lost */
     double *progress;   /* owned: rows dealt and steps of each worker, with shards */
 
@@ -168,6 +168,10 @@ void sdr_path_difference(const char *a, const char *b, char name[32]);
 /* node.c: `rows` more were trained on: what is due at this place? Ends epochs, reports, writes
    checkpoints, ends the run. Nobody may be training meanwhile. */
 enum sdr_status sdr_account(struct sdr_run *run, uint64_t rows);
+/* Data that streams: the rows from run->at on are needed; the rest of their block ends at this place of
+   the epoch. */
+void sdr_stream(struct sdr_run *run);
+uint64_t sdr_block_end(const struct sdr_run *run);
 /* The step of an update that begins `at` rows into the present epoch. */
 double sdr_rate_at(const struct sdr_run *run, uint64_t at);
 /* The steps of `count` updates, the i-th of which begins i rows behind `at`. */

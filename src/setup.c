@@ -261,7 +261,8 @@ static void choose_rate(struct sdr_run *run)
     }
     if (run->kind->step > 0)
         run->rate *= run->kind->step;
-    if (o->rate_power == 2 && run->kind->rank) /* factors grow with the ratings, and their slopes too */
+    if (o->rate_power == 2 &&
+        run->kind->rank) /* factors grow with the ratings, and their slopes too */
         run->rate /= run->target_size;
 }
 
@@ -290,12 +291,13 @@ static enum sdr_status look_at_features(struct sdr_run *run)
     SDR_TRY(sdr_allocate(&run->frequency, rows->features, sizeof *run->frequency, "frequencies"));
     SDR_TRY(sdr_allocate(&run->cut, workers + 1, sizeof *run->cut, "counts of features"));
     SDR_TRY(sdr_allocate(&touched, rows->features, sizeof *touched, "counts of features"));
-    for (uint32_t i = 0; i < count && !rows->dense; i++) {
-        uint64_t place = (uint64_t)i * list->count / count;
+    for (uint32_t i = 0; i < count && !rows->dense; i++) { /* neighbours, where data streams */
+        uint64_t place = rows->streams ? i : (uint64_t)i * list->count / count;
         struct sdr_sparse_row r = sdr_sparse_row(rows, list->row ? list->row[place] : place);
         for (uint32_t n = 0; n < r.n; n++)
             touched[sdr_row_index(&r, n)]++;
     }
+    sdr_rows_passed(rows, 0, count);
     for (uint32_t j = 0; j < rows->features; j++) {
         all += touched[j] = rows->dense ? count : touched[j];
         most = touched[j] > most ? touched[j] : most;
@@ -357,7 +359,7 @@ static enum sdr_status make_plan(struct sdr_run *run)
     if (run->plan.in_place && run->average_from != UINT64_MAX)
         return sdr_fail(SDR_USAGE, "--average needs updates one after the other: %s with one lock",
                         run->strategy->name);
-    if (run->data->streams)
+    if (run->data->streams && (run->plan.windows || run->plan.shards || run->plan.rotates))
         return sdr_fail(SDR_USAGE, "--sync %s needs the data in memory: give more --memory",
                         run->strategy->name);
     return SDR_OK;

@@ -149,6 +149,9 @@ static void plan_stop(struct sdr_run *run)
         due = run->next_checkpoint_update - version;
     uint64_t rows = run->update_rows;
     team->stop = due <= (count - run->at) / rows ? run->at + due * rows : count;
+    sdr_stream(run);
+    if (run->data->streams && sdr_block_end(run) < team->stop) /* all leave a block together */
+        team->stop = sdr_block_end(run);
     atomic_store(&team->next, run->at);
     atomic_store(&team->halt, false);
 }

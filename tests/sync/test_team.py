@@ -251,7 +251,20 @@ expect("no average of stripes",
 expect("no batch steps on ratings", "linear" in train(ratings, "--model", "mf", "--sync", "batch", code=2))
 expect("no ftrl on ratings", "zero" in train(ratings, "--model", "mf", "--optimizer", "ftrl", code=2))
 expect("no sizes of users", "standardize" in train(ratings, "--model", "mf", "--standardize", code=2))
-expect("teams need the data in memory", "--memory" in train(busy, "--sync", "hogwild", "--memory", "10K", code=2))
+for sync in ("cyclades", "average"):
+    expect(sync + " needs the data in memory", "--memory" in train(busy, "--sync", sync, "--memory", "10K", code=2))
+
+# ---- data that streams, a quarter of it in memory ----
+size = "%dK" % (os.path.getsize(busy) // 8192)
+in_memory = train(busy, "--epochs", 5)
+for sync in ("hogwild --deterministic", "bsp --deterministic --batch 64"):
+    same("streams: " + sync, *[train(busy, "--epochs", 2, "--memory", size, "--workers", p, "--sync", *sync.split())
+                               for p in COUNTS])
+for sync in ("serial", "hogwild", "hogwild --deterministic", "locked", "round-robin"):
+    workers = [] if sync == "serial" else ["--workers", 2]
+    result = train(busy, "--epochs", 5, "--memory", size, *workers, "--sync", *sync.split())
+    expect("as good a model streaming: " + sync, result["train_loss"] < 1.05 * in_memory["train_loss"] and
+           result["updates"] == in_memory["updates"], "%.4f, in memory %.4f" % (result["train_loss"], in_memory["train_loss"]))
 expect("cyclades takes single rows", "--batch" in train(even, "--sync", "cyclades", "--batch", 2, code=2))
 
 # ---- updates, epochs, more workers than rows ----
