@@ -37,6 +37,7 @@ bench: all
 	@./scripts/deps bench
 	@./bench/run
 	@./bench/workers
+	@./bench/peers
 
 install: all
 	@cmake --install build

@@ -28,6 +28,17 @@ static void note_unseen(const struct sdr_options *options, const struct sdr_data
                  data->name, (unsigned long long)data->unseen);
 }
 
+/* Whether --model, as far as it can be known before data is read, has no use for labels. */
+static bool needs_no_labels(const struct sdr_options *options)
+{
+    const char *model = options->settings.model;
+    size_t length = strcspn(model, ":");
+    for (const struct sdr_model_kind *const *kind = sdr_model_kind_table; *kind; kind++)
+        if (strlen((*kind)->name) == length && memcmp((*kind)->name, model, length) == 0)
+            return (*kind)->task == SDR_CLUSTERS;
+    return false;
+}
+
 enum sdr_status sdr_data_open(const struct sdr_options *options, const char *const *paths,
                               size_t count, const struct sdr_model *model, struct sdr_data **data)
 {
@@ -37,6 +48,7 @@ enum sdr_status sdr_data_open(const struct sdr_options *options, const char *con
     SDR_TRY(sdr_options_check(options)); /* before hours of reading, not after them */
     SDR_TRY(sdr_settings_data(options, &o, &format));
     o.labels_optional = model != NULL;
+    o.labels_named = !model && needs_no_labels(options);
     enum sdr_status status = read_data(&o, paths, count, model ? &model->schema : NULL, data);
     if (status == SDR_OK)
         note_unseen(options, *data);

@@ -210,11 +210,11 @@ struct sdr_model_kind {
     uint32_t (*rank)(const struct sdr_problem *problem);
     /* Clusters: how many outputs; NULL: one, or as many as there are classes. */
     uint32_t (*outputs)(const void *options);
-    uint64_t batch;   /* default --batch; 0: 1 */
+    uint64_t batch;                   /* default --batch; 0: 1 */
     const char *optimizer, *schedule; /* what --optimizer auto and --schedule auto mean; NULL:
                                          adagrad, and what suits the optimizer */
-    double step;      /* default --lr in units of a linear model's; 0: 1 */
-    double curvature; /* bound on the second derivative of the loss by a score */
+    double step;                      /* default --lr in units of a linear model's; 0: 1 */
+    double curvature;                 /* bound on the second derivative of the loss by a score */
     /* Loss of one example; writes slope[k] = ∂loss/∂score[k]. score and slope may be the same
      * array. */
     double (*loss)(const void *options, const float *score, uint32_t outputs, float target,
@@ -276,10 +276,10 @@ struct sdr_walk {
     const struct sdr_problem *problem;
     const struct sdr_model_kind *kind;
     const struct sdr_optimizer *optimizer;
-    const uint32_t *row;   /* count of them */
+    const uint32_t *row;         /* count of them */
     const struct sdr_pair *pair; /* the same rows where they were copied; NULL: they were not */
-    const uint32_t *ahead; /* for each, a row to fetch from memory meanwhile; NULL: none */
-    const double *rate;    /* the step of each */
+    const uint32_t *ahead;       /* for each, a row to fetch from memory meanwhile; NULL: none */
+    const double *rate;          /* the step of each */
     /* Rows that are part of a window others train on too: the place of each in it. Then rate is per
        place, and so are charge_at (Σ rate before each; NULL without penalties) and slope, which takes
        the slopes: the intercept rests. NULL: rows follow each other. */
@@ -368,6 +368,7 @@ struct sdr_run;
 struct sdr_plan {
     /* known */
     int workers; /* may be lowered */
+    int nodes;   /* of memory in this machine */
     bool deterministic, penalty, group_penalty;
     bool all_conflict;   /* every row reads and writes what every other does */
     bool pairs;          /* rows have two features, and touch nothing else */

@@ -31,7 +31,7 @@ struct sdr_settings {
     /* what is trained, and how */
     char *model, *optimizer, *schedule, *sync, *class_weight, *average;
     double lr, l1, l2, group_lasso;
-    int penalty_on, scale, shuffle;
+    int penalty_on, scale, shuffle, pin;
     bool standardize, intercept, deterministic;
     uint64_t batch, epochs, updates, seed, workers;
     /* watching it */

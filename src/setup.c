@@ -1,6 +1,7 @@
 /* Setting a run up: what the options say, what they leave open, and the memory it needs. */
 #include "base/clock.h"
 #include "base/memory.h"
+#include "base/place.h"
 #include "base/thread.h"
 #include "registry.h"
 #include "run.h"
@@ -116,6 +117,9 @@ static enum sdr_status choose_workers(struct sdr_run *run)
     const struct sdr_strategy *strategy = run->strategy;
     if (!strategy->team && s->workers > 1)
         return sdr_fail(SDR_USAGE, "--sync %s has one worker; --sync hogwild uses all cores",
+                        strategy->name);
+    if (!strategy->team && sdr_options_given(&run->options, "pin"))
+        return sdr_fail(SDR_USAGE, "--pin does nothing with --sync %s, which has one worker",
                         strategy->name);
     if (s->deterministic && !strategy->repeatable && !strategy->can_repeat)
         return sdr_fail(SDR_USAGE,
@@ -323,6 +327,7 @@ static enum sdr_status make_plan(struct sdr_run *run)
                          ? run->problem.features
                          : (double)run->data->nonzeros / (double)run->data->rows.count;
     run->plan = (struct sdr_plan){.workers = run->workers,
+                                  .nodes = sdr_places_nodes(),
                                   .deterministic = s->deterministic,
                                   .all_conflict = p->whole,
                                   .pairs = run->kind->pairs,

@@ -8,6 +8,7 @@
    breaks up, and every wait returns. */
 #include "base/clock.h"
 #include "base/memory.h"
+#include "base/place.h"
 #include "base/thread.h"
 #include "run.h"
 
@@ -20,6 +21,7 @@ enum { LOCKS_MOST = 64 };
 
 struct sdr_team {
     int workers;
+    struct sdr_places *places; /* owned: where workers are pinned to; NULL: anywhere */
     unsigned spins;            /* looks at a meeting before going to sleep */
     atomic_uint_fast64_t next; /* the next row to be dealt, a place in the epoch */
     uint64_t stop;             /* rows before this place are dealt */
@@ -540,9 +542,26 @@ void sdr_unlock(struct sdr_node *node, const struct sdr_batch *batch)
 }
 
 /* ---- threads ---- */
+/* Workers stay where they are, and their copies of the model near them. Pinning is asked for, or memory
+   has several nodes: elsewhere the system knows better what else is running. */
+static enum sdr_status find_places(struct sdr_run *run)
+{
+    enum { AUTO, YES, NO };
+    int pin = run->options.settings.pin;
+    struct sdr_team *team = run->team;
+    if (pin == NO || team->workers < 2 || (pin == AUTO && sdr_places_nodes() < 2))
+        return SDR_OK;
+    SDR_TRY(sdr_places_open(NULL, team->workers, &team->places));
+    for (int c = 0; c < run->plan.copies && team->places; c++)
+        sdr_parameters_place(&run->copy[c], team->places, c % team->workers);
+    return SDR_OK;
+}
+
 static void *work(void *argument)
 {
     struct sdr_node *node = argument;
+    if (node->run->team->places)
+        sdr_places_pin(node->run->team->places, node->worker);
     enum sdr_status status = node->run->strategy->worker(node);
     if (status != SDR_OK)
         break_up(node->run->team, status);
@@ -584,7 +603,12 @@ enum sdr_status sdr_team_work(struct sdr_run *run)
     run->team = team;
     run->team_version = run->parameters.version;
     plan_stop(run);
-    enum sdr_status status = run_threads(run);
+    enum sdr_status status = find_places(run);
+    if (status == SDR_OK)
+        status = run_threads(run);
+    if (team->places)
+        sdr_places_back(team->places);
+    sdr_places_close(team->places);
     run->team = NULL;
     for (int i = 0; i < LOCKS_MOST; i++)
         pthread_mutex_destroy(&team->guard[i]);

@@ -65,7 +65,7 @@ static enum sdr_status mark_list(const struct sdr_reading *reading, const struct
     return SDR_OK;
 }
 
-/* By --label, by a usual name, else the last column; UINT32_MAX: none was wanted. */
+/* By --label, by a usual name, else the last column; UINT32_MAX: none was wanted or needed. */
 static enum sdr_status find_label(const struct sdr_reading *reading,
                                   const struct sdr_csv_head *head, const bool *ignored,
                                   uint32_t *label)
@@ -87,6 +87,10 @@ static enum sdr_status find_label(const struct sdr_reading *reading,
                 note(reading, sentence);
                 return SDR_OK;
             }
+    if (reading->options->labels_named) {
+        *label = UINT32_MAX;
+        return SDR_OK;
+    }
     for (*label = head->columns - 1; *label > 0 && ignored[*label]; --*label)
         ;
     snprintf(sentence, sizeof sentence, "label: column '%.200s' (the last)", head->name[*label]);

@@ -33,6 +33,7 @@ struct sdr_data_options {
     const char *scratch; /* folder for files of data that streams without a cache; NULL: /tmp */
     int threads;
     bool labels_optional;        /* prediction: rows may lack a label */
+    bool labels_named;           /* CSV: no column is the label unless it is called so */
     sdr_report_function *report; /* may be NULL */
     void *report_context;
 };

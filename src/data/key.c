@@ -82,7 +82,7 @@ static enum sdr_status add_way(struct sdr_hasher *hasher, const struct sdr_data_
                                const struct sdr_paths *paths)
 {
     uint64_t numbers[5] = {options->bits, (uint64_t)options->base, (uint64_t)options->missing,
-                           options->labels_optional, paths->count};
+                           options->labels_optional + 2ull * options->labels_named, paths->count};
     sdr_hasher_add(hasher, numbers, sizeof numbers);
     add_text(hasher, format->name);
     add_text(hasher, options->format_rest ? options->format_rest : "");

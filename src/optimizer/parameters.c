@@ -1,6 +1,7 @@
 /* Parameters: see parameters.h. */
 #include "optimizer/parameters.h"
 #include "base/memory.h"
+#include "base/place.h"
 #include "kernel/exchange.h"
 
 #include <math.h>
@@ -500,6 +501,15 @@ static enum sdr_merge merge_of(const struct sdr_parameters *p, int i)
     if (i > 0)
         return p->optimizer->sums ? SDR_MERGE_SUM : SDR_MERGE_MEAN;
     return p->penalty.l1 > 0 ? SDR_MERGE_SHRUNK : SDR_MERGE_SUM;
+}
+
+void sdr_parameters_place(struct sdr_parameters *copy, struct sdr_places *places, int worker)
+{
+    for (int i = 0; i <= copy->optimizer->slots; i++) {
+        sdr_places_move(places, worker, array_of(copy, i), copy->count * sizeof(float));
+        if (copy->base[i])
+            sdr_places_move(places, worker, copy->base[i], copy->count * sizeof(float));
+    }
 }
 
 void sdr_parameters_take(struct sdr_parameters *copy, const struct sdr_parameters *shared)

@@ -82,6 +82,9 @@ void sdr_parameters_apply_weights(struct sdr_parameters *p, const struct sdr_upd
 /* One step for each row of a walk; what lies with the parameters is filled in. */
 void sdr_parameters_walk(struct sdr_parameters *p, struct sdr_walk *walk);
 
+/* The arrays of a copy move to the memory near a worker. */
+struct sdr_places;
+void sdr_parameters_place(struct sdr_parameters *copy, struct sdr_places *places, int worker);
 /* A copy takes the values and state of the parameters that workers share, and adds what it changed
    to them; both while others do the same. calm, of so many copies: see the kernel merge; NULL: it
    adds all. */

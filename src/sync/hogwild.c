@@ -44,7 +44,8 @@ static uint64_t choose_rows(const struct sdr_plan *plan, uint64_t copies, bool *
     double close = 18 * (double)plan->parameters / plan->row_values; /* 18 touches of a weight */
     /* Where a row touches little of a large model exchanges would take longer than the rows between
        them, and workers that write straight to it hardly meet on a cache line. */
-    *straight = cost > 0.2 * often * row && plan->busiest < 0.25 && plan->walks && !plan->penalty;
+    *straight = cost > 0.2 * often * row && plan->busiest < 0.25 && plan->walks && !plan->penalty &&
+                plan->nodes == 1; /* between nodes cache lines travel far: copies stay near */
     double rows = cheap < often ? cheap : often;
     rows = rows < close ? rows : close;
     return rows < 16 ? 16 : (uint64_t)rows;

@@ -129,6 +129,11 @@ given = np.array(run("predict", os.path.join(WORK, "model"), dense).split(), dty
 expect("predictions are the nearest", np.array_equal(given, nearest(X, sums / counts[:, None])[0]))
 seen = json.loads(run("eval", os.path.join(WORK, "model"), dense, "--json"))
 expect("eval gives the inertia", abs(seen["inertia"] / (ROWS * seen["loss"]) - 1) < 1e-6)
+table = os.path.join(WORK, "table.csv")
+np.savetxt(table, X[:200], delimiter=",", header=",".join("c%d" % j for j in range(FEATURES)), comments="")
+result, _, _ = train(table, *MODEL, "--sync", "batch")
+expect("a table without labels is all features", result["features"] == FEATURES)
+run("predict", os.path.join(WORK, "model"), table)
 for option in (["--lr", 0.1], ["--optimizer", "adam"], ["--l2", 1], ["--standardize"], ["--sync", "batch:optimizer"]):
     message = run("train", dense, *MODEL, *option, code=2)
     expect("refused: " + " ".join(map(str, option)), "kmeans" in message and message.count("\n") == 1, message.strip())
