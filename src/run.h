@@ -177,6 +177,11 @@ double sdr_rate_at(const struct sdr_run *run, uint64_t at);
 /* The steps of `count` updates, the i-th of which begins i rows behind `at`. */
 void sdr_rates(const struct sdr_run *run, uint64_t at, uint32_t count, double *rate);
 
+/* plan.c: asks the strategy how the work is to be shared, into run->plan; then makes the workers, and the
+   copies and shared memory they need, for batches of so many rows. */
+enum sdr_status sdr_plan_make(struct sdr_run *run);
+enum sdr_status sdr_plan_carry_out(struct sdr_run *run, uint64_t batch);
+
 /* team.c: runs the strategy's loop in as many threads as there are workers. */
 enum { SDR_WORKERS_MOST = 1024 };
 enum sdr_status sdr_team_work(struct sdr_run *run);

@@ -1,7 +1,6 @@
 /* Setting a run up: what the options say, what they leave open, and the memory it needs. */
 #include "base/clock.h"
 #include "base/memory.h"
-#include "base/place.h"
 #include "base/thread.h"
 #include "registry.h"
 #include "run.h"
@@ -283,152 +282,6 @@ static struct sdr_penalty penalty_of(const struct sdr_run *run)
     return penalty;
 }
 
-/* How many of some of the rows touch each feature: which is the busiest, and how to cut the features
-   into a part for every worker with the same work in each. */
-static enum sdr_status look_at_features(struct sdr_run *run)
-{
-    enum { LOOKED_AT = 20000 };
-    const struct sdr_rows *rows = &run->data->rows;
-    const struct sdr_row_list *list = &run->train_rows;
-    uint32_t *touched, most = 0, count = list->count < LOOKED_AT ? list->count : LOOKED_AT;
-    uint64_t all = 0, before = 0, workers = (uint64_t)run->workers, part = 1;
-    SDR_TRY(sdr_allocate(&run->frequency, rows->features, sizeof *run->frequency, "frequencies"));
-    SDR_TRY(sdr_allocate(&run->cut, workers + 1, sizeof *run->cut, "counts of features"));
-    SDR_TRY(sdr_allocate(&touched, rows->features, sizeof *touched, "counts of features"));
-    for (uint32_t i = 0; i < count && !rows->dense; i++) { /* neighbours, where data streams */
-        uint64_t place = rows->streams ? i : (uint64_t)i * list->count / count;
-        struct sdr_sparse_row r = sdr_sparse_row(rows, list->row ? list->row[place] : place);
-        for (uint32_t n = 0; n < r.n; n++)
-            touched[sdr_row_index(&r, n)]++;
-    }
-    sdr_rows_passed(rows, 0, count);
-    for (uint32_t j = 0; j < rows->features; j++) {
-        all += touched[j] = rows->dense ? count : touched[j];
-        most = touched[j] > most ? touched[j] : most;
-        run->frequency[j] = (float)touched[j] / (float)count;
-    }
-    for (uint32_t j = 0; j < rows->features; j++) {
-        while (part < workers && before >= all * part / workers)
-            run->cut[part++] = j;
-        before += touched[j];
-    }
-    while (part <= workers)
-        run->cut[part++] = rows->features;
-    sdr_release(touched);
-    run->plan.busiest = (double)most / count;
-    return SDR_OK;
-}
-
-static enum sdr_status make_plan(struct sdr_run *run)
-{
-    const struct sdr_settings *s = &run->options.settings;
-    const struct sdr_parameters *p = &run->parameters;
-    double entries = run->data->rows.dense
-                         ? run->problem.features
-                         : (double)run->data->nonzeros / (double)run->data->rows.count;
-    run->plan = (struct sdr_plan){.workers = run->workers,
-                                  .nodes = sdr_places_nodes(),
-                                  .deterministic = s->deterministic,
-                                  .all_conflict = p->whole,
-                                  .pairs = run->kind->pairs,
-                                  .penalty = p->charged != NULL,
-                                  .group_penalty = p->penalty.group > 0,
-                                  .walks = s->batch == 1 && run->problem.outputs == 1 &&
-                                           (run->kind->linear || run->rank),
-                                  .rows = run->train_rows.count,
-                                  .batch = s->batch,
-                                  .parameters = p->count,
-                                  .values = p->count * (uint64_t)(1 + run->optimizer->slots),
-                                  .row_values = entries * p->block[0].cols};
-    if (!run->strategy->plan)
-        return SDR_OK;
-    SDR_TRY(look_at_features(run));
-    if (run->strategy->windows && !run->plan.all_conflict)
-        SDR_TRY(sdr_window_choose(run, &run->plan.window));
-    SDR_TRY(run->strategy->plan(run->strategy_options, &run->plan));
-    run->workers = run->plan.workers;
-    if (run->kind->task == SDR_CLUSTERS) /* sums are never too much */
-        run->plan.damped = false;
-    if (run->plan.remark)
-        sdr_note(&run->options, "%s", run->plan.remark);
-    if (run->plan.shards && s->updates)
-        return sdr_fail(SDR_USAGE,
-                        "--updates does nothing with --sync %s, whose workers go over rows "
-                        "of their own: give --epochs",
-                        run->strategy->name);
-    if ((s->record || s->replay) && !run->plan.races)
-        return sdr_fail(SDR_USAGE,
-                        "--%s is for workers that race (--sync hogwild): this run is the "
-                        "same each time",
-                        s->record ? "record" : "replay");
-    if (run->plan.in_place && run->average_from != UINT64_MAX)
-        return sdr_fail(SDR_USAGE, "--average needs updates one after the other: %s with one lock",
-                        run->strategy->name);
-    if (run->data->streams && (run->plan.windows || run->plan.shards || run->plan.rotates))
-        return sdr_fail(SDR_USAGE, "--sync %s needs the data in memory: give more --memory",
-                        run->strategy->name);
-    return SDR_OK;
-}
-
-/* How much of the sum of several copies' changes a value takes at least: all of it where the copies
-   together touch it so seldom that none of them is likely to have corrected it fully. */
-static enum sdr_status find_calm(struct sdr_run *run)
-{
-    const struct sdr_parameters *p = &run->parameters;
-    const double touches = 64; /* that leave a value far from corrected, on sparse and dense data */
-    double rows = (double)run->plan.share * (run->plan.deterministic ? 1 : run->workers);
-    SDR_TRY(sdr_allocate(&run->calm, p->count, sizeof *run->calm, "the merging of copies"));
-    for (uint64_t i = 0; i < p->count; i++) {
-        uint64_t feature = i / p->block[0].cols;
-        double often = feature < p->block[0].rows ? run->frequency[feature] : 1;
-        run->calm[i] = (float)fmin(touches / fmax(often * rows, 1e-9), 1);
-    }
-    return SDR_OK;
-}
-
-static enum sdr_status make_nodes(struct sdr_run *run, uint64_t batch)
-{
-    const struct sdr_plan *plan = &run->plan;
-    int twins = plan->copies ? plan->copies : plan->in_place ? run->workers : 0;
-    size_t slopes = plan->joint ? run->update_rows * run->example_floats : 0;
-    run->tallies = twins > run->workers ? twins : run->workers;
-    if (plan->tallies > run->tallies)
-        run->tallies = plan->tallies;
-    SDR_TRY(sdr_allocate(&run->copy, (size_t)twins, sizeof *run->copy, "copies of the model"));
-    SDR_TRY(sdr_allocate(&run->copied, (size_t)run->tallies, sizeof *run->copied, "losses"));
-    SDR_TRY(sdr_allocate(&run->joint, slopes, sizeof(float), "slopes"));
-    while (run->twins < twins) /* counted first: one that is half made is freed with the others */
-        SDR_TRY(sdr_parameters_twin(&run->copy[run->twins++], &run->parameters, plan->copies > 0,
-                                    !plan->deterministic && !plan->shards));
-    if (plan->damped)
-        SDR_TRY(find_calm(run));
-    if (plan->windows)
-        SDR_TRY(sdr_window_create(run));
-    if (plan->rotates)
-        SDR_TRY(sdr_rotation_create(run));
-    SDR_TRY(sdr_allocate(&run->node, (size_t)run->workers, sizeof *run->node, "workers"));
-    for (int w = 0; w < run->workers; w++) {
-        struct sdr_node *node = &run->node[w];
-        *node = (struct sdr_node){.run = run,
-                                  .id = w,
-                                  .worker = w,
-                                  .workers = run->workers,
-                                  .options = run->strategy_options,
-                                  .plan = plan,
-                                  .parameters = twins ? &run->copy[w % twins] : &run->parameters,
-                                  .tally = run->strategy->team ? &run->copied[w] : &run->tally};
-        if (!plan->joint)
-            SDR_TRY(
-                sdr_allocate(&node->scratch, batch * run->example_floats, sizeof(float), "scores"));
-        if (plan->snapshots)
-            SDR_TRY(sdr_allocate(&node->snapshot, run->parameters.count, sizeof(float),
-                                 "a worker's view"));
-    }
-    if (plan->shards)
-        SDR_TRY(sdr_allocate(&run->progress, 2 * (size_t)run->workers, sizeof(double), "workers"));
-    return sdr_allocate(&run->node[0].state, run->strategy->state_size, 1, "strategy state");
-}
-
 static enum sdr_status make_parameters(struct sdr_run *run)
 {
     struct sdr_block block[SDR_BLOCKS_MOST];
@@ -461,11 +314,8 @@ static enum sdr_status make_parameters(struct sdr_run *run)
     /* Regression starts at the mean: the intercept need not travel there in small steps. */
     if (run->problem.intercept && run->kind->task == SDR_REGRESSION && !run->optimizer->own_penalty)
         p->value[p->block[1].offset] = (float)run->target_mean;
-    SDR_TRY(make_plan(run));
-    if (!run->strategy->plan && (run->options.settings.record || run->options.settings.replay))
-        return sdr_fail(SDR_USAGE,
-                        "--record and --replay are for workers that race: --sync hogwild");
-    SDR_TRY(make_nodes(run, batch));
+    SDR_TRY(sdr_plan_make(run));
+    SDR_TRY(sdr_plan_carry_out(run, batch));
     return sdr_order_allocate(run);
 }
 

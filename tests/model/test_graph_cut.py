@@ -1,41 +1,24 @@
 """Graph cuts: steps and projections against numpy, the smallest cut of small graphs, a picture segmented."""
 import itertools
-import json
 import os
 import subprocess
 import sys
-import tempfile
 
 import numpy as np
 
 sys.path.insert(1, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from tensors import read_tensors
+import laws
+from laws import SOUNDER, expect, path_of, run
 
-SOUNDER = os.environ["SOUNDER"]
-WORK = tempfile.mkdtemp(prefix="sounder-cut-")
 random = np.random.default_rng(2)
-failures = []
-
-
-def expect(name, holds, what=""):
-    print("%s: %s %s" % (name, "ok" if holds else "FAILED", what))
-    if not holds:
-        failures.append(name)
-
-
-def write(edges):
-    path = os.path.join(WORK, "graph.svm")
-    with open(path, "w") as file:
-        file.writelines("%.6g %d:1 %d:1\n" % (w, min(a, b) + 1, max(a, b) + 1) for a, b, w in edges)
-    return path
 
 
 def train(edges, *options, code=0):
-    model = os.path.join(WORK, "model")
-    done = subprocess.run([SOUNDER, "train", write(edges), "--json", "--quiet", "--out", model, *map(str, options)],
-                          capture_output=True, text=True)
-    assert done.returncode == code, "exit code %d\n%s" % (done.returncode, done.stderr)
-    return done.stderr if code else (json.loads(done.stdout), read_tensors(model)[0]["part"].astype(float))
+    path = path_of("graph.svm")
+    with open(path, "w") as file:
+        file.writelines("%.6g %d:1 %d:1\n" % (w, min(a, b) + 1, max(a, b) + 1) for a, b, w in edges)
+    out = laws.train(path, *options, code=code)
+    return out if code else (out[0], out[1]["part"].astype(float))
 
 
 def project(x):
@@ -90,14 +73,12 @@ for trial in range(3):
 # ---- what is no graph is refused ----
 expect("negative weights", "negative" in train([(0, 2, 1), (1, 2, -1)], "--model", "graph-cut", code=3))
 expect("no vertex but terminals", "terminals" in train([(0, 1, 1)], "--model", "graph-cut", code=3))
-with open(os.path.join(WORK, "three.svm"), "w") as file:
+with open(path_of("three.svm"), "w") as file:
     file.write("1 1:1 2:1 3:1\n1 2:1 3:1\n")
-done = subprocess.run([SOUNDER, "train", os.path.join(WORK, "three.svm"), "--model", "graph-cut", "--quiet"],
-                      capture_output=True, text=True)
-expect("rows that are no edges", done.returncode == 3 and "row 1 is no edge" in done.stderr, done.stderr.strip())
+expect("rows that are no edges", "row 1 is no edge" in run("train", path_of("three.svm"), "--model", "graph-cut", "--quiet", code=3))
 
 # ---- a picture ----
-picture = os.path.join(WORK, "cut.png")
+picture = path_of("cut.png")
 example = os.path.join(os.environ["SOUNDER_SOURCE"], "examples", "graph_cut.py")
 done = subprocess.run([sys.executable, "-B", example, SOUNDER, picture, "96"], capture_output=True, text=True)
 wrong = [float(word) for word in done.stdout.split() if word.replace(".", "").isdigit()]
@@ -105,4 +86,4 @@ print(done.stdout + done.stderr)
 expect("a picture is segmented", done.returncode == 0 and wrong[-1] < 3 and wrong[-2] > 15)
 with open(picture, "rb") as file:
     expect("and drawn", file.read(8) == b"\x89PNG\r\n\x1a\n")
-sys.exit("FAILED: " + ", ".join(failures) if failures else 0)
+laws.finish()

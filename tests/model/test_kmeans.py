@@ -2,37 +2,19 @@
 between workers."""
 import json
 import os
-import subprocess
 import sys
-import tempfile
 
 import numpy as np
 
 sys.path.insert(1, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from tensors import read_tensors
+import laws
+from laws import MODEL as FILE, WORK, expect, run
 
-SOUNDER = os.environ["SOUNDER"]
-WORK = tempfile.mkdtemp(prefix="sounder-kmeans-")
 random = np.random.default_rng(7)
-failures = []
-
-
-def expect(name, holds, what=""):
-    print("%s: %s %s" % (name, "ok" if holds else "FAILED", what))
-    if not holds:
-        failures.append(name)
-
-
-def run(*arguments, code=0):
-    done = subprocess.run([SOUNDER, *map(str, arguments)], capture_output=True, text=True)
-    assert done.returncode == code, "exit code %d: %s\n%s" % (done.returncode, arguments, done.stderr)
-    return done.stderr if code else done.stdout
 
 
 def train(path, *options):
-    model = os.path.join(WORK, "model")
-    result = json.loads(run("train", path, "--json", "--quiet", "--out", model, *options))
-    tensors, _ = read_tensors(model)
+    result, tensors = laws.train(path, *options)
     return result, tensors["sum"].astype(float).T, tensors["count"].astype(float).ravel()
 
 
@@ -125,18 +107,18 @@ expect("cyclades is serial", len(hashes) == 1)
 # ---- the program ----
 result, sums, counts = train(dense, *MODEL, "--valid-fraction", 0.2)
 expect("validation has a loss and no accuracy", "valid_loss" in result and "valid_accuracy" not in result)
-given = np.array(run("predict", os.path.join(WORK, "model"), dense).split(), dtype=int)
+given = np.array(run("predict", FILE, dense).split(), dtype=int)
 expect("predictions are the nearest", np.array_equal(given, nearest(X, sums / counts[:, None])[0]))
-seen = json.loads(run("eval", os.path.join(WORK, "model"), dense, "--json"))
+seen = json.loads(run("eval", FILE, dense, "--json"))
 expect("eval gives the inertia", abs(seen["inertia"] / (ROWS * seen["loss"]) - 1) < 1e-6)
 table = os.path.join(WORK, "table.csv")
 np.savetxt(table, X[:200], delimiter=",", header=",".join("c%d" % j for j in range(FEATURES)), comments="")
 result, _, _ = train(table, *MODEL, "--sync", "batch")
 expect("a table without labels is all features", result["features"] == FEATURES)
-run("predict", os.path.join(WORK, "model"), table)
+run("predict", FILE, table)
 for option in (["--lr", 0.1], ["--optimizer", "adam"], ["--l2", 1], ["--standardize"], ["--sync", "batch:optimizer"]):
     message = run("train", dense, *MODEL, *option, code=2)
     expect("refused: " + " ".join(map(str, option)), "kmeans" in message and message.count("\n") == 1, message.strip())
 many, _, counts = train(os.path.join(WORK, "zeros.npy"), "--model", "kmeans:400", "--sync", "batch")
 expect("as many clusters as rows", many["train_loss"] < 1e-5 and (counts == 1).all(), str(many["train_loss"]))
-sys.exit("FAILED: " + ", ".join(failures) if failures else 0)
+laws.finish()

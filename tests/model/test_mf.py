@@ -4,32 +4,17 @@ import csv
 import io
 import json
 import os
-import subprocess
 import sys
-import tempfile
 import zipfile
 
 import numpy as np
 
 sys.path.insert(1, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import laws
+from laws import MODEL as FILE, expect, path_of, run
 from tensors import read_tensors
 
-SOUNDER = os.environ["SOUNDER"]
-WORK = tempfile.mkdtemp(prefix="sounder-mf-")
 random = np.random.default_rng(5)
-failures = []
-
-
-def expect(name, holds, what=""):
-    print("%s: %s %s" % (name, "ok" if holds else "FAILED", what))
-    if not holds:
-        failures.append(name)
-
-
-def run(*arguments, code=0):
-    done = subprocess.run([SOUNDER, *map(str, arguments)], capture_output=True, text=True)
-    assert done.returncode == code, "exit code %d: %s\n%s" % (done.returncode, arguments, done.stderr)
-    return done.stderr if code else done.stdout
 
 
 class Model:
@@ -48,13 +33,11 @@ class Model:
 
 
 def train(path, *options):
-    model = os.path.join(WORK, "model")
-    result = json.loads(run("train", path, "--json", "--quiet", "--out", model, *options))
-    return result, Model(model)
+    return laws.train(path, *options)[0], Model(FILE)
 
 
 def write(name, ratings):
-    path = os.path.join(WORK, name)
+    path = path_of(name)
     with open(path, "w") as file:
         file.writelines("%s %s %.4f\n" % rating for rating in ratings)
     return path
@@ -96,9 +79,9 @@ expect("without biases a row is its factors", plain.factor.shape == (7, 3))
 
 # ---- ids, predictions, recommendations ----
 expect("ids come back", sorted(end.ids) == sorted(["user:" + u for u in users] + ["item:" + i for i in items]))
-model = os.path.join(WORK, "model")
+model = FILE
 result, fitted = train(path, "--model", "mf:rank=4", "--epochs", 30)
-pairs = os.path.join(WORK, "pairs.triples")
+pairs = path_of("pairs.triples")
 with open(pairs, "w") as file:
     file.write("Ann tea\nÜmit x:1\nnobody cocoa\nBob nothing\nnobody nothing\n")
 got = [float(line) for line in run("predict", model, pairs, "--quiet").split()]
@@ -117,13 +100,13 @@ expect("recommendations are the best of what is new",
        [line[:2] for line in lines] == [[u, i] for u, i, _ in wanted] and
        np.allclose([float(line[2]) for line in lines], [s for _, _, s in wanted], rtol=1e-4), str(lines[:2]))
 run("predict", model, asked, "--top", "many", code=2)
-dense = os.path.join(WORK, "dense.csv")
+dense = path_of("dense.csv")
 with open(dense, "w") as file:
     file.write("a,b,y\n" + "".join("%d,%d,%d\n" % (i, i * i % 7, i % 5) for i in range(50)))
 expect("tables are refused", "triples" in run("train", dense, "--model", "mf", code=3))
 
 # ---- planted ratings ----
-planted = os.path.join(WORK, "planted.triples")
+planted = path_of("planted.triples")
 run("generate", "ratings", planted, "--rows", 60000, "--features", 1600, "--nnz", 4, "--noise", 0.1, "--seed", 3)
 result, _ = train(planted, "--model", "mf:rank=8", "--valid-fraction", 0.1, "--epochs", 20)
 spread = np.std([float(line.split()[2]) for line in open(planted)])
@@ -147,7 +130,7 @@ else:
         table = table[:2000]
     known, held = table != 99, random.random(table.shape) < 0.1
     for name, mask in (("jester.triples", known & ~held), ("jester-held.triples", known & held)):
-        with open(os.path.join(WORK, name), "w") as file:
+        with open(path_of(name), "w") as file:
             file.writelines("user%d joke-%d %.2f\n" % (u, j, table[u, j]) for u, j in zip(*np.nonzero(mask)))
     fit, test = np.where(known & ~held, table, np.nan), known & held
     mean = np.nanmean(fit)
@@ -156,9 +139,9 @@ else:
     people = np.where(np.isnan(rest), 0, rest).sum(1) / (np.sum(~np.isnan(rest), 1) + 1)
     means = (mean + jokes + people[:, None])[test]
     baseline = np.sqrt(np.mean((means - table[test]) ** 2))
-    result, _ = train(os.path.join(WORK, "jester.triples"), "--model", "mf:rank=10,l2=0.05",
-                      "--valid", os.path.join(WORK, "jester-held.triples"), "--epochs", 20)
+    result, _ = train(path_of("jester.triples"), "--model", "mf:rank=10,l2=0.05",
+                      "--valid", path_of("jester-held.triples"), "--epochs", 20)
     expect("Jester: factors beat means", result["valid_rmse"] < (0.98 if os.environ.get("SOUNDER_SANITIZE") else 0.96) * baseline,
            "held-out RMSE %.4f, means %.4f" % (result["valid_rmse"], baseline))
 
-sys.exit("FAILED: " + ", ".join(failures) if failures else 0)
+laws.finish()

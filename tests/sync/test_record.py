@@ -1,42 +1,28 @@
 """Records of racing runs: a replay by one worker is the run that was recorded, and tells what races cost."""
-import json
 import os
 import subprocess
 import sys
-import tempfile
 
 import numpy as np
 
 sys.path.insert(1, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from tensors import read_tensors
+import laws
+from laws import SOUNDER, expect, path_of
 
-SOUNDER = os.environ["SOUNDER"]
-WORK = tempfile.mkdtemp(prefix="sounder-record-")
-RECORD = os.path.join(WORK, "record")
+RECORD = path_of("record")
 random = np.random.default_rng(3)
-failures = []
-
-
-def expect(name, holds, what=""):
-    print("%s: %s %s" % (name, "ok" if holds else "FAILED", what))
-    if not holds:
-        failures.append(name)
 
 
 def train(path, *options, code=0):
-    model = os.path.join(WORK, "model")
-    command = [SOUNDER, "train", path, "--json", "--quiet", "--out", model, *map(str, options)]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == code, "exit code %d: %s\n%s" % (done.returncode, " ".join(command), done.stderr)
+    out = laws.train(path, *options, code=code)
     if code:
-        expect("one line", done.stderr.count("\n") == 1, done.stderr.strip())
-        return done.stderr
-    tensors, _ = read_tensors(model)
-    return {**json.loads(done.stdout), "first": next(iter(tensors.values())).astype(float).ravel()}
+        expect("one line", out.count("\n") == 1, out.strip())
+        return out
+    return {**out[0], "first": next(iter(out[1].values())).astype(float).ravel()}
 
 
 def write(name, rows):
-    path = os.path.join(WORK, name)
+    path = path_of(name)
     with open(path, "w") as file:
         file.writelines("%s %s\n" % (label, " ".join("%d:%.4g" % entry for entry in sorted(entries)))
                         for label, entries in rows)
@@ -51,7 +37,7 @@ def rows(count, classes):
 
 
 two, four = write("two.svm", rows(4000, 2)), write("four.svm", rows(3000, 4))
-ratings = os.path.join(WORK, "ratings.triples")
+ratings = path_of("ratings.triples")
 with open(ratings, "w") as file:
     file.writelines("u%d i%d %.2f\n" % (random.integers(200), random.integers(90), random.normal(3, 1))
                     for _ in range(4000))
@@ -123,4 +109,4 @@ for trial in range(40):
                           capture_output=True, text=True, timeout=60)
     if done.returncode not in (0, 5) or done.returncode == 0 and trial < 10:
         expect("a damaged record: %d" % trial, False, "%d %s" % (done.returncode, done.stderr))
-sys.exit("FAILED: " + ", ".join(failures) if failures else 0)
+laws.finish()

@@ -1,39 +1,20 @@
 """Strategies of several workers on one machine: what each is equal to, and what it conserves."""
-import json
 import os
-import subprocess
 import sys
-import tempfile
 
 import numpy as np
 
 sys.path.insert(1, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from tensors import read_tensors
+import laws
+from laws import WORK, expect
 
-SOUNDER = os.environ["SOUNDER"]
-WORK = tempfile.mkdtemp(prefix="sounder-team-")
 SLOW = bool(os.environ.get("SOUNDER_SANITIZE"))
 random = np.random.default_rng(11)
-failures = []
-
-
-def expect(name, holds, what=""):
-    print("%s: %s %s" % (name, "ok" if holds else "FAILED", what))
-    if not holds:
-        failures.append(name)
 
 
 def train(path, *options, code=0):
-    model = os.path.join(WORK, "model")
-    command = [SOUNDER, "train", path, "--json", "--quiet", "--out", model, *map(str, options)]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == code, "exit code %d: %s\n%s" % (done.returncode, " ".join(command),
-                                                              done.stderr)
-    if code:
-        return done.stderr
-    result = json.loads(done.stdout)
-    tensors, _ = read_tensors(model)
-    return {**result, **{name: values.ravel() for name, values in tensors.items()}}
+    out = laws.train(path, *options, code=code)
+    return out if code else {**out[0], **{name: values.ravel() for name, values in out[1].items()}}
 
 
 def same(name, *runs):
@@ -293,4 +274,4 @@ for sync in ("hogwild", "locked", "round-robin", "bsp", "cyclades", "average", "
     result = train(tiny, "--workers", 16, "--epochs", 2, "--sync", *sync.split())
     expect("more workers than rows: " + sync, np.isfinite(result["weight"]).all() and result["rows"] == 5)
 
-sys.exit("FAILED: " + ", ".join(failures) if failures else 0)
+laws.finish()

@@ -1,0 +1,40 @@
+"""What tests in Python share: running the program, and saying which laws hold."""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+from tensors import read_tensors
+
+SOUNDER = os.environ["SOUNDER"]
+WORK = tempfile.mkdtemp(prefix="sounder-test-")
+MODEL = os.path.join(WORK, "model")
+failures = []
+
+
+def expect(name, holds, what=""):
+    print("%s: %s %s" % (name, "ok" if holds else "FAILED", what))
+    if not holds:
+        failures.append(name)
+
+
+def run(*arguments, code=0):
+    """What the program prints, or with another exit code its complaint."""
+    done = subprocess.run([SOUNDER, *map(str, arguments)], capture_output=True, text=True)
+    assert done.returncode == code, "exit code %d: %s\n%s" % (done.returncode, " ".join(map(str, arguments)), done.stderr)
+    return done.stderr if code else done.stdout
+
+
+def train(path, *options, code=0):
+    """The results of a run and the arrays of its model; with another exit code, the complaint."""
+    out = run("train", path, "--json", "--quiet", "--out", MODEL, *options, code=code)
+    return out if code else (json.loads(out), read_tensors(MODEL)[0])
+
+
+def path_of(name):
+    return os.path.join(WORK, name)
+
+
+def finish():
+    sys.exit("FAILED: " + ", ".join(failures) if failures else 0)
