@@ -5,6 +5,8 @@
 #include "model.h"
 
 static const char svm[] = "1 1:0.5 3:2\n-1 2:1\n2 1:1 4:-3\n";
+static const char pairs[] = "1 1:1 3:1\n0.5 2:1 4:1\n3 3:1\n";
+static const char ratings[] = "u1 i2 3\nu2 i1 4\nnobody i0 1\n";
 static const char csv[] = "a,b,colour,label\n1,2,red,x\n3,,blue,y\n-1,0.5,red,x\n";
 
 static void read_by_schema(const struct sdr_options *options, const struct sdr_model *model,
@@ -37,10 +39,11 @@ static void predict_zeros(const struct sdr_model *model)
     struct sdr_data *data;
     FUZZ_CHECK(x && out);
     if (features && sdr_data_dense(x, ROWS, features, features, NULL, NULL, &data) == SDR_OK) {
-        FUZZ_CHECK(sdr_model_predict(model, data, SDR_PREDICT_VALUE, out) == SDR_OK);
+        enum sdr_status status = sdr_model_predict(model, data, SDR_PREDICT_VALUE, out);
+        FUZZ_CHECK(status == (model->kind->pairs ? SDR_BAD_DATA : SDR_OK));
         for (int i = 0; i < ROWS && sdr_model_classes(model); i++)
             FUZZ_CHECK(out[i] >= 0 && out[i] < (float)sdr_model_classes(model));
-        FUZZ_CHECK(sdr_model_predict(model, data, SDR_PREDICT_SCORE, out) == SDR_OK);
+        FUZZ_CHECK(sdr_model_predict(model, data, SDR_PREDICT_SCORE, out) == status);
         if (sdr_model_predict(model, data, SDR_PREDICT_PROBA, out) == SDR_OK)
             for (size_t i = 0; i < ROWS * sdr_model_classes(model); i++)
                 FUZZ_CHECK(out[i] >= 0 && out[i] <= 1);
@@ -83,6 +86,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
             predict_zeros(model);
         read_by_schema(options, model, svm, sizeof svm - 1);
         read_by_schema(options, model, csv, sizeof csv - 1);
+        read_by_schema(options, model, pairs, sizeof pairs - 1);
+        read_by_schema(options, model, ratings, sizeof ratings - 1);
         save_and_load(model);
         sdr_options_destroy(options);
         sdr_model_destroy(model);
