@@ -79,7 +79,9 @@ static enum sdr_status write_lines(FILE *stream, const struct sdr_model *model,
     size_t classes = sdr_model_classes(model), columns = predictions->columns;
     char gap = separator(model), text[CLI_NUMBER_TEXT];
     if (predictions->numbers) {
-        fputs(classes ? "labels" : "value score", stream);
+        fputs(classes ? "labels" : columns > 1 ? "cluster" : "value score", stream);
+        for (size_t i = 0; !classes && columns > 1 && i < columns; i++)
+            fprintf(stream, "%c%zu", gap, i);
         for (size_t i = 0; i < classes; i++) {
             putc(gap, stream);
             put_label(stream, sdr_model_label(model, i));

@@ -141,6 +141,12 @@ static enum sdr_status check_files(const struct cli_arguments *arguments)
     }
     if (standard > 1)
         return cli_fail(SDR_USAGE, "standard input ('-') is given twice");
+    const char *record = sdr_options_get(arguments->options, "record");
+    if (record && *record) {
+        CLI_TRY(cli_output_check_all("--record", record, arguments, arguments->path_count, true));
+        if (arguments->out && strcmp(record, arguments->out) == 0)
+            return cli_fail(SDR_USAGE, "--record and --out are the same file");
+    }
     if (!arguments->out)
         return SDR_OK;
     return cli_output_check_all("--out", arguments->out, arguments, arguments->path_count, true);

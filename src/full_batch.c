@@ -229,11 +229,13 @@ static void join_leaves(const struct summing *job, double *w)
 
 enum sdr_status sdr_full_sums(struct sdr_node *node, double *loss, double *w)
 {
-    enum { LEAVES_MOST = 64, LEAVES_LEAST = 16, SMALL = 1 << 16 };
+    enum { LEAVES_MOST = 64, LEAVES_LEAST = 2, VALUES_MOST = 1 << 25 /* in all leaves: 256 MB */ };
     const struct sdr_run *run = node->run;
     uint64_t clusters = run->problem.outputs, values = clusters * run->problem.features;
     struct leaf leaf[LEAVES_MOST] = {0};
-    struct summing job = {run, leaf, values <= SMALL ? LEAVES_MOST : LEAVES_LEAST};
+    uint64_t leaves = VALUES_MOST / values;
+    leaves = leaves > LEAVES_MOST ? LEAVES_MOST : leaves < LEAVES_LEAST ? LEAVES_LEAST : leaves;
+    struct summing job = {run, leaf, (uint32_t)leaves};
     uint64_t threads = run->options.settings.threads;
     enum sdr_status status = SDR_OK;
     for (uint32_t l = 0; l < job.leaves && status == SDR_OK; l++) {

@@ -31,30 +31,16 @@ enum sdr_status sdr_model_hash(struct sdr_model *model)
     return SDR_OK;
 }
 
-/* Training saw x − center; the model will see x: b ← b − Σ w_j·center_j. */
-static void fold_center(struct sdr_model *model, const float *center)
+void sdr_fold_center(const struct sdr_block *block, const float *center, float *w)
 {
-    const struct sdr_block *weight = &model->block[0];
-    float *intercept = model->value + model->block[1].offset;
+    const struct sdr_block *weight = &block[0];
+    float *intercept = w + block[1].offset;
     for (uint32_t k = 0; k < weight->cols; k++) {
         double moved = intercept[k];
         for (uint32_t j = 0; j < weight->rows; j++)
-            moved -=
-                (double)model->value[weight->offset + (uint64_t)j * weight->cols + k] * center[j];
+            moved -= (double)w[weight->offset + (uint64_t)j * weight->cols + k] * center[j];
         intercept[k] = (float)moved;
     }
-}
-
-/* The same for sums of rows: each of `count` rows was moved by −center. */
-static void fold_center_of_sums(struct sdr_model *model, const float *center)
-{
-    const struct sdr_block *sum = &model->block[0];
-    const float *count = model->value + model->block[1].offset;
-    for (uint32_t j = 0; j < sum->rows; j++)
-        for (uint32_t k = 0; k < sum->cols; k++) {
-            float *to = &model->value[sum->offset + (uint64_t)j * sum->cols + k];
-            *to = (float)(*to + (double)count[k] * center[j]);
-        }
 }
 
 /* "name:key=value,…" of the options in force. */
@@ -117,10 +103,8 @@ enum sdr_status sdr_model_create(const struct sdr_run *run, const float *w,
                                 &model->options));
     SDR_CHECK(sdr_allocate(&model->value, p->count, sizeof(float), "a model"));
     memcpy(model->value, w, p->count * sizeof(float));
-    if (run->center && run->kind->task == SDR_CLUSTERS)
-        fold_center_of_sums(model, run->center);
-    else if (run->center && model->intercept)
-        fold_center(model, run->center);
+    if (run->center && run->kind->linear && model->intercept)
+        sdr_fold_center(model->block, run->center, model->value);
     SDR_CHECK(sdr_classes_copy(&model->classes, &run->classes));
     SDR_CHECK(sdr_schema_copy(&model->schema, &run->data->schema));
     model->schema.features = run->problem.features;

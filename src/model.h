@@ -22,6 +22,8 @@ struct sdr_model {
 };
 
 /* From the weights w of a run: centers are folded into the intercept. */
+/* Training saw x − center; who comes later will see x: b ← b − Σ w_j·center_j. */
+void sdr_fold_center(const struct sdr_block *block, const float *center, float *w);
 enum sdr_status sdr_model_create(const struct sdr_run *run, const float *w,
                                  struct sdr_model **model);
 /* Sets the hash from everything else. */

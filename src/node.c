@@ -52,26 +52,19 @@ static bool due(const struct sdr_run *run, uint64_t dealt)
    is asked for, so that it is read while this one is trained on. */
 static void enter_block(struct sdr_run *run)
 {
-    uint64_t size = run->block_rows, first = run->order[run->at] / size * size;
-    if (first == run->streaming)
+    const uint32_t *order = run->order;
+    uint64_t size = run->block_rows, block = order[run->at] / size, end = run->at;
+    if (run->streaming == block * size && run->at < run->block_end)
         return;
-    if (run->streaming == UINT64_MAX)
-        sdr_data_will_need(run->data, first, first + size);
-    else
-        sdr_data_done_with(run->data, run->streaming, run->streaming + size);
-    uint64_t next = sdr_block_end(run);
-    if (next < run->train_rows.count)
-        sdr_data_will_need(run->data, run->order[next] / size * size,
-                           (run->order[next] / size + 1) * size);
-    run->streaming = first;
-}
-
-uint64_t sdr_block_end(const struct sdr_run *run)
-{
-    uint64_t size = run->block_rows, end = run->at, block = run->order[run->at] / size;
-    while (end < run->train_rows.count && run->order[end] / size == block)
+    while (end < run->train_rows.count && order[end] / size == block)
         end++;
-    return end;
+    if (run->streaming != UINT64_MAX && run->streaming != block * size)
+        sdr_data_done_with(run->data, run->streaming, run->streaming + size);
+    sdr_data_will_need(run->data, block * size, (block + 1) * size);
+    if (end < run->train_rows.count)
+        sdr_data_will_need(run->data, order[end] / size * size, (order[end] / size + 1) * size);
+    run->streaming = block * size;
+    run->block_end = end;
 }
 
 void sdr_stream(struct sdr_run *run)

@@ -60,6 +60,10 @@ static enum sdr_status ask_strategy(struct sdr_run *run)
                         "--updates does nothing with --sync %s, whose workers go over rows "
                         "of their own: give --epochs",
                         run->strategy->name);
+    if (run->plan.rotates && s->shuffle != SDR_SHUFFLE_AUTO && s->shuffle != SDR_SHUFFLE_NONE)
+        return sdr_fail(SDR_USAGE,
+                        "--shuffle does nothing with --sync %s but 'none': rows come by cells",
+                        run->strategy->name);
     if (run->plan.in_place && run->average_from != UINT64_MAX)
         return sdr_fail(SDR_USAGE, "--average needs updates one after the other: %s with one lock",
                         run->strategy->name);

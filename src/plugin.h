@@ -168,11 +168,18 @@ struct sdr_problem {
     const float *metric_weight;  /* per row: what metrics are weighted by; NULL: all one */
     const float *row_weight;     /* per row, mean 1; NULL: all one */
     const float *center;         /* dense rows: subtracted from x; NULL: nothing */
+    const uint8_t *side;         /* pairs, per feature: 0 a user, 1 an item; NULL: as they stand */
     uint32_t features, outputs, classes;
     bool intercept;
     const void *model_options;
     const struct sdr_linear_kernels *kernels;
 };
+
+/* The side of a pair's feature: what is known of it, or its place in the pair. */
+static inline uint32_t sdr_side(const struct sdr_problem *problem, uint32_t feature, uint32_t place)
+{
+    return problem->side ? problem->side[feature] : place;
+}
 
 /* Asks for the memory of a row. Always inline: a function that only prefetches counts as without
    effect, and its calls are dropped. */

@@ -358,6 +358,19 @@ static void measure_targets(struct sdr_run *run)
         run->target_size = sqrt(variance);
 }
 
+/* Ids of ratings say which side they are of. */
+static enum sdr_status find_sides(struct sdr_run *run)
+{
+    const struct sdr_schema *schema = &run->data->schema;
+    uint32_t features = run->data->rows.features;
+    if (!run->kind->rank || schema->category.count + schema->numbers < features)
+        return SDR_OK;
+    SDR_TRY(sdr_allocate(&run->side, features, 1, "sides of ratings"));
+    for (uint32_t j = schema->numbers; j < features; j++)
+        run->side[j] = strncmp(schema->category.text[j - schema->numbers], "item:", 5) == 0;
+    return SDR_OK;
+}
+
 enum sdr_status sdr_problem_prepare(struct sdr_run *run)
 {
     const struct sdr_settings *s = &run->options.settings;
@@ -381,12 +394,14 @@ enum sdr_status sdr_problem_prepare(struct sdr_run *run)
     SDR_TRY(weigh_rows(run));
     SDR_TRY(measure_features(run));
     measure_targets(run);
+    SDR_TRY(find_sides(run));
     run->problem =
         (struct sdr_problem){.rows = rows,
                              .target = run->target,
                              .row_weight = run->row_weight,
                              .metric_weight = rows->weight,
                              .center = run->center,
+                             .side = run->side,
                              .features = rows->features,
                              .outputs = run->kind->outputs ? run->kind->outputs(run->model_options)
                                         : run->kind->task == SDR_CLASSES ? run->classes.count
@@ -405,6 +420,10 @@ enum sdr_status sdr_problem_prepare(struct sdr_run *run)
         run->valid_problem.target = run->valid_target;
         run->valid_problem.row_weight = run->valid_problem.metric_weight = run->valid->rows.weight;
         run->valid_rows.count = (uint32_t)run->valid->rows.count;
+        for (uint64_t row = 0; row < run->valid->rows.count && run->kind->pairs; row++)
+            if (run->valid->rows.dense || sdr_sparse_row(&run->valid->rows, row).n > 2)
+                return sdr_fail(SDR_BAD_DATA, "%s: row %llu has more than two features",
+                                run->valid->name, (unsigned long long)row + 1);
         uint32_t known = 0;
         for (uint32_t row = 0; row < run->valid_rows.count; row++)
             known += !isnan(run->valid_target[row]);
@@ -423,6 +442,7 @@ void sdr_problem_release(struct sdr_run *run)
     sdr_release(run->row_weight);
     sdr_release(run->scale);
     sdr_release(run->center);
+    sdr_release(run->side);
     sdr_release(run->train_rows.row);
     sdr_release(run->valid_rows.row);
     sdr_release(run->model_options);

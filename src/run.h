@@ -47,6 +47,7 @@ struct sdr_run {
     struct sdr_problem problem, valid_problem;
     struct sdr_row_list train_rows, valid_rows;
     float *target, *valid_target, *row_weight, *scale, *center; /* owned or NULL */
+    uint8_t *side;                                              /* of ratings; owned or NULL */
     double typical_row; /* mean squared length of a row, in the units steps are taken in */
     double target_mean, target_size; /* regression: mean and standard deviation of the labels */
     double rate;                     /* the step size in force */
@@ -96,6 +97,7 @@ struct sdr_run {
     uint32_t chunk_rows;             /* rows of a chunk */
     uint64_t block_rows;             /* rows of a block, shuffled by blocks */
     uint64_t streaming;              /* first row of the block in memory, where data streams */
+    uint64_t block_end;              /* the place in the epoch where it ends */
     float *best, *good;              /* owned: weights of the best epoch; of the last finite one */
     bool has_best, has_good, over, diverged, preempted, resumed;
     bool ended_early;     /* the target was reached, or early stopping; resuming does not go on */
@@ -168,10 +170,8 @@ void sdr_path_difference(const char *a, const char *b, char name[32]);
 /* node.c: `rows` more were trained on: what is due at this place? Ends epochs, reports, writes
    checkpoints, ends the run. Nobody may be training meanwhile. */
 enum sdr_status sdr_account(struct sdr_run *run, uint64_t rows);
-/* Data that streams: the rows from run->at on are needed; the rest of their block ends at this place of
-   the epoch. */
+/* Data that streams: the rows from run->at on are needed. */
 void sdr_stream(struct sdr_run *run);
-uint64_t sdr_block_end(const struct sdr_run *run);
 /* The step of an update that begins `at` rows into the present epoch. */
 double sdr_rate_at(const struct sdr_run *run, uint64_t at);
 /* The steps of `count` updates, the i-th of which begins i rows behind `at`. */

@@ -68,7 +68,8 @@ const struct sdr_option sdr_settings_table[] = {
      SDR_TRAIN},
     /* training */
     {"optimizer", SDR_TEXT, "auto", "NAME", 0, 0,
-     "see 'sounder list optimizer'; auto: adagrad in scaled units", AT(optimizer), SDR_TRAIN},
+     "see 'sounder list optimizer'; auto: adagrad in scaled units, or what suits the model",
+     AT(optimizer), SDR_TRAIN},
     {"lr", SDR_NUMBER, "0", "X", 0, 1e30, "step size; 0: chosen from the data", AT(lr), SDR_TRAIN},
     {"schedule", SDR_TEXT, "auto", "NAME", 0, 0,
      "how the step changes: see 'sounder list schedule'; auto: by the optimizer", AT(schedule),
@@ -365,9 +366,8 @@ enum sdr_status sdr_options_check(const struct sdr_options *options)
         return sdr_fail(SDR_USAGE, "--valid-labels needs --valid");
     if (s->target && !sdr_parse_double(s->target, &number))
         return sdr_fail(SDR_USAGE, "--target takes a loss, not '%s'", s->target);
-    if ((s->record || s->replay) && s->resume)
-        return sdr_fail(SDR_USAGE, "--%s needs the run from its beginning: not with --resume",
-                        s->record ? "record" : "replay");
+    if (s->replay && s->resume)
+        return sdr_fail(SDR_USAGE, "--replay begins at the beginning: not with --resume");
     if (s->record && s->replay)
         return sdr_fail(SDR_USAGE, "--record and --replay exclude each other");
     if (s->resume && !s->run)

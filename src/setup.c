@@ -1,5 +1,6 @@
 /* Setting a run up: what the options say, what they leave open, and the memory it needs. */
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/memory.h"
 #include "base/thread.h"
 #include "registry.h"
@@ -165,6 +166,18 @@ static enum sdr_status check_options(const struct sdr_run *run)
     if (run->optimizer->own_penalty && run->kind->start)
         return sdr_fail(SDR_USAGE, "--optimizer %s starts from zero, and --model %s cannot",
                         run->optimizer->name, run->kind->name);
+    if (run->kind->project && (s->l1 > 0 || s->l2 > 0 || run->optimizer->decay))
+        return sdr_fail(SDR_USAGE,
+                        "--model %s keeps its values in a set: no penalty or decay goes "
+                        "with it",
+                        run->kind->name);
+    if (run->kind->project && run->optimizer->publish)
+        return sdr_fail(SDR_USAGE,
+                        "--optimizer %s looks ahead, out of the set that --model %s keeps "
+                        "its values in (try momentum)",
+                        run->optimizer->name, run->kind->name);
+    if (run->kind->task == SDR_CUT && sdr_options_given(o, "intercept"))
+        return sdr_fail(SDR_USAGE, "--no-intercept does nothing with --model %s", run->kind->name);
     if (run->optimizer->decay && s->l2 > 0)
         return sdr_fail(SDR_USAGE, "--l2 does nothing with %s, which decays by %s:decay",
                         run->optimizer->name, run->optimizer->name);
@@ -322,14 +335,38 @@ static enum sdr_status make_parameters(struct sdr_run *run)
 static enum sdr_status open_record(struct sdr_run *run)
 {
     const struct sdr_settings *s = &run->options.settings;
-    char name[32];
-    if (s->record)
-        return sdr_record_create(s->record, run->path, (uint32_t)run->workers, &run->record);
-    if (!run->replay || strcmp(run->path, run->replay->run_path) == 0)
+    struct sdr_file_facts facts;
+    struct sdr_text text = {0};
+    char name[32], *path;
+    if (!s->record && !s->replay)
         return SDR_OK;
-    sdr_path_difference(run->path, run->replay->run_path, name);
-    return sdr_fail(SDR_USAGE, "%s: the recorded run had other options or data: %s differs",
-                    s->replay, strcmp(name, "length") == 0 ? "epochs" : name);
+    if (s->record && s->resume) {
+        sdr_note(&run->options, "nothing is recorded: a record needs the run from its beginning");
+        return SDR_OK;
+    }
+    if (s->record && sdr_file_exists(s->record) &&
+        (sdr_file_facts(s->record, &facts) != SDR_OK || !facts.regular))
+        return sdr_fail(SDR_USAGE, "--record %s: that is no regular file", s->record);
+    /* What decides about a run's end and the order of its rows, beyond what a checkpoint may change. */
+    sdr_text_add(&text,
+                 "epochs=%llu;updates=%llu;target=%s;early-stop=%llu;shuffle=%d;memory=%llu;%s",
+                 (unsigned long long)run->epochs, (unsigned long long)s->updates,
+                 s->target ? s->target : "", (unsigned long long)s->early_stop, (int)run->shuffle,
+                 (unsigned long long)(run->data->streams ? run->block_rows : 0), run->path);
+    SDR_TRY(sdr_text_take(&text, &path));
+    enum sdr_status status = SDR_OK;
+    if (s->record) {
+        status = sdr_record_create(s->record, path, (uint32_t)run->workers, &run->record);
+    } else if (strcmp(path, run->replay->run_path) != 0) {
+        sdr_path_difference(path, run->replay->run_path, name);
+        status = sdr_fail(SDR_USAGE, "%s: the recorded run had other options or data: %s differs",
+                          s->replay, name);
+    } else if (run->replay->workers != (uint32_t)run->workers) {
+        status = sdr_fail(SDR_BAD_FILE, "%s: the record has more workers than this run can have",
+                          s->replay);
+    }
+    sdr_release(path);
+    return status;
 }
 
 enum sdr_status sdr_run_create(const struct sdr_options *options, struct sdr_data *train,
@@ -353,8 +390,8 @@ enum sdr_status sdr_run_create(const struct sdr_options *options, struct sdr_dat
     if (run->strategy->check)
         SDR_CHECK(run->strategy->check(run));
     SDR_CHECK(choose_workers(run));
-    SDR_CHECK(check_own_steps(run));
     SDR_CHECK(check_clusters(run));
+    SDR_CHECK(check_own_steps(run));
     SDR_CHECK(choose_by_model(run));
     SDR_CHECK(check_options(run));
     choose_length(run);

@@ -152,8 +152,8 @@ static void plan_stop(struct sdr_run *run)
     uint64_t rows = run->update_rows;
     team->stop = due <= (count - run->at) / rows ? run->at + due * rows : count;
     sdr_stream(run);
-    if (run->data->streams && sdr_block_end(run) < team->stop) /* all leave a block together */
-        team->stop = sdr_block_end(run);
+    if (run->data->streams && run->block_end < team->stop) /* all leave a block together */
+        team->stop = run->block_end;
     atomic_store(&team->next, run->at);
     atomic_store(&team->halt, false);
 }
@@ -196,10 +196,12 @@ static void count_lost(struct sdr_run *run, uint64_t rows)
     struct sdr_parameters *p = &run->parameters;
     if (!run->plan.races || !run->plan.in_place || p->blocks < 2 || p->still)
         return;
-    float *counted = p->value + p->block[1].offset + 1;
+    uint32_t counted; /* in the place of a float: those stop counting at 2^24 */
+    float *place = p->value + p->block[1].offset + 1;
+    memcpy(&counted, place, sizeof counted);
     run->raced += (double)rows;
-    run->lost += (double)rows - *counted;
-    *counted = 0;
+    run->lost += (double)rows - counted;
+    *place = 0;
 }
 
 static enum sdr_status after_shares(struct sdr_run *run)
@@ -431,29 +433,43 @@ static enum sdr_status bad_record(const struct sdr_run *run)
     return sdr_fail(SDR_BAD_FILE, "%s: the record does not fit the run", run->replay->name);
 }
 
+/* The rows of an event; false: they are not there. */
+static bool recorded_rows(const struct sdr_run *run, const struct sdr_event *event,
+                          struct sdr_batch *share)
+{
+    uint64_t rows = run->train_rows.count;
+    bool gives = event->kind == SDR_EVENT_GIVE;
+    if (event->worker >= (uint32_t)run->twins ||
+        (event->kind == SDR_EVENT_STEP) != run->plan.in_place)
+        return false;
+    if (!gives && (event->place < run->at || event->place >= rows || event->count == 0 ||
+                   event->count > rows - event->place))
+        return false;
+    *share = batch_at(run, gives ? run->at : event->place, gives ? 0 : event->count);
+    return true;
+}
+
 enum sdr_status sdr_deal_recorded(struct sdr_node *node, struct sdr_batch *share, bool *more)
 {
     struct sdr_run *run = node->run;
     struct sdr_event event;
     SDR_TRY(sdr_look(node));
+    if (atomic_load(&run->requests) & SDR_REQUEST_STOP)
+        return sdr_fail(SDR_RUNTIME, "stopped on request; a replay starts over the next time");
     for (;;) {
         SDR_TRY(sdr_replay_next(run->replay, &event, more));
-        if (!*more) /* a record ends with the meeting that ended its run */
-            return run->over ? SDR_OK : bad_record(run);
-        if (event.kind != SDR_EVENT_MEET)
+        if (!*more || event.kind != SDR_EVENT_MEET)
             break;
-        if (event.place < run->at || event.place > run->team->stop)
+        if (run->over || event.place < run->at || event.place > run->train_rows.count)
             return bad_record(run);
+        run->team->stop = event.place; /* the record knows where workers met */
         atomic_store(&run->team->next, event.place);
         SDR_TRY(sdr_meet_due(node, more));
-        if (!*more)
-            return SDR_OK;
     }
-    if (event.place + event.count > run->train_rows.count || event.place > run->train_rows.count ||
-        (event.kind != SDR_EVENT_GIVE && (event.place < run->at || event.count == 0)) ||
-        (event.kind == SDR_EVENT_STEP) != run->plan.in_place)
+    if (!*more) /* a record ends with the meeting that ended its run */
+        return run->over ? SDR_OK : bad_record(run);
+    if (run->over || !recorded_rows(run, &event, share))
         return bad_record(run);
-    *share = batch_at(run, event.kind == SDR_EVENT_GIVE ? run->at : event.place, event.count);
     sdr_use_copy(node, event.worker);
     return SDR_OK;
 }

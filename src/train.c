@@ -37,6 +37,25 @@ static bool all_finite(const float *w, uint64_t count)
     return sum == 0.0f;
 }
 
+/* Dense rows are centered where they are read; those that a file of validation rows has sparse are not,
+   and need the weights of rows as they are. */
+static enum sdr_status evaluate_valid(struct sdr_run *run, const float *w)
+{
+    const struct sdr_parameters *p = &run->parameters;
+    float *folded = NULL;
+    if (run->center && run->kind->linear && run->problem.intercept &&
+        !run->valid_problem.rows->dense) {
+        SDR_TRY(sdr_allocate(&folded, p->count, sizeof *folded, "weights for sparse rows"));
+        memcpy(folded, w, p->count * sizeof *w);
+        sdr_fold_center(p->block, run->center, folded);
+    }
+    enum sdr_status status =
+        sdr_evaluate(run->kind, &run->valid_problem, p->block, folded ? folded : w,
+                     &run->valid_rows, threads_of(run), &run->valid_result);
+    sdr_release(folded);
+    return status;
+}
+
 /* Stops after N epochs that were no better, and remembers the best weights. */
 static void consider_early_stop(struct sdr_run *run, const float *w)
 {
@@ -75,6 +94,13 @@ static enum sdr_status consider_target(struct sdr_run *run, const float *w, doub
     return SDR_OK;
 }
 
+static void halve_sums(struct sdr_run *run)
+{
+    sdr_parameters_halve(&run->parameters);
+    for (int c = 0; c < run->twins && run->plan.shards; c++) /* copies that are not taken anew */
+        sdr_parameters_halve(&run->copy[c]);
+}
+
 enum sdr_status sdr_epoch_end(struct sdr_run *run)
 {
     int64_t before = sdr_clock_now();
@@ -83,6 +109,8 @@ enum sdr_status sdr_epoch_end(struct sdr_run *run)
     run->at = 0;
     run->last_epoch_loss = run->tally.loss / run->tally.weight;
     run->tally = (struct sdr_tally){0};
+    if (run->kind->task == SDR_CLUSTERS && !run->strategy->full_batch)
+        halve_sums(run);
     const float *w = sdr_parameters_result(&run->parameters);
     if (!all_finite(w, run->parameters.count) || !isfinite(run->last_epoch_loss)) {
         run->over = run->diverged = true;
@@ -92,8 +120,7 @@ enum sdr_status sdr_epoch_end(struct sdr_run *run)
     memcpy(run->good, w, run->parameters.count * sizeof *w);
     run->has_good = true;
     if (run->valid)
-        SDR_TRY(sdr_evaluate(run->kind, &run->valid_problem, run->parameters.block, w,
-                             &run->valid_rows, threads_of(run), &run->valid_result));
+        SDR_TRY(evaluate_valid(run, w));
     if (run->epoch >= run->epochs) {
         run->over = true;
         run->why_over = "all epochs done";
@@ -131,8 +158,7 @@ static enum sdr_status finish(struct sdr_run *run)
     SDR_TRY(sdr_evaluate(run->kind, &run->problem, run->parameters.block, w, &run->train_rows,
                          threads_of(run), &run->train_result));
     if (run->valid)
-        SDR_TRY(sdr_evaluate(run->kind, &run->valid_problem, run->parameters.block, w,
-                             &run->valid_rows, threads_of(run), &run->valid_result));
+        SDR_TRY(evaluate_valid(run, w));
     run->objective =
         sdr_evaluation_loss(&run->train_result) + sdr_parameters_penalty(&run->parameters, w, NULL);
     if (!isfinite(run->objective))
@@ -172,7 +198,7 @@ static enum sdr_status close_record(struct sdr_run *run)
     } else if (record) {
         SDR_TRY(sdr_record_close(record, w, count, loss));
     }
-    if (!replay || !run->model)
+    if (!replay || !run->model || run->preempted)
         return SDR_OK;
     if (replay->count != count)
         return sdr_fail(SDR_BAD_FILE, "%s: the record is of another model", replay->name);
@@ -226,11 +252,11 @@ enum sdr_status sdr_run_train(struct sdr_run *run)
     if (run->options.settings.run && !run->diverged && !run->preempted)
         SDR_TRY(sdr_checkpoint_write(run));
     SDR_TRY(finish(run));
-    SDR_TRY(close_record(run));
+    status = close_record(run);
     SDR_TRY(sdr_watch_close(run, run->diverged    ? "diverged"
                                  : run->preempted ? "preempted"
                                                   : "done"));
-    return outcome(run);
+    return status == SDR_OK ? outcome(run) : status;
 }
 
 enum sdr_status sdr_run_model(const struct sdr_run *run, struct sdr_model **model)

@@ -62,13 +62,14 @@ static void products(const float *sum, const float *const *x, uint32_t rows, con
     }
 }
 
-static void squares(const float *sum, uint32_t n, uint32_t outputs, float *square)
+static void squares(const float *sum, const float *share, uint32_t n, uint32_t outputs,
+                    float *square)
 {
     for (uint32_t k = 0, m; k < outputs; k += m) {
         m = outputs - k < SDR_LANES ? outputs - k : SDR_LANES;
-        lanes total = {0};
+        lanes total = {0}, part = lanes_load(share + k, m);
         for (uint32_t i = 0; i < n; i++) {
-            lanes v = lanes_load(sum + (size_t)i * outputs + k, m);
+            lanes v = lanes_load(sum + (size_t)i * outputs + k, m) * part;
             total += v * v;
         }
         lanes_store(square + k, total, m);

@@ -13,8 +13,9 @@ struct sdr_cluster_kernels {
        at most SDR_TOGETHER; center may be NULL. */
     void (*products)(const float *sum, const float *const *x, uint32_t rows, const float *center,
                      uint32_t n, uint32_t outputs, float *score);
-    /* square[k] = Σ_i sum[i · outputs + k]² */
-    void (*squares)(const float *sum, uint32_t n, uint32_t outputs, float *square);
+    /* square[k] = Σ_i (sum[i · outputs + k]·share[k])² */
+    void (*squares)(const float *sum, const float *share, uint32_t n, uint32_t outputs,
+                    float *square);
     /* Σ (x[i] − center[i])²; center may be NULL */
     float (*length)(const float *x, const float *center, uint32_t n);
     /* The first k with the largest score[k]·twice[k] − norm[k], and that value. */

@@ -1,5 +1,5 @@
-/* Lock-free exchange: see exchange.h. Two or four floats at a time: fewer atomic operations. All accesses
-   to the shared array are relaxed: values need no order among each other, only to be whole. */
+/* Lock-free exchange: see exchange.h. Two or four floats at a time: fewer atomic operations. Values
+   need no order among each other, only to be whole. */
 #include "kernel/exchange.h"
 #include "base/cpu.h"
 

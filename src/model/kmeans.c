@@ -2,10 +2,14 @@
    squared distance to the nearest center.
 
    What is trained are statistics: for each cluster the sum of its rows and their count; a center is
-   sum / count. A batch adds its rows to the clusters they are nearest to, which is a gradient step of
-   size 1/count on the center. Sums can be added in any order and from any worker, so every strategy
-   keeps what its workers found. Rows of later epochs weigh more (schedule `cubic`). --sync batch is
-   Lloyd's algorithm: the sums of all rows, anew in every epoch.
+   origin + sum / count. A batch adds its rows to the clusters they are nearest to, which is a gradient
+   step of size 1/count on the center. Sums can be added in any order and from any worker, so every
+   strategy keeps what its workers found. Sums are halved after every epoch, and the weight of rows rises
+   from 1 to 2 within one (schedule `recent`): what was said of centers that were still poor is soon
+   outweighed. --sync batch is Lloyd's algorithm: the sums of all rows, anew in every epoch.
+
+   Distances are differences of squares, so the origin should be among the rows: for dense rows it is
+   their mean, for sparse ones zero. It stays with the model.
 
    Starts from rows far from each other: greedy k-means++ (Arthur and Vassilvitskii, 2007). */
 #include "base/memory.h"
@@ -36,15 +40,18 @@ static int shape(const struct sdr_problem *problem, struct sdr_block *block)
     block[0] = (struct sdr_block){
         .name = "sum", .rows = problem->features, .cols = problem->outputs, .per_feature = true};
     block[1] = (struct sdr_block){.name = "count", .rows = 1, .cols = problem->outputs};
-    return 2;
+    block[2] = (struct sdr_block){.name = "origin", .rows = problem->features, .cols = 1};
+    return 3;
 }
 
 /* What the distances of all rows have in common. */
 struct centers {
-    const float *sum;
+    const float *sum, *origin;
     uint32_t count;
-    float twice[CLUSTERS_MOST]; /* 2 / count */
-    float norm[CLUSTERS_MOST];  /* squared length of the center */
+    float share[CLUSTERS_MOST]; /* 1 / count, later 2 / count */
+    float norm[CLUSTERS_MOST];  /* squared length of sum / count */
+    float moved[CLUSTERS_MOST]; /* sparse rows: Σ sum·origin */
+    float origin_length;        /* squared */
     const struct sdr_cluster_kernels *kernels;
 };
 
@@ -53,25 +60,34 @@ static void look_at_centers(const struct sdr_problem *problem, const struct sdr_
 {
     const float *count = w + block[1].offset;
     c->sum = w + block[0].offset;
+    c->origin = w + block[2].offset;
     c->count = problem->outputs;
     c->kernels = sdr_cluster_kernels(sdr_cpu_best());
-    c->kernels->squares(c->sum, problem->features, c->count, c->norm);
-    for (uint32_t k = 0; k < c->count; k++) {
-        float share = count[k] > 0 ? 1.0f / count[k] : 0.0f; /* a damaged model may have no rows */
-        c->twice[k] = 2 * share;
-        c->norm[k] *= share * share;
-    }
+    for (uint32_t k = 0; k < c->count; k++)
+        c->share[k] = count[k] > 0 ? 1.0f / count[k] : 0.0f; /* a damaged model may have no rows */
+    c->kernels->squares(c->sum, c->share, problem->features, c->count, c->norm);
+    for (uint32_t k = 0; k < c->count; k++)
+        c->share[k] *= 2;
+    c->origin_length = c->kernels->length(c->origin, NULL, problem->features);
+    memset(c->moved, 0, c->count * sizeof *c->moved);
+    if (!problem->rows->dense && c->origin_length > 0)
+        problem->kernels->scores(c->sum, c->origin, NULL, problem->features, c->count, c->moved);
 }
 
-/* Squared length of a row. */
-static float length_of(const struct sdr_problem *problem, uint32_t row)
+/* Squared length of a row, from the origin. */
+static float length_of(const struct sdr_problem *problem, const struct centers *c, uint32_t row)
 {
     const struct sdr_rows *rows = problem->rows;
-    const struct sdr_cluster_kernels *kernels = sdr_cluster_kernels(sdr_cpu_best());
     if (rows->dense)
-        return kernels->length(sdr_dense_row(rows, row), problem->center, rows->features);
+        return c->kernels->length(sdr_dense_row(rows, row), c->origin, rows->features);
     struct sdr_sparse_row r = sdr_sparse_row(rows, row);
-    return kernels->length(r.x, NULL, r.n);
+    float length = c->kernels->length(r.x, NULL, r.n);
+    if (c->origin_length > 0) {
+        float along = r.index16 ? problem->kernels->dot16(c->origin, r.index16, r.x, r.n)
+                                : problem->kernels->dot32(c->origin, r.index32, r.x, r.n);
+        length += c->origin_length - 2 * along;
+    }
+    return length;
 }
 
 /* Products of up to SDR_TOGETHER rows with the sums, and the rows' squared lengths. */
@@ -79,23 +95,23 @@ static void multiply(const struct sdr_problem *problem, const struct centers *c,
                      const uint32_t *row, uint32_t count, float *product, float *length)
 {
     const struct sdr_rows *rows = problem->rows;
+    const float *x[SDR_TOGETHER];
+    for (uint32_t i = 0; i < count; i++)
+        length[i] = length_of(problem, c, row[i]);
     if (rows->dense) {
-        const float *x[SDR_TOGETHER];
-        for (uint32_t i = 0; i < count; i++) {
+        for (uint32_t i = 0; i < count; i++)
             x[i] = sdr_dense_row(rows, row[i]);
-            length[i] = length_of(problem, row[i]);
-        }
-        c->kernels->products(c->sum, x, count, problem->center, rows->features, c->count, product);
+        c->kernels->products(c->sum, x, count, c->origin, rows->features, c->count, product);
         return;
     }
     for (uint32_t i = 0; i < count; i++, product += c->count) {
         struct sdr_sparse_row r = sdr_sparse_row(rows, row[i]);
-        memset(product, 0, c->count * sizeof *product);
+        for (uint32_t k = 0; k < c->count; k++)
+            product[k] = -c->moved[k];
         if (r.index16)
             problem->kernels->scores16(c->sum, r.index16, r.x, r.n, c->count, product);
         else
             problem->kernels->scores32(c->sum, r.index32, r.x, r.n, c->count, product);
-        length[i] = length_of(problem, row[i]);
     }
 }
 
@@ -111,7 +127,7 @@ static void score(const struct sdr_problem *problem, const struct sdr_block *blo
         multiply(problem, &c, batch->row + i, n, scores, length);
         for (uint32_t r = 0; r < n; r++, scores += c.count)
             for (uint32_t k = 0; k < c.count; k++)
-                scores[k] = scores[k] * c.twice[k] - c.norm[k] - length[r];
+                scores[k] = scores[k] * c.share[k] - c.norm[k] - length[r];
     }
 }
 
@@ -149,7 +165,7 @@ static void gradient(const struct sdr_model_kind *kind, const struct sdr_problem
         multiply(problem, &c, batch->row + i, n, product, length);
         for (uint32_t r = 0; r < n; r++, u += 2) {
             float weight = problem->row_weight ? problem->row_weight[batch->row[i + r]] : 1.0f;
-            u[0] = (float)c.kernels->nearest(product + (size_t)r * c.count, c.twice, c.norm,
+            u[0] = (float)c.kernels->nearest(product + (size_t)r * c.count, c.share, c.norm,
                                              c.count, &value);
             u[1] = weight;
             double distance = (double)length[r] - value;
@@ -178,6 +194,7 @@ struct seeding {
     double *distance;    /* squared, to the nearest center */
     uint32_t candidates; /* rows of which one becomes the next center */
     uint32_t candidate[CANDIDATES_MOST];
+    const float *origin;
     float *point;   /* they, by features: features × candidates */
     float *product; /* of each row with each of them */
 };
@@ -208,14 +225,19 @@ static double apart(const struct seeding *s, uint32_t n, uint32_t c)
     return n == i || d < 0 ? 0 : d;
 }
 
-/* A row with a chance as large as its distance. */
+static double weight_of(const struct seeding *s, uint32_t n)
+{
+    return s->problem->row_weight ? s->problem->row_weight[s->row[n]] : 1.0;
+}
+
+/* A row with a chance as large as its distance and weight. */
 static uint32_t draw(const struct seeding *s, struct sdr_stream *stream, double sum)
 {
     double left = sdr_stream_uniform(stream) * sum;
     if (!(sum > 0) || !isfinite(sum))
         return (uint32_t)sdr_stream_below(stream, s->count);
     for (uint32_t i = 0; i < s->count; i++) {
-        left -= s->distance[i];
+        left -= weight_of(s, i) * s->distance[i];
         if (left < 0)
             return i;
     }
@@ -226,8 +248,10 @@ static uint32_t draw(const struct seeding *s, struct sdr_stream *stream, double 
    *sum is the sum of all distances before and after. */
 static uint32_t choose(struct seeding *s, struct sdr_stream *stream, double *sum)
 {
-    struct centers c = {
-        .sum = s->point, .count = s->candidates, .kernels = sdr_cluster_kernels(sdr_cpu_best())};
+    struct centers c = {.sum = s->point,
+                        .origin = s->origin,
+                        .count = s->candidates,
+                        .kernels = sdr_cluster_kernels(sdr_cpu_best())};
     double left[CANDIDATES_MOST] = {0};
     uint32_t best = 0;
     float length[SDR_TOGETHER];
@@ -241,7 +265,7 @@ static uint32_t choose(struct seeding *s, struct sdr_stream *stream, double *sum
     }
     for (uint32_t n = 0; n < s->count; n++)
         for (uint32_t t = 0; t < s->candidates; t++)
-            left[t] += fmin(apart(s, n, t), s->distance[n]);
+            left[t] += weight_of(s, n) * fmin(apart(s, n, t), s->distance[n]);
     for (uint32_t t = 1; t < s->candidates; t++)
         best = left[t] < left[best] ? t : best;
     for (uint32_t n = 0; n < s->count; n++)
@@ -251,13 +275,15 @@ static uint32_t choose(struct seeding *s, struct sdr_stream *stream, double *sum
 }
 
 static enum sdr_status open_seeding(struct seeding *s, const struct sdr_problem *problem,
-                                    const struct sdr_batch *rows)
+                                    const struct sdr_batch *rows, const float *origin)
 {
     const double work = 1e9; /* products of two numbers: well below a second */
     uint32_t candidates = 2 + (uint32_t)log(problem->outputs);
     double some = fmax(work / ((double)problem->outputs * candidates * problem->features),
                        8.0 * problem->outputs);
+    struct centers c = {.origin = origin, .kernels = sdr_cluster_kernels(sdr_cpu_best())};
     *s = (struct seeding){.problem = problem,
+                          .origin = origin,
                           .candidates = candidates < CANDIDATES_MOST ? candidates : CANDIDATES_MOST,
                           .count = rows->count < some ? rows->count : (uint32_t)some};
     size_t points = (size_t)problem->features * s->candidates;
@@ -270,7 +296,7 @@ static enum sdr_status open_seeding(struct seeding *s, const struct sdr_problem 
         uint64_t place = (uint64_t)i * rows->count / s->count;
         s->row[i] = rows->row ? rows->row[place] : (uint32_t)place;
         s->distance[i] = INFINITY;
-        s->length[i] = length_of(problem, s->row[i]);
+        s->length[i] = length_of(problem, &c, s->row[i]);
     }
     return SDR_OK;
 }
@@ -283,7 +309,12 @@ static enum sdr_status start(const struct sdr_problem *problem, const struct sdr
     struct seeding s;
     double sum = INFINITY;
     (void)size;
-    enum sdr_status status = open_seeding(&s, problem, rows);
+    if (rows->count < clusters)
+        return sdr_fail(SDR_BAD_DATA, "kmeans:%u needs at least as many rows: there are %u",
+                        clusters, rows->count);
+    for (uint32_t j = 0; j < problem->features && problem->center; j++)
+        w[block[2].offset + j] = problem->center[j];
+    enum sdr_status status = open_seeding(&s, problem, rows, w + block[2].offset);
     for (uint32_t k = 0; k < clusters && status == SDR_OK; k++) {
         uint32_t chosen = choose(&s, &stream, &sum);
         copy_row(problem, s.row[chosen], w + block[0].offset + k, clusters);
@@ -306,7 +337,7 @@ SDR_REGISTER(model_kind, kmeans) = {
     .outputs = outputs_of,
     .batch = 1024,
     .optimizer = "sgd",
-    .schedule = "cubic",
+    .schedule = "recent",
     .loss = loss,
     .shape = shape,
     .start = start,

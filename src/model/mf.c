@@ -17,7 +17,7 @@
 struct options {
     uint64_t rank;
     bool bias;
-    double l2;
+    double l2, l2_item;
 };
 static const struct sdr_option table[] = {
     {"rank", SDR_INTEGER, "16", "N", 1, 4096, "factors of a user or an item",
@@ -26,6 +26,8 @@ static const struct sdr_option table[] = {
      "users and items have a value of their own beside factors", offsetof(struct options, bias), 0},
     {"l2", SDR_NUMBER, "0.02", "X", 0, 1e6, "penalty of each rating on the rows it touches",
      offsetof(struct options, l2), 0},
+    {"l2-item", SDR_NUMBER, "-1", "X", -1, 1e6, "the same for items alone; -1: as for users",
+     offsetof(struct options, l2_item), 0},
     {0}};
 
 static const struct options *options_of(const struct sdr_problem *problem)
@@ -89,7 +91,9 @@ static uint32_t rank_of(const struct sdr_problem *problem)
 
 static void pair_penalty(const void *options, float l2[2])
 {
-    l2[0] = l2[1] = (float)((const struct options *)options)->l2;
+    const struct options *o = options;
+    l2[0] = (float)o->l2;
+    l2[1] = (float)(o->l2_item >= 0 ? o->l2_item : o->l2);
 }
 
 static float score_row(const struct sdr_problem *problem, const struct sdr_block *block,
@@ -123,8 +127,9 @@ static void gradient(const struct sdr_model_kind *kind, const struct sdr_problem
 {
     const struct options *o = options_of(problem);
     uint32_t rank = (uint32_t)o->rank, cols = block[0].cols, stride = scratch_floats(problem);
-    float share = 1.0f / (float)(batch->of ? batch->of : batch->count), l2 = (float)o->l2;
+    float share = 1.0f / (float)(batch->of ? batch->of : batch->count), l2[2];
     double sum = 0, weights = 0;
+    pair_penalty(o, l2);
     for (uint32_t i = 0; i < batch->count; i++) {
         uint32_t row = batch->row[i];
         float *at = scratch + (size_t)i * stride, *one = at + 1, *two = one + cols, slope;
@@ -133,17 +138,19 @@ static void gradient(const struct sdr_model_kind *kind, const struct sdr_problem
         const float *b = w + block[0].offset + (size_t)sdr_row_index(&r, 1) * cols;
         float weight = problem->row_weight ? problem->row_weight[row] : 1.0f;
         float z = score_row(problem, block, w, row);
+        float l2_a = l2[sdr_side(problem, sdr_row_index(&r, 0), 0)];
+        float l2_b = l2[sdr_side(problem, sdr_row_index(&r, 1), 1)];
         sum += weight * kind->loss(o, &z, 1, problem->target[row], &slope);
         weights += weight;
         slope *= weight;
         *at = slope * share;
         for (uint32_t k = 0; k < rank; k++) {
-            one[k] = (slope * b[k] + l2 * a[k]) * share;
-            two[k] = (slope * a[k] + l2 * b[k]) * share;
+            one[k] = (slope * b[k] + l2_a * a[k]) * share;
+            two[k] = (slope * a[k] + l2_b * b[k]) * share;
         }
         if (o->bias) {
-            one[rank] = (slope + l2 * a[rank]) * share;
-            two[rank] = (slope + l2 * b[rank]) * share;
+            one[rank] = (slope + l2_a * a[rank]) * share;
+            two[rank] = (slope + l2_b * b[rank]) * share;
         }
     }
     *update = (struct sdr_update){.form = SDR_ENTRIES,

@@ -354,15 +354,16 @@ static void step_rows(struct sdr_parameters *p, const struct sdr_update *update,
     }
 }
 
-/* Sums over rows: each is added to a column of its own, as often as its weight says. */
-static void add_columns(struct sdr_parameters *p, const struct sdr_update *update, uint32_t first,
-                        uint32_t end)
+/* ---- statistics ---- */
+/* Adds each row, as often as its weight says, to a column of `sum` of its own. */
+static void add_columns(const struct sdr_parameters *p, const struct sdr_update *update,
+                        uint32_t first, uint32_t end, float *sum)
 {
     const struct sdr_rows *rows = update->examples.rows;
     size_t outputs = update->outputs;
     for (uint32_t i = 0; i < update->examples.count; i++) {
         const float *u = update->u + (size_t)i * update->stride;
-        float *to = p->target[0].value + (uint32_t)u[0], weight = u[1] * (float)p->rate;
+        float *to = sum + (uint32_t)u[0], weight = u[1] * (float)p->rate;
         if (rows->dense) {
             const float *x = sdr_dense_row(rows, update->examples.row[i]);
             for (uint32_t j = first; j < end; j++)
@@ -375,11 +376,57 @@ static void add_columns(struct sdr_parameters *p, const struct sdr_update *updat
     }
 }
 
-static void add_counts(struct sdr_parameters *p, const struct sdr_update *update)
+static void add_counts(const struct sdr_parameters *p, const struct sdr_update *update,
+                       float *count)
 {
     for (uint32_t i = 0; i < update->examples.count; i++) {
         const float *u = update->u + (size_t)i * update->stride;
-        p->target[1].value[(uint32_t)u[0]] += u[1] * (float)p->rate;
+        count[(uint32_t)u[0]] += u[1] * (float)p->rate;
+    }
+}
+
+/* A batch is summed up before it is added: one by one, rows would be rounded away from the sums of very
+   many. */
+static void add_statistics(struct sdr_parameters *p, const struct sdr_update *update,
+                           uint32_t first, uint32_t end)
+{
+    size_t outputs = update->outputs, from = first * outputs, to = end * outputs;
+    float *value = p->target[0].value, *sum = p->gradient;
+    if (!sum) {
+        add_columns(p, update, first, end, value);
+        return;
+    }
+    memset(sum + from, 0, (to - from) * sizeof *sum);
+    add_columns(p, update, first, end, sum);
+    for (size_t i = from; i < to; i++)
+        value[i] += sum[i];
+}
+
+static void add_all_counts(struct sdr_parameters *p, const struct sdr_update *update)
+{
+    uint32_t outputs = p->block[1].cols;
+    float *value = p->target[1].value, *sum = p->gradient ? p->gradient + p->block[1].offset : NULL;
+    if (!sum) {
+        add_counts(p, update, value);
+        return;
+    }
+    memset(sum, 0, outputs * sizeof *sum);
+    add_counts(p, update, sum);
+    for (uint32_t k = 0; k < outputs; k++)
+        value[k] += sum[k];
+}
+
+/* Clusters of less than a row are kept: they would be rounded to nothing. */
+void sdr_parameters_halve(struct sdr_parameters *p)
+{
+    size_t outputs = p->block[1].cols;
+    float *sum = p->target[0].value, *count = p->target[1].value;
+    for (uint32_t k = 0; k < outputs; k++) {
+        if (!(count[k] > 1))
+            continue;
+        count[k] *= 0.5f;
+        for (uint32_t j = 0; j < p->block[0].rows; j++)
+            sum[j * outputs + k] *= 0.5f;
     }
 }
 
@@ -393,7 +440,7 @@ void sdr_parameters_apply_range(struct sdr_parameters *p, const struct sdr_updat
                                 uint32_t first, uint32_t end)
 {
     if (update->form == SDR_COLUMNS) {
-        add_columns(p, update, first, end);
+        add_statistics(p, update, first, end);
     } else if (update->form == SDR_FACTORS || update->form == SDR_ENTRIES) {
         struct sdr_update multiplied = update->examples.rows->dense
                                            ? multiply_dense(p, update, first, end)
@@ -416,7 +463,7 @@ void sdr_parameters_apply_intercept(struct sdr_parameters *p, const struct sdr_u
     if (p->still)
         return;
     if (update->form == SDR_COLUMNS) {
-        add_counts(p, update);
+        add_all_counts(p, update);
         return;
     }
     if (p->optimizer->own_penalty) {

@@ -103,6 +103,8 @@ void sdr_parameters_blend(struct sdr_parameters *copy, int copies, uint64_t part
 /* Values that are a function of the state (FTRL's) are computed anew from it, as a step of size
    `rate` would; values that must lie in a set are put back into it. */
 void sdr_parameters_renew(struct sdr_parameters *p, double rate);
+/* Sums and counts of clusters lose half their weight against what will be added. */
+void sdr_parameters_halve(struct sdr_parameters *p);
 /* The weights as they stand, settled: borrowed until the next call. */
 const float *sdr_parameters_weights(struct sdr_parameters *p);
 /* Adds the weights to the average (Polyak and Ruppert). */

@@ -308,8 +308,12 @@ SDR_INLINE void finish_row(struct sdr_walk *walk, const float *c, uint64_t updat
         if (differs)
             begin(walk->optimizer_options, update, rate, walk->intercept, own);
         step_run(walk->intercept, differs ? own : c, 0, 1, lanes_all(slope), lanes_all(1.0f));
-        if (shared)
-            walk->intercept->value[1] += 1.0f;
+        if (shared) {
+            uint32_t count;
+            memcpy(&count, walk->intercept->value + 1, sizeof count);
+            count++;
+            memcpy(walk->intercept->value + 1, &count, sizeof count);
+        }
     }
     if (walk->weight->charged && !walk->place) {
         double share = o->charge ? o->charge(walk->optimizer_options, update) : 1;
@@ -444,7 +448,9 @@ SDR_INLINE void walk_pairs(struct sdr_walk *walk)
         }
         slope = walk->pair ? slope_at(walk, score, pair.target, pair.weight)
                            : slope_of(walk, row, score);
-        pair_steps(t, c, a, b, rank, cols > rank, slope, l2);
+        float own[2] = {l2[sdr_side(walk->problem, pair.one, 0)],
+                        l2[sdr_side(walk->problem, pair.two, 1)]};
+        pair_steps(t, c, a, b, rank, cols > rank, slope, own);
         finish_row(walk, c, update, at, rate, slope, false);
     }
     walk->version += walk->count;

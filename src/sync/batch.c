@@ -169,13 +169,15 @@ static enum sdr_status optimizer_steps(struct sdr_node *node)
 /* Lloyd's algorithm: every center becomes the mean of the rows nearest to it, until none moves. */
 static enum sdr_status lloyd(struct sdr_node *node)
 {
+    struct state *s = node->state;
     struct sdr_batch batch = {0};
     double *w, *last, loss;
     uint64_t count = sdr_values(node);
     SDR_TRY(sdr_node_array(node, "w", count, &w));
     SDR_TRY(sdr_node_array(node, "last", count, &last));
-    for (uint64_t i = 0; i < count; i++)
+    for (uint64_t i = 0; i < count && s->bound == 0; i++)
         w[i] = sdr_weights(node)[i];
+    s->bound = 1; /* begun: a run that is resumed has its arrays */
     for (;;) {
         bool more;
         SDR_TRY(sdr_deal_all(node, &batch, &more));
@@ -192,6 +194,9 @@ static enum sdr_status lloyd(struct sdr_node *node)
 static enum sdr_status worker(struct sdr_node *node)
 {
     const struct options *o = node->options;
+    if (sdr_clusters(node) && o->method != FISTA)
+        return sdr_fail(SDR_USAGE,
+                        "--sync batch with clusters is Lloyd's algorithm: it has no method");
     if (sdr_clusters(node))
         return lloyd(node);
     if (o->method == OPTIMIZER)

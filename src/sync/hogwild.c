@@ -36,7 +36,7 @@ static const struct sdr_option table[] = {
    often. */
 static uint64_t choose_rows(const struct sdr_plan *plan, uint64_t copies, bool *straight)
 {
-    double value = plan->deterministic ? 0.35 : 7;               /* nanoseconds to exchange one */
+    double value = plan->deterministic ? 0.7 : 3;                /* nanoseconds to exchange one */
     double cost = value * (double)plan->values;                  /* of an exchange */
     double row = 20 + 3 * plan->row_values;                      /* of a row */
     double cheap = cost / (0.04 * row);                          /* rows after which it is 4 % */

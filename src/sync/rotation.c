@@ -13,8 +13,8 @@ static enum sdr_status plan(const void *options, struct sdr_plan *plan)
     if (plan->batch != 1)
         return sdr_fail(SDR_USAGE, "--sync rotation takes single rows: --batch 1");
     if (plan->penalty)
-        return sdr_fail(SDR_USAGE, "--sync rotation takes no --l1 or --l2 (mf:l2 penalises by "
-                                   "ratings; or use --sync hogwild)");
+        return sdr_fail(SDR_USAGE, "--sync rotation takes no --l1, --l2 or decay (mf:l2 penalises "
+                                   "by ratings; or use --sync hogwild)");
     plan->rotates = true;
     plan->in_place = plan->workers > 1;
     plan->tallies = SDR_ROTATING;

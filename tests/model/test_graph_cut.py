@@ -70,7 +70,9 @@ for trial in range(3):
            abs(result["train_loss"] * len(edges) / 2 / least - 1) < 0.02,
            "%.4f, relaxed %.4f, least %.4f" % (found, result["train_loss"] * len(edges) / 2, least))
 
-# ---- what is no graph is refused ----
+# ---- what would leave the simplex, or is no graph, is refused ----
+for options in (["--l2", 0.1], ["--l1", 0.1], ["--optimizer", "adamw"], ["--optimizer", "nesterov"], ["--no-intercept"]):
+    expect("refused: " + " ".join(map(str, options)), "graph-cut" in train(graph(5, 2), "--model", "graph-cut", *options, code=2))
 expect("negative weights", "negative" in train([(0, 2, 1), (1, 2, -1)], "--model", "graph-cut", code=3))
 expect("no vertex but terminals", "terminals" in train([(0, 1, 1)], "--model", "graph-cut", code=3))
 with open(path_of("three.svm"), "w") as file:

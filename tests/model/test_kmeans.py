@@ -8,14 +8,15 @@ import numpy as np
 
 sys.path.insert(1, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 import laws
-from laws import MODEL as FILE, WORK, expect, run
+from laws import MODEL as FILE, WORK, expect, path_of, run
 
 random = np.random.default_rng(7)
 
 
 def train(path, *options):
     result, tensors = laws.train(path, *options)
-    return result, tensors["sum"].astype(float).T, tensors["count"].astype(float).ravel()
+    counts = tensors["count"].astype(float).ravel()  # sums are those of rows moved by the origin
+    return result, tensors["sum"].astype(float).T + counts[:, None] * tensors["origin"].astype(float).T, counts
 
 
 def nearest(X, centers):
@@ -68,16 +69,18 @@ expect("planted clusters are found", nearest(truth, sums / counts[:, None])[1].m
 
 # ---- batches: later rows weigh more; all rows are in the sums, whoever added them ----
 BATCH, EPOCHS = 100, 3
-rate = np.repeat((1 + np.arange(0, ROWS * EPOCHS, BATCH) / ROWS) ** 3, BATCH)
 _, start, ones = train(dense, *MODEL, "--batch", BATCH, "--shuffle", "none", "--updates", 1)
-member, _ = nearest(X[:BATCH], (start - 0) / ones[:, None])
 _, sums, counts = train(dense, *MODEL, "--batch", BATCH, "--shuffle", "none", "--epochs", EPOCHS)
 w_sum, w_count = start.copy(), ones.copy()
 for b in range(1, ROWS * EPOCHS // BATCH):
     some = X[(b * BATCH) % ROWS:(b * BATCH) % ROWS + BATCH]
     member, _ = nearest(some, w_sum / w_count[:, None])
-    np.add.at(w_sum, member, rate[b * BATCH] * some)
-    np.add.at(w_count, member, rate[b * BATCH])
+    rate = 1 + (b * BATCH) % ROWS / ROWS
+    np.add.at(w_sum, member, rate * some)
+    np.add.at(w_count, member, rate)
+    if ((b + 1) * BATCH) % ROWS == 0:
+        half = np.where(w_count > 1, 0.5, 1)
+        w_sum, w_count = w_sum * half[:, None], w_count * half
 expect("steps of batches are numpy's", close(sums, w_sum) and close(counts, w_count))
 total, weight = sums.sum(0), counts.sum()
 for name in ("hogwild", "hogwild --deterministic", "locked", "locked:stripes=8", "round-robin", "bsp --deterministic"):
@@ -103,6 +106,36 @@ for sync in (["--sync", "batch"], ["--sync", "serial", "--batch", 50, "--epochs"
 hashes = {train(dense, *MODEL, "--epochs", 2, "--sync", *sync)[0]["model_hash"]
           for sync in (["serial", "--batch", 1], ["cyclades"], ["bsp", "--deterministic", "--batch", 1])}
 expect("cyclades is serial", len(hashes) == 1)
+
+# ---- rows that count for nothing, rows far away, very many epochs ----
+weighted = path_of("weighted.csv")
+with open(weighted, "w") as file:
+    file.write("a,b,weight\n" + "".join("%g,%g,%d\n" % (10 * (i % 2) + random.normal(0, 0.1), 0, 1) for i in range(200)) +
+               "900,900,0\n-900,900,0\n")
+result, sums, counts = train(weighted, "--model", "kmeans:2", "--weight", "weight", "--sync", "batch")
+expect("rows without weight are no centers", np.abs(np.sort((sums / counts[:, None])[:, 0]) - [0, 10]).max() < 0.1)
+far = path_of("far.npy")
+np.save(far, (random.normal(0, 1, (500, 3)) + 20000 + 8 * random.integers(0, 2, (500, 1))).astype(np.float32))
+result, sums, counts = train(far, "--model", "kmeans:2", "--sync", "batch")
+seen = json.loads(run("eval", FILE, far, "--json"))
+expect("a model knows where its rows are", abs(seen["loss"] / result["train_loss"] - 1) < 1e-5, "%g %g" % (seen["loss"], result["train_loss"]))
+full, gaps = (path_of(name) for name in ("full.svm", "gaps.svm"))
+F = random.normal(30, 1, (300, 8)) + 5 * random.integers(0, 2, (300, 1))
+G = np.where(random.random((200, 8)) < 0.8, 0, random.normal(30, 1, (200, 8)))
+G[:, 0] += 1
+for name, values in ((full, F), (gaps, G)):
+    with open(name, "w") as file:
+        file.writelines("0 %s\n" % " ".join("%d:%.6f" % (j + 1, x) for j, x in enumerate(row) if x) for row in values)
+result, sums, counts = train(full, "--model", "kmeans:2", "--sync", "batch", "--valid", gaps)
+seen = json.loads(run("eval", FILE, gaps, "--json"))
+wanted = nearest(G, sums / counts[:, None])[1].mean()
+expect("rows may come sparse to a model of dense ones", abs(seen["loss"] / wanted - 1) < 1e-4 and
+       abs(result["valid_loss"] / wanted - 1) < 1e-4, "%g %g %g" % (seen["loss"], result["valid_loss"], wanted))
+large = path_of("large.npy")
+np.save(large, (1e6 * random.normal(0, 1, (300, 2))).astype(np.float32))
+few, many = (train(large, "--model", "kmeans:3", "--batch", 50, "--epochs", n)[0]["train_loss"] for n in (20, 1500))
+expect("epochs do not wear a model out", many < 1.2 * few, "%g %g" % (few, many))
+expect("more clusters than rows", "rows" in run("train", large, "--model", "kmeans:301", code=3))
 
 # ---- the program ----
 result, sums, counts = train(dense, *MODEL, "--valid-fraction", 0.2)

@@ -63,6 +63,20 @@ for user, item, rating in ratings * 2:
     w[b] -= RATE * (slope * np.append(wa[:RANK], 1) + L2 * wb)
 expect("steps are numpy's", np.allclose(end.factor, w, rtol=1e-4, atol=1e-5) and abs(end.intercept - np.mean([round(r, 4) for _, _, r in ratings])) < 1e-4,
        "%.1e" % abs(end.factor - w).max())
+sides = [option if option != PLAIN[1] else "mf:rank=%d,l2=%g,l2-item=%g" % (RANK, L2, 7 * L2) for option in PLAIN]
+for batch in (1, 4):
+    result, end = train(path, *sides, "--lr", RATE, "--epochs", 1, "--batch", batch)
+    w, mean = begin.factor.copy(), begin.intercept
+    for first in range(0, 60, batch):
+        g = np.zeros_like(w)
+        for user, item, rating in ratings[first:first + batch]:
+            a, b = begin.place["user:" + user], begin.place["item:" + item]
+            slope = mean + w[a][:RANK] @ w[b][:RANK] + w[a][RANK] + w[b][RANK] - round(rating, 4)
+            g[a] += (slope * np.append(w[b][:RANK], 1) + L2 * w[a]) / batch
+            g[b] += (slope * np.append(w[a][:RANK], 1) + 7 * L2 * w[b]) / batch
+        w -= RATE * g
+    expect("users and items have penalties of their own, by %d" % batch, np.allclose(end.factor, w, rtol=1e-4, atol=1e-5),
+           "%.1e" % abs(end.factor - w).max())
 result, end = train(path, *PLAIN, "--lr", RATE, "--batch", 20, "--epochs", 1)
 w, mean = begin.factor.copy(), begin.intercept
 for first in range(0, 60, 20):
