@@ -38,8 +38,13 @@ static void products(const float *sum, const float *const *x, uint32_t rows, con
         uint32_t count = n - from < STRETCH ? n - from : STRETCH;
         for (uint32_t r = 0; r < SDR_TOGETHER; r++) { /* missing rows are the first once more */
             const float *row = x[r < rows ? r : 0] + from;
-            for (uint32_t i = 0; i < count; i++)
-                part[r][i] = center ? row[i] - center[from + i] : row[i];
+            for (uint32_t i = 0, m; i < count; i += m) {
+                m = count - i < SDR_LANES ? count - i : SDR_LANES;
+                lanes v = lanes_load(row + i, m);
+                if (center)
+                    v -= lanes_load(center + from + i, m);
+                lanes_store(part[r] + i, v, m);
+            }
         }
         const float *w = sum + (size_t)from * outputs;
         for (uint32_t k = 0; k < outputs; k += VECTORS * SDR_LANES) {

@@ -155,6 +155,7 @@ static void gradient(const struct sdr_model_kind *kind, const struct sdr_problem
                      const struct sdr_block *block, const float *w, const struct sdr_batch *batch,
                      float *scratch, struct sdr_update *update)
 {
+    enum { AHEAD = 2 * SDR_TOGETHER }; /* rows that are fetched meanwhile */
     struct centers c;
     float product[SDR_TOGETHER * CLUSTERS_MOST], length[SDR_TOGETHER], value, *u = scratch;
     double sum = 0, weights = 0;
@@ -162,6 +163,8 @@ static void gradient(const struct sdr_model_kind *kind, const struct sdr_problem
     look_at_centers(problem, block, w, &c);
     for (uint32_t i = 0, n; i < batch->count; i += n) {
         n = batch->count - i < SDR_TOGETHER ? batch->count - i : SDR_TOGETHER;
+        for (uint32_t r = i + AHEAD; r < i + AHEAD + n && r < batch->count; r++)
+            sdr_fetch_row(problem, batch->row[r]);
         multiply(problem, &c, batch->row + i, n, product, length);
         for (uint32_t r = 0; r < n; r++, u += 2) {
             float weight = problem->row_weight ? problem->row_weight[batch->row[i + r]] : 1.0f;
