@@ -127,6 +127,7 @@ struct sdr_batch {
 /* A gradient is born as factors, Σ u_i·v_iᵀ with v_i the examples, and multiplied out late; or, where
    it is no such product, as a row of values for every entry of an example. */
 enum sdr_form { SDR_DENSE, SDR_ROWS, SDR_FACTORS, SDR_ENTRIES, SDR_COLUMNS };
+enum { SDR_COLUMN_FLOATS = 3 };
 /* What an update is. A statistic is a sum over rows: it is added, and no optimizer is asked. */
 enum sdr_sense { SDR_GRADIENT, SDR_STEP, SDR_STATE, SDR_STATISTIC };
 struct sdr_update {
@@ -136,7 +137,8 @@ struct sdr_update {
     /* FACTORS: u[i * stride + k] for example i; the mean over the batch is already in u.
        ENTRIES: behind the slopes of example i come `outputs` values for each of its entries.
        COLUMNS: example i adds u[i * stride + 1] times itself to column u[i * stride], and that
-       number to the intercept's.
+       number to the intercept's; u[i * stride + 2] bounds its squared distance from the second
+       nearest column from below, whatever rounding did.
        The intercept's part is the sum of the slopes. */
     const float *u;
     uint32_t stride;

@@ -32,6 +32,7 @@ struct sdr_evaluation {
     uint64_t rows, unknown;                         /* unknown: labels never seen in training */
 };
 
+struct sdr_clustering;
 struct sdr_run {
     struct sdr_options options; /* own copy */
     struct sdr_data *data,
@@ -78,7 +79,8 @@ struct sdr_run {
     struct sdr_replay *replay;     /* owned: where it comes from; NULL: from what happens */
     double replay_difference;      /* of the weights of a replay from those recorded, relative */
     double raced, lost; /* steps of the intercept by racing workers, and those that got lost */
-    double *progress;   /* owned: rows dealt and steps of each worker, with shards */
+    struct sdr_clustering *clustering; /* owned: what rounds of Lloyd remember; NULL: nothing */
+    double *progress;                  /* owned: rows dealt and steps of each worker, with shards */
 
     /* Where the run stands; saved in checkpoints. */
     uint64_t epoch; /* finished epochs */
@@ -166,6 +168,9 @@ enum sdr_status sdr_checkpoint_resume(struct sdr_run *run);
 enum sdr_status sdr_fingerprint(struct sdr_run *run);
 /* The name of the first option that is not the same in two paths of runs; "" if none is. */
 void sdr_path_difference(const char *a, const char *b, char name[32]);
+
+/* full_batch.c */
+void sdr_clustering_destroy(struct sdr_clustering *known); /* NULL is fine */
 
 /* node.c: `rows` more were trained on: what is due at this place? Ends epochs, reports, writes
    checkpoints, ends the run. Nobody may be training meanwhile. */

@@ -440,6 +440,7 @@ void sdr_run_destroy(struct sdr_run *run)
     sdr_release(run->frequency);
     sdr_window_destroy(run->window);
     sdr_rotation_destroy(run->rotation);
+    sdr_clustering_destroy(run->clustering);
     sdr_release(run->joint);
     sdr_release(run->cut);
     sdr_parameters_destroy(&run->parameters);

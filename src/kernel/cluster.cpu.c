@@ -3,6 +3,8 @@
 #include "kernel/lanes.h"
 #include "kernel/level.h"
 
+#include <stdbool.h>
+
 enum {
     STRETCH = 256, /* features whose centered values wait in the first cache */
     VECTORS = 4    /* of clusters, whose sums for all rows stay in registers */
@@ -94,29 +96,48 @@ static float length(const float *x, const float *center, uint32_t n)
     return lanes_sum(total);
 }
 
+static float distance(const float *x, const float *origin, const float *center, uint32_t n)
+{
+    lanes total = {0};
+    for (uint32_t i = 0, m; i < n; i += m) {
+        m = n - i < SDR_LANES ? n - i : SDR_LANES;
+        lanes v = (lanes_load(x + i, m) - lanes_load(origin + i, m)) - lanes_load(center + i, m);
+        total += v * v;
+    }
+    return lanes_sum(total);
+}
+
 static uint32_t nearest(const float *score, const float *twice, const float *norm, uint32_t outputs,
-                        float *value)
+                        float *value, float *second)
 {
     lanes_index lane = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}, at = lane,
                 where = lane;
-    lanes best = lanes_all(-INFINITY);
+    lanes best = lanes_all(-INFINITY), next = best;
     for (uint32_t k = 0, m; k < outputs; k += m, at += SDR_LANES) {
         m = outputs - k < SDR_LANES ? outputs - k : SDR_LANES;
         lanes v = lanes_load(score + k, m) * lanes_load(twice + k, m) - lanes_load(norm + k, m);
-        lanes_index better = (v > best) & (lane < (int32_t)m);
+        v = lanes_select(lane < (int32_t)m, v, lanes_all(-INFINITY));
+        lanes_index better = v > best;
+        next = lanes_max(next, lanes_min(v, best));
         best = lanes_select(better, v, best);
         where = (better & at) | (~better & where);
     }
     uint32_t first = (uint32_t)where[0];
     *value = best[0];
-    for (int i = 1; i < SDR_LANES; i++)
-        if (best[i] > *value || (best[i] == *value && (uint32_t)where[i] < first)) {
+    *second = next[0];
+    for (int i = 1; i < SDR_LANES; i++) {
+        bool wins = best[i] > *value || (best[i] == *value && (uint32_t)where[i] < first);
+        float loser = wins ? *value : best[i];
+        *second = loser > *second ? loser : *second;
+        *second = next[i] > *second ? next[i] : *second;
+        if (wins) {
             *value = best[i];
             first = (uint32_t)where[i];
         }
+    }
     return first;
 }
 
 const struct sdr_cluster_kernels SDR_FOR_LEVEL(sdr_cluster_kernels);
 const struct sdr_cluster_kernels SDR_FOR_LEVEL(sdr_cluster_kernels) = {products, squares, length,
-                                                                       nearest};
+                                                                       distance, nearest};

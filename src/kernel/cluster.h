@@ -18,9 +18,12 @@ struct sdr_cluster_kernels {
                     float *square);
     /* Σ (x[i] − center[i])²; center may be NULL */
     float (*length)(const float *x, const float *center, uint32_t n);
-    /* The first k with the largest score[k]·twice[k] − norm[k], and that value. */
+    /* Σ ((x[i] − origin[i]) − center[i])² */
+    float (*distance)(const float *x, const float *origin, const float *center, uint32_t n);
+    /* The first k with the largest score[k]·twice[k] − norm[k], that value, and the largest of the
+       others (−infinity: there is none). */
     uint32_t (*nearest)(const float *score, const float *twice, const float *norm, uint32_t outputs,
-                        float *value);
+                        float *value, float *second);
 };
 
 const struct sdr_cluster_kernels *sdr_cluster_kernels(enum sdr_cpu level);

@@ -148,7 +148,7 @@ static double loss(const void *options, const float *score, uint32_t outputs, fl
 static uint32_t scratch_floats(const struct sdr_problem *problem)
 {
     (void)problem;
-    return 2;
+    return SDR_COLUMN_FLOATS;
 }
 
 static void gradient(const struct sdr_model_kind *kind, const struct sdr_problem *problem,
@@ -157,7 +157,8 @@ static void gradient(const struct sdr_model_kind *kind, const struct sdr_problem
 {
     enum { AHEAD = 2 * SDR_TOGETHER }; /* rows that are fetched meanwhile */
     struct centers c;
-    float product[SDR_TOGETHER * CLUSTERS_MOST], length[SDR_TOGETHER], value, *u = scratch;
+    float product[SDR_TOGETHER * CLUSTERS_MOST], length[SDR_TOGETHER], value, second;
+    float *u = scratch;
     double sum = 0, weights = 0;
     (void)kind;
     look_at_centers(problem, block, w, &c);
@@ -166,11 +167,12 @@ static void gradient(const struct sdr_model_kind *kind, const struct sdr_problem
         for (uint32_t r = i + AHEAD; r < i + AHEAD + n && r < batch->count; r++)
             sdr_fetch_row(problem, batch->row[r]);
         multiply(problem, &c, batch->row + i, n, product, length);
-        for (uint32_t r = 0; r < n; r++, u += 2) {
+        for (uint32_t r = 0; r < n; r++, u += SDR_COLUMN_FLOATS) {
             float weight = problem->row_weight ? problem->row_weight[batch->row[i + r]] : 1.0f;
             u[0] = (float)c.kernels->nearest(product + (size_t)r * c.count, c.share, c.norm,
-                                             c.count, &value);
+                                             c.count, &value, &second);
             u[1] = weight;
+            u[2] = length[r] - second - 4e-5f * (length[r] + fabsf(second));
             double distance = (double)length[r] - value;
             sum += distance > 0 ? weight * distance : 0;
             weights += weight;
@@ -180,7 +182,7 @@ static void gradient(const struct sdr_model_kind *kind, const struct sdr_problem
                                   .sense = SDR_STATISTIC,
                                   .outputs = c.count,
                                   .u = scratch,
-                                  .stride = 2,
+                                  .stride = SDR_COLUMN_FLOATS,
                                   .examples = *batch,
                                   .loss = sum,
                                   .weight = weights};
