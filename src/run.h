@@ -169,7 +169,7 @@ enum sdr_status sdr_fingerprint(struct sdr_run *run);
 /* The name of the first option that is not the same in two paths of runs; "" if none is. */
 void sdr_path_difference(const char *a, const char *b, char name[32]);
 
-/* full_batch.c */
+/* clustering.c */
 void sdr_clustering_destroy(struct sdr_clustering *known); /* NULL is fine */
 
 /* node.c: `rows` more were trained on: what is due at this place? Ends epochs, reports, writes
