@@ -57,6 +57,11 @@ static enum sdr_status print_results(const char *text, const char *written, cons
         printf("%-9sobjective %.6g, penalty included; %lld weights are not zero\n", "",
                number_of(summary, "objective"), count_of(summary, "weights_nonzero"));
     print_metrics(summary, "valid", "valid_");
+    if (json_object_get(summary, "replay_difference"))
+        printf(
+            "%-9sweights differ by %.2g (relative) from those of the race, whose loss was %.6g\n",
+            "replayed", number_of(summary, "replay_difference"),
+            number_of(summary, "recorded_loss"));
     const char *hash = json_string_value(json_object_get(summary, "model_hash"));
     printf("%-9s", "model");
     if (written)

@@ -7,21 +7,28 @@ Makes a picture with `sounder generate image`, turns it into a graph (every pixe
 neighbours, more strongly the more alike they are, and to the two terminals, dark and bright), cuts it with
 `sounder train --model graph-cut --sync hogwild`, and draws the picture, every pixel judged by itself, and the
 cut side by side. Needs numpy."""
+import argparse
+import atexit
 import json
 import os
+import shutil
 import struct
 import subprocess
-import sys
 import tempfile
 import zlib
 
 import numpy as np
 
-SOUNDER = sys.argv[1] if len(sys.argv) > 1 else "sounder"
-OUT = sys.argv[2] if len(sys.argv) > 2 else "graph-cut.png"
-SIDE = int(sys.argv[3]) if len(sys.argv) > 3 else 256
-NOISE = 0.25
+parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+parser.add_argument("sounder", nargs="?", default="build/sounder", help="the program (build/sounder)")
+parser.add_argument("out", nargs="?", default="graph-cut.png", help="the picture to write (graph-cut.png)")
+parser.add_argument("side", nargs="?", type=int, default=256, help="pixels of a side (256)")
+arguments = parser.parse_args()
+SOUNDER, OUT, SIDE, NOISE = arguments.sounder, arguments.out, arguments.side, 0.25
+if not shutil.which(SOUNDER):
+    parser.error("there is no program '%s'" % SOUNDER)
 WORK = tempfile.mkdtemp(prefix="sounder-graph-cut-")
+atexit.register(shutil.rmtree, WORK)
 
 
 def run(*arguments):

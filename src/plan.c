@@ -98,9 +98,13 @@ enum sdr_status sdr_plan_make(struct sdr_run *run)
         SDR_TRY(ask_strategy(run));
     if ((s->record || s->replay) && !run->plan.races)
         return sdr_fail(SDR_USAGE,
-                        "--%s is for workers that race (--sync hogwild): this run is the "
-                        "same each time",
-                        s->record ? "record" : "replay");
+                        "--%s is for workers that race, and this run is the same each time: "
+                        "%s",
+                        s->record ? "record" : "replay",
+                        !run->strategy->plan || !run->strategy->can_repeat || run->strategy->joint
+                            ? "give --sync hogwild"
+                        : s->deterministic ? "leave out --deterministic"
+                                           : "give --workers 2 or more");
     return SDR_OK;
 }
 

@@ -220,6 +220,7 @@ struct sdr_model_kind {
     /* Clusters: how many outputs; NULL: one, or as many as there are classes. */
     uint32_t (*outputs)(const void *options);
     uint64_t batch;                   /* default --batch; 0: 1 */
+    uint64_t epochs;                  /* default --epochs at least */
     const char *optimizer, *schedule; /* what --optimizer auto and --schedule auto mean; NULL:
                                          adagrad, and what suits the optimizer */
     double step;                      /* default --lr in units of a linear model's; 0: 1 */

@@ -49,6 +49,11 @@ static enum sdr_status choose_model(struct sdr_run *run)
 {
     const char *spec = run->options.settings.model;
     const struct sdr_plugin *plugin;
+    if (strcmp(spec, "auto") == 0 && !run->data->has_labels)
+        return sdr_fail(SDR_BAD_DATA,
+                        "%s: the data has no labels (--labels FILE, --label COLUMN for tables, or "
+                        "--model kmeans:K, which needs none)",
+                        run->data->name);
     if (strcmp(spec, "auto") == 0) {
         spec = guess_model(run->data);
         sdr_note(&run->options, "model %s (chosen by the labels; --model to change)", spec);
@@ -56,6 +61,11 @@ static enum sdr_status choose_model(struct sdr_run *run)
     SDR_TRY(sdr_plugin_choose("model", sdr_model_kind_table, spec, &plugin, &run->model_options));
     run->kind = (const struct sdr_model_kind *)plugin;
     SDR_TRY(check_labels(run));
+    if (run->kind->task == SDR_CUT && run->data->schema.category.count)
+        return sdr_fail(SDR_BAD_DATA,
+                        "%s: edges join vertices of one kind, numbered from 1: LIBSVM rows "
+                        "'weight one:1 other:1' (triples have users and items)",
+                        run->data->name);
     if (run->kind->task == SDR_REGRESSION || !sdr_has_truth(run->kind->task))
         return SDR_OK;
     SDR_TRY(sdr_classes_find(run->data, &run->classes));
@@ -237,11 +247,12 @@ static double feature_size(const struct moment *m, double rows, bool deviation)
     return size > noise && size > 1e-30 && size < 1e30 ? size : 1.0;
 }
 
-/* Distances do not change if all rows are moved, but rounding does. */
+/* Distances do not change if all rows are moved, but rounding does. Rows that are mostly zeros stay. */
 static enum sdr_status center_rows(struct sdr_run *run)
 {
     struct moment *moments;
-    if (!run->data->rows.dense)
+    const struct sdr_rows *rows = &run->data->rows;
+    if (!rows->dense && run->data->nonzeros < rows->count * rows->features / 2)
         return SDR_OK;
     SDR_TRY(feature_moments(run, &moments));
     enum sdr_status status =

@@ -22,7 +22,8 @@ const struct sdr_option sdr_settings_table[] = {
     /* data */
     {"format", SDR_TEXT, "auto", "NAME", 0, 0,
      "format of the data; auto: by extension, then content", AT(format), READS},
-    {"label", SDR_TEXT, NULL, "COLUMN", 0, 0, "CSV: the column with the label", AT(label), READS},
+    {"label", SDR_TEXT, NULL, "COLUMN", 0, 0, "CSV: the column with the label; none: there is none",
+     AT(label), READS},
     {"labels", SDR_TEXT, NULL, "FILE", 0, 0,
      "IDX, NPY, NPZ, Matrix Market: the file with the labels", AT(labels), READS},
     {"weight", SDR_TEXT, NULL, "COLUMN", 0, 0, "CSV: the column with sample weights", AT(weight),

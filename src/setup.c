@@ -115,6 +115,12 @@ static enum sdr_status choose_workers(struct sdr_run *run)
 {
     const struct sdr_settings *s = &run->options.settings;
     const struct sdr_strategy *strategy = run->strategy;
+    if (!strategy->team && s->workers > 1 && run->kind->task == SDR_CLUSTERS &&
+        strategy->full_batch)
+        return sdr_fail(SDR_USAGE,
+                        "--sync %s with --model %s uses all cores without --workers "
+                        "(--threads for fewer)",
+                        strategy->name, run->kind->name);
     if (!strategy->team && s->workers > 1)
         return sdr_fail(SDR_USAGE, "--sync %s has one worker; --sync hogwild uses all cores",
                         strategy->name);
@@ -224,7 +230,8 @@ static void choose_length(struct sdr_run *run)
     else if (run->strategy->full_batch)
         run->epochs = 100;
     else
-        run->epochs = (uint64_t)fmin(fmax(ceil(300000 / rows), 2), 20);
+        run->epochs =
+            (uint64_t)fmax(fmin(fmax(ceil(300000 / rows), 2), 20), (double)run->kind->epochs);
     run->per_row = 1 / rows;
     run->length = (double)run->epochs;
     if (s->updates && by_updates < run->length)
@@ -349,18 +356,23 @@ static enum sdr_status open_record(struct sdr_run *run)
         return sdr_fail(SDR_USAGE, "--record %s: that is no regular file", s->record);
     /* What decides about a run's end and the order of its rows, beyond what a checkpoint may change. */
     sdr_text_add(&text,
-                 "epochs=%llu;updates=%llu;target=%s;early-stop=%llu;shuffle=%d;memory=%llu;%s",
-                 (unsigned long long)run->epochs, (unsigned long long)s->updates,
+                 "%s;epochs=%llu;updates=%llu;target=%s;early-stop=%llu;shuffle=%d;memory=%llu",
+                 run->path, (unsigned long long)run->epochs, (unsigned long long)s->updates,
                  s->target ? s->target : "", (unsigned long long)s->early_stop, (int)run->shuffle,
-                 (unsigned long long)(run->data->streams ? run->block_rows : 0), run->path);
+                 (unsigned long long)(run->data->streams ? run->block_rows : 0));
     SDR_TRY(sdr_text_take(&text, &path));
     enum sdr_status status = SDR_OK;
     if (s->record) {
         status = sdr_record_create(s->record, path, (uint32_t)run->workers, &run->record);
     } else if (strcmp(path, run->replay->run_path) != 0) {
+        const char *mine = strstr(path, "data="), *its = strstr(run->replay->run_path, "data=");
+        bool same = mine && its && strncmp(mine, its, strcspn(mine, ";")) == 0;
         sdr_path_difference(path, run->replay->run_path, name);
-        status = sdr_fail(SDR_USAGE, "%s: the recorded run had other options or data: %s differs",
-                          s->replay, name);
+        status = sdr_fail(SDR_USAGE, "%s: the recorded run had other %s%s", s->replay,
+                          !same                         ? "data"
+                          : strcmp(name, "length") == 0 ? "epochs"
+                                                        : "options: ",
+                          !same || strcmp(name, "length") == 0 ? "" : name);
     } else if (run->replay->workers != (uint32_t)run->workers) {
         status = sdr_fail(SDR_BAD_FILE, "%s: the record has more workers than this run can have",
                           s->replay);

@@ -568,6 +568,8 @@ static enum sdr_status find_places(struct sdr_run *run)
     if (pin == NO || team->workers < 2 || (pin == AUTO && sdr_places_nodes() < 2))
         return SDR_OK;
     SDR_TRY(sdr_places_open(NULL, team->workers, &team->places));
+    if (!team->places)
+        sdr_note(&run->options, "nobody is pinned: there are more workers than cores");
     for (int c = 0; c < run->plan.copies && team->places; c++)
         sdr_parameters_place(&run->copy[c], team->places, c % team->workers);
     return SDR_OK;

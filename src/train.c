@@ -203,11 +203,6 @@ static enum sdr_status close_record(struct sdr_run *run)
     if (replay->count != count)
         return sdr_fail(SDR_BAD_FILE, "%s: the record is of another model", replay->name);
     run->replay_difference = difference(w, replay->w, count);
-    sdr_note(
-        &run->options,
-        "replayed by one worker: the weights differ by %.2g (relative) from those of the race, "
-        "the loss is %.6g against %.6g",
-        run->replay_difference, loss, replay->loss);
     return SDR_OK;
 }
 

@@ -166,6 +166,7 @@ SDR_REGISTER(model_kind, graph_cut) = {
     .options_size = sizeof(struct options),
     .task = SDR_CUT,
     .pairs = true,
+    .epochs = 20,
     .loss = loss,
     .shape = shape,
     .start = start,

@@ -8,8 +8,8 @@
    from 1 to 2 within one (schedule `recent`): what was said of centers that were still poor is soon
    outweighed. --sync batch is Lloyd's algorithm: the sums of all rows, anew in every epoch.
 
-   Distances are differences of squares, so the origin should be among the rows: for dense rows it is
-   their mean, for sparse ones zero. It stays with the model.
+   Distances are differences of squares, so the origin should be among the rows: it is their mean, or zero
+   where they are mostly zeros. It stays with the model.
 
    Starts from rows far from each other: greedy k-means++ (Arthur and Vassilvitskii, 2007). */
 #include "base/memory.h"
@@ -51,9 +51,17 @@ struct centers {
     float share[CLUSTERS_MOST]; /* 1 / count, later 2 / count */
     float norm[CLUSTERS_MOST];  /* squared length of sum / count */
     float moved[CLUSTERS_MOST]; /* sparse rows: Σ sum·origin */
-    float origin_length;        /* squared */
+    double origin_length;       /* squared */
     const struct sdr_cluster_kernels *kernels;
 };
+
+static double square_of(const float *x, uint32_t n)
+{
+    double sum = 0;
+    for (uint32_t i = 0; i < n; i++)
+        sum += (double)x[i] * x[i];
+    return sum;
+}
 
 static void look_at_centers(const struct sdr_problem *problem, const struct sdr_block *block,
                             const float *w, struct centers *c)
@@ -68,7 +76,7 @@ static void look_at_centers(const struct sdr_problem *problem, const struct sdr_
     c->kernels->squares(c->sum, c->share, problem->features, c->count, c->norm);
     for (uint32_t k = 0; k < c->count; k++)
         c->share[k] *= 2;
-    c->origin_length = c->kernels->length(c->origin, NULL, problem->features);
+    c->origin_length = square_of(c->origin, problem->features);
     memset(c->moved, 0, c->count * sizeof *c->moved);
     if (!problem->rows->dense && c->origin_length > 0)
         problem->kernels->scores(c->sum, c->origin, NULL, problem->features, c->count, c->moved);
@@ -81,13 +89,14 @@ static float length_of(const struct sdr_problem *problem, const struct centers *
     if (rows->dense)
         return c->kernels->length(sdr_dense_row(rows, row), c->origin, rows->features);
     struct sdr_sparse_row r = sdr_sparse_row(rows, row);
-    float length = c->kernels->length(r.x, NULL, r.n);
-    if (c->origin_length > 0) {
-        float along = r.index16 ? problem->kernels->dot16(c->origin, r.index16, r.x, r.n)
-                                : problem->kernels->dot32(c->origin, r.index32, r.x, r.n);
-        length += c->origin_length - 2 * along;
+    if (c->origin_length == 0)
+        return c->kernels->length(r.x, NULL, r.n);
+    double length = c->origin_length; /* in double: origin and row may be far from zero */
+    for (uint32_t n = 0; n < r.n; n++) {
+        double o = c->origin[sdr_row_index(&r, n)], x = r.x[n];
+        length += (x - o) * (x - o) - o * o;
     }
-    return length;
+    return (float)length;
 }
 
 /* Products of up to SDR_TOGETHER rows with the sums, and the rows' squared lengths. */
@@ -216,9 +225,9 @@ static void copy_row(const struct sdr_problem *problem, uint32_t row, float *to,
     }
     struct sdr_sparse_row r = sdr_sparse_row(rows, row);
     for (uint32_t j = 0; j < rows->features; j++)
-        to[j * columns] = 0;
+        to[j * columns] = problem->center ? -problem->center[j] : 0;
     for (uint32_t n = 0; n < r.n; n++)
-        to[sdr_row_index(&r, n) * columns] = r.x[n];
+        to[sdr_row_index(&r, n) * columns] += r.x[n];
 }
 
 /* Squared distance of row n of the sample to a candidate. */
@@ -264,6 +273,10 @@ static uint32_t choose(struct seeding *s, struct sdr_stream *stream, double *sum
         s->candidate[t] = draw(s, stream, *sum);
         copy_row(s->problem, s->row[s->candidate[t]], s->point + t, s->candidates);
     }
+    c.origin_length = square_of(s->origin, s->problem->features);
+    if (!s->problem->rows->dense && c.origin_length > 0)
+        s->problem->kernels->scores(s->point, s->origin, NULL, s->problem->features, s->candidates,
+                                    c.moved);
     for (uint32_t n = 0; n < s->count; n += SDR_TOGETHER) {
         uint32_t some = s->count - n < SDR_TOGETHER ? s->count - n : SDR_TOGETHER;
         multiply(s->problem, &c, s->row + n, some, s->product + (size_t)n * s->candidates, length);
@@ -297,6 +310,7 @@ static enum sdr_status open_seeding(struct seeding *s, const struct sdr_problem 
     SDR_TRY(sdr_allocate(&s->distance, s->count, sizeof *s->distance, "seeding"));
     SDR_TRY(sdr_allocate(&s->product, (size_t)s->count * s->candidates, sizeof(float), "seeding"));
     SDR_TRY(sdr_allocate(&s->point, points, sizeof *s->point, "seeding"));
+    c.origin_length = square_of(origin, problem->features);
     for (uint32_t i = 0; i < s->count; i++) {
         uint64_t place = (uint64_t)i * rows->count / s->count;
         s->row[i] = rows->row ? rows->row[place] : (uint32_t)place;
@@ -341,6 +355,7 @@ SDR_REGISTER(model_kind, kmeans) = {
     .task = SDR_CLUSTERS,
     .outputs = outputs_of,
     .batch = 1024,
+    .epochs = 10,
     .optimizer = "sgd",
     .schedule = "recent",
     .loss = loss,

@@ -174,6 +174,7 @@ SDR_REGISTER(model_kind, mf) = {
     .rank = rank_of,
     .optimizer = "sgd",
     .step = 0.35,
+    .epochs = 10,
     .loss = sdr_squared_loss,
     .shape = shape,
     .start = start,

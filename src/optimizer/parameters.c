@@ -373,6 +373,8 @@ static void add_columns(const struct sdr_parameters *p, const struct sdr_update 
         struct sdr_sparse_row r = row_within(rows, update->examples.row[i], first, end);
         for (uint32_t n = 0; n < r.n; n++)
             to[sdr_row_index(&r, n) * outputs] += weight * r.x[n];
+        for (uint32_t j = first; j < end && p->center; j++)
+            to[j * outputs] -= weight * p->center[j];
     }
 }
 

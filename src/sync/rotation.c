@@ -9,7 +9,7 @@ static enum sdr_status plan(const void *options, struct sdr_plan *plan)
     (void)options;
     if (!plan->pairs)
         return sdr_fail(SDR_USAGE, "--sync rotation is for rows of two features: --model mf or "
-                                   "graph-cut (try --sync cyclades)");
+                                   "graph-cut (--sync hogwild is for any)");
     if (plan->batch != 1)
         return sdr_fail(SDR_USAGE, "--sync rotation takes single rows: --batch 1");
     if (plan->penalty)
