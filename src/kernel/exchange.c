@@ -67,10 +67,10 @@ static void give_pairs(float *shared, const float *mine, const float *base, uint
 typedef unsigned __int128 quad_bits __attribute__((may_alias, aligned(16)));
 
 /* Four at a time, which is what takes the time: an atomic operation costs the same for any width. The
-   first guess is read in halves; where they do not belong together the exchange fails and tells. */
-__attribute__((target("cx16"))) static void give_quads(float *shared, const float *mine,
-                                                       const float *base, uint64_t count,
-                                                       enum sdr_merge how)
+   first guess is read in halves; where they do not belong together the exchange fails and tells. (The
+   build compiles this file with -mcx16.) */
+static void give_quads(float *shared, const float *mine, const float *base, uint64_t count,
+                       enum sdr_merge how)
 {
     for (uint64_t i = 0; i < count; i += 4) {
         if (memcmp(mine + i, base + i, sizeof(quad_bits)) == 0)
