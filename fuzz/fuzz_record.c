@@ -1,5 +1,5 @@
 /* Records of racing runs: any bytes. What opens has events of its workers, and an end. */
-#include "fuzz.h"
+#include "tensors.h"
 
 #include "record.h"
 
