@@ -218,15 +218,13 @@ enum sdr_status sdr_full_sums(struct sdr_node *node, double *loss, double *w)
     struct summing job = {run, run->clustering, leaf, (uint32_t)leaves};
     if (job.known)
         move_centers(run, job.known);
-    uint64_t threads = run->options.settings.threads;
     enum sdr_status status = SDR_OK;
     for (uint32_t l = 0; l < job.leaves && status == SDR_OK; l++) {
         status = sdr_allocate(&leaf[l].sum, values + clusters, sizeof(double), "sums of rows");
         leaf[l].count = leaf[l].sum ? leaf[l].sum + values : NULL;
     }
     if (status == SDR_OK)
-        status =
-            sdr_parallel(threads ? (int)threads : sdr_thread_limit(), job.leaves, sum_leaf, &job);
+        status = sdr_parallel(sdr_run_threads(run), job.leaves, sum_leaf, &job);
     if (status == SDR_OK)
         join_leaves(&job, w);
     if (job.known)

@@ -6,37 +6,19 @@
 
 #include <math.h>
 
-/* How many of some of the rows touch each feature: which is the busiest, and how to cut the features
-   into a part for every worker with the same work in each. */
+/* Which feature is the busiest, and a part of the features for every worker. */
 static enum sdr_status look_at_features(struct sdr_run *run)
 {
-    enum { LOOKED_AT = 20000 };
-    const struct sdr_rows *rows = &run->data->rows;
-    const struct sdr_row_list *list = &run->train_rows;
-    uint32_t *touched, most = 0, count = list->count < LOOKED_AT ? list->count : LOOKED_AT;
-    uint64_t all = 0, before = 0, workers = (uint64_t)run->workers, part = 1;
-    SDR_TRY(sdr_allocate(&run->frequency, rows->features, sizeof *run->frequency, "frequencies"));
-    SDR_TRY(sdr_allocate(&run->cut, workers + 1, sizeof *run->cut, "counts of features"));
-    SDR_TRY(sdr_allocate(&touched, rows->features, sizeof *touched, "counts of features"));
-    for (uint32_t i = 0; i < count && !rows->dense; i++) { /* neighbours, where data streams */
-        uint64_t place = rows->streams ? i : (uint64_t)i * list->count / count;
-        struct sdr_sparse_row r = sdr_sparse_row(rows, list->row ? list->row[place] : place);
-        for (uint32_t n = 0; n < r.n; n++)
-            touched[sdr_row_index(&r, n)]++;
-    }
-    sdr_rows_passed(rows, 0, count);
-    for (uint32_t j = 0; j < rows->features; j++) {
-        all += touched[j] = rows->dense ? count : touched[j];
+    uint32_t features = run->data->rows.features, workers = (uint32_t)run->workers;
+    uint32_t *touched, count, most = 0;
+    SDR_TRY(sdr_allocate(&run->frequency, features, sizeof *run->frequency, "frequencies"));
+    SDR_TRY(sdr_allocate(&run->cut, workers + 1, sizeof *run->cut, "parts of features"));
+    SDR_TRY(sdr_features_touched(run, &touched, &count));
+    sdr_features_cut(touched, features, workers, run->cut);
+    for (uint32_t j = 0; j < features; j++) {
         most = touched[j] > most ? touched[j] : most;
         run->frequency[j] = (float)touched[j] / (float)count;
     }
-    for (uint32_t j = 0; j < rows->features; j++) {
-        while (part < workers && before >= all * part / workers)
-            run->cut[part++] = j;
-        before += touched[j];
-    }
-    while (part <= workers)
-        run->cut[part++] = rows->features;
     sdr_release(touched);
     run->plan.busiest = (double)most / count;
     return SDR_OK;

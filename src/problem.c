@@ -1,4 +1,4 @@
-/* From data to a problem: which model, which classes, targets, weights, the scales of features. */
+/* From data to a problem: which model, which classes, targets and weights. */
 #define _GNU_SOURCE /* memrchr */
 #include "base/hash.h"
 #include "base/memory.h"
@@ -114,11 +114,6 @@ static enum sdr_status split_rows(struct sdr_run *run)
     return SDR_OK;
 }
 
-static inline uint32_t listed(const struct sdr_row_list *list, uint32_t i)
-{
-    return list->row ? list->row[i] : i;
-}
-
 /* ---- weights of rows ---- */
 static enum sdr_status class_weights(const struct sdr_run *run, double *weight)
 {
@@ -135,7 +130,7 @@ static enum sdr_status class_weights(const struct sdr_run *run, double *weight)
         for (uint32_t k = 0; k < count; k++)
             weight[k] = 0;
         for (uint32_t i = 0; i < run->train_rows.count; i++) {
-            float t = run->target[listed(&run->train_rows, i)];
+            float t = run->target[sdr_listed(&run->train_rows, i)];
             weight[run->kind->task == SDR_BINARY ? t > 0 : (uint32_t)t] += 1;
         }
         for (uint32_t k = 0; k < count; k++)
@@ -188,7 +183,7 @@ static enum sdr_status weigh_rows(struct sdr_run *run)
             run->row_weight[row] = (float)w;
         }
         for (uint32_t i = 0; i < run->train_rows.count; i++)
-            sum += run->row_weight[listed(&run->train_rows, i)];
+            sum += run->row_weight[sdr_listed(&run->train_rows, i)];
         if (!(sum > 0))
             status = sdr_fail(SDR_BAD_DATA, "%s: all rows have weight zero", run->data->name);
         for (uint64_t row = 0; row < rows->count && sum > 0; row++)
@@ -198,158 +193,6 @@ static enum sdr_status weigh_rows(struct sdr_run *run)
     return status;
 }
 
-/* ---- sizes of features ---- */
-struct moment {
-    double sum, square;
-    uint64_t count;
-};
-
-static enum sdr_status feature_moments(const struct sdr_run *run, struct moment **moments)
-{
-    enum { PASS = 8192 };
-    uint32_t passed = 0;
-    const struct sdr_rows *rows = &run->data->rows;
-    SDR_TRY(sdr_allocate(moments, rows->features, sizeof **moments, "feature statistics"));
-    struct moment *m = *moments;
-    for (uint32_t i = 0; i < run->train_rows.count; i++) {
-        uint32_t row = listed(&run->train_rows, i);
-        if (row >= passed + PASS) {
-            sdr_rows_passed(rows, passed, row);
-            passed = row;
-        }
-        if (rows->dense) {
-            const float *x = sdr_dense_row(rows, row);
-            for (uint32_t j = 0; j < rows->features; j++) {
-                m[j].sum += x[j];
-                m[j].square += (double)x[j] * x[j];
-                m[j].count += x[j] != 0;
-            }
-            continue;
-        }
-        struct sdr_sparse_row r = sdr_sparse_row(rows, row);
-        for (uint32_t n = 0; n < r.n; n++) {
-            uint32_t j = sdr_row_index(&r, n);
-            m[j].sum += r.x[n];
-            m[j].square += (double)r.x[n] * r.x[n];
-            m[j].count++;
-        }
-    }
-    return SDR_OK;
-}
-
-/* The size of a feature: its standard deviation where rows are dense or the penalty asks for it,
-   the root mean square of its non-zeros otherwise. A feature that never varies has size 1. */
-static double feature_size(const struct moment *m, double rows, bool deviation)
-{
-    double variance = m->square / rows - (m->sum / rows) * (m->sum / rows);
-    double size = deviation ? sqrt(fmax(variance, 0)) : m->count ? sqrt(m->square / m->count) : 0;
-    double noise = 1e-6 * sqrt(m->square / rows); /* below this a deviation is rounding */
-    return size > noise && size > 1e-30 && size < 1e30 ? size : 1.0;
-}
-
-/* Distances do not change if all rows are moved, but rounding does. Rows that are mostly zeros stay. */
-static enum sdr_status center_rows(struct sdr_run *run)
-{
-    struct moment *moments;
-    const struct sdr_rows *rows = &run->data->rows;
-    if (!rows->dense && run->data->nonzeros < rows->count * rows->features / 2)
-        return SDR_OK;
-    SDR_TRY(feature_moments(run, &moments));
-    enum sdr_status status =
-        sdr_allocate(&run->center, run->data->rows.features, sizeof(float), "feature means");
-    for (uint32_t j = 0; j < run->data->rows.features && status == SDR_OK; j++)
-        run->center[j] = (float)(moments[j].sum / run->train_rows.count);
-    sdr_release(moments);
-    return status;
-}
-
-static enum sdr_status measure_features(struct sdr_run *run)
-{
-    const struct sdr_settings *s = &run->options.settings;
-    const struct sdr_rows *rows = &run->data->rows;
-    /* Whoever gives a step size means it in the units of the data. */
-    bool own_penalty = run->optimizer->own_penalty && (s->l1 > 0 || s->l2 > 0);
-    bool scaled = s->standardize || s->scale == SDR_SCALE_FEATURE ||
-                  (s->scale == SDR_SCALE_AUTO && s->lr == 0 && !own_penalty);
-    bool deviation = rows->dense || s->standardize;
-    double count = run->train_rows.count, typical = 0;
-    struct moment *moments;
-    if (run->kind->pairs && (s->standardize || s->scale == SDR_SCALE_FEATURE))
-        return sdr_fail(SDR_USAGE, "--%s does nothing with --model %s: its features have no size",
-                        s->standardize ? "standardize" : "scale feature", run->kind->name);
-    if (run->kind->pairs)
-        scaled = false;
-    if (run->kind->task == SDR_CLUSTERS)
-        return center_rows(run);
-    if (s->standardize && s->scale == SDR_SCALE_NONE)
-        return sdr_fail(SDR_USAGE,
-                        "--standardize takes steps in scaled units: not with --scale none");
-    /* With --lr and no scales nothing below is needed. */
-    if (!scaled && s->lr > 0 && !rows->dense)
-        return SDR_OK;
-    SDR_TRY(feature_moments(run, &moments));
-    enum sdr_status status = SDR_OK;
-    if (scaled)
-        status = sdr_allocate(&run->scale, rows->features, sizeof(float), "feature scales");
-    /* Centering dense rows only moves the intercept; it makes the path to the minimum short. */
-    if (status == SDR_OK && scaled && rows->dense && s->intercept)
-        status = sdr_allocate(&run->center, rows->features, sizeof(float), "feature means");
-    bool all_one = true;
-    for (uint32_t j = 0; j < rows->features && status == SDR_OK; j++) {
-        double size = scaled ? feature_size(&moments[j], count, deviation) : 1.0;
-        double square = moments[j].square / count, mean = moments[j].sum / count;
-        if (scaled)
-            run->scale[j] = (float)(1 / size);
-        if (run->center) {
-            run->center[j] = (float)mean;
-            square -= mean * mean;
-        }
-        all_one = all_one && size == 1.0;
-        typical += fmax(square, 0) / (size * size);
-    }
-    if (all_one) {
-        sdr_release(run->scale); /* binary features: nothing to scale */
-        run->scale = NULL;
-    }
-    run->typical_row = typical > 0 ? typical : 1;
-    sdr_release(moments);
-    return status;
-}
-
-/* Squared length of the longest row in the units steps are taken in: what plain steps on a loss that grows without
-   bound must not exceed. */
-double sdr_longest_row(const struct sdr_run *run)
-{
-    enum { PASS = 8192 };
-    const struct sdr_rows *rows = &run->data->rows;
-    double longest = 0;
-    uint32_t passed = 0;
-    for (uint32_t i = 0; i < run->train_rows.count; i++) {
-        uint32_t row = listed(&run->train_rows, i);
-        if (row >= passed + PASS) {
-            sdr_rows_passed(rows, passed, row);
-            passed = row;
-        }
-        double square = run->options.settings.intercept ? 1 : 0;
-        if (rows->dense) {
-            const float *x = sdr_dense_row(rows, row);
-            for (uint32_t j = 0; j < rows->features; j++) {
-                double v = (double)x[j] - (run->center ? run->center[j] : 0);
-                v *= run->scale ? run->scale[j] : 1;
-                square += v * v;
-            }
-        } else {
-            struct sdr_sparse_row r = sdr_sparse_row(rows, row);
-            for (uint32_t n = 0; n < r.n; n++) {
-                double v = r.x[n] * (run->scale ? run->scale[sdr_row_index(&r, n)] : 1);
-                square += v * v;
-            }
-        }
-        longest = fmax(longest, square);
-    }
-    return longest;
-}
-
 static void measure_targets(struct sdr_run *run)
 {
     double sum = 0, square = 0, weights = 0;
@@ -357,7 +200,7 @@ static void measure_targets(struct sdr_run *run)
     if (run->kind->task != SDR_REGRESSION)
         return;
     for (uint32_t i = 0; i < run->train_rows.count; i++) {
-        uint32_t row = listed(&run->train_rows, i);
+        uint32_t row = sdr_listed(&run->train_rows, i);
         double w = run->row_weight ? run->row_weight[row] : 1;
         weights += w;
         sum += w * run->target[row];
@@ -399,11 +242,12 @@ enum sdr_status sdr_problem_prepare(struct sdr_run *run)
     SDR_TRY(split_rows(run));
     SDR_TRY(sdr_targets(run->data, &run->classes, run->kind->task, &run->target));
     for (uint32_t i = 0; i < run->train_rows.count; i++)
-        if (isnan(run->target[listed(&run->train_rows, i)])) /* read with another model's schema */
+        if (isnan(run->target[sdr_listed(&run->train_rows,
+                                         i)])) /* read with another model's schema */
             return sdr_fail(SDR_BAD_DATA, "%s: a training row has a label that is no class",
                             run->data->name);
     SDR_TRY(weigh_rows(run));
-    SDR_TRY(measure_features(run));
+    SDR_TRY(sdr_features_measure(run));
     measure_targets(run);
     SDR_TRY(find_sides(run));
     run->problem =

@@ -23,6 +23,10 @@ struct sdr_row_list {
     uint32_t *row; /* owned; NULL: 0 … count−1 */
     uint32_t count;
 };
+static inline uint32_t sdr_listed(const struct sdr_row_list *list, uint32_t i)
+{
+    return list->row ? list->row[i] : i;
+}
 
 /* Sums over rows that were evaluated. */
 struct sdr_evaluation {
@@ -120,10 +124,21 @@ struct sdr_run {
     struct sdr_model *model; /* owned, once trained */
 };
 
-/* problem.c: which model, which rows, weights of rows, sizes of features. */
+/* problem.c: which model, which rows, weights of rows. */
 enum sdr_status sdr_problem_prepare(struct sdr_run *run);
 void sdr_problem_release(struct sdr_run *run);
+
+/* features.c */
+/* How many of some rows, evenly spread, touch each feature; the caller frees. */
+enum sdr_status sdr_features_touched(const struct sdr_run *run, uint32_t **touched,
+                                     uint32_t *looked_at);
+/* Parts with the same work: features from cut[p] to cut[p + 1]. */
+void sdr_features_cut(const uint32_t *touched, uint32_t features, uint32_t parts, uint32_t *cut);
+/* Sizes and means of features, and the length of a typical row. */
+enum sdr_status sdr_features_measure(struct sdr_run *run);
 double sdr_longest_row(const struct sdr_run *run);
+/* Threads for what is not training: --threads, or all there are. */
+int sdr_run_threads(const struct sdr_run *run);
 
 /* labels.c */
 /* Lists the labels of arrays a caller handed in; files come with their list. */

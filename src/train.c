@@ -23,12 +23,12 @@ void sdr_run_request(struct sdr_run *run, unsigned requests)
     atomic_fetch_or(&run->requests, requests);
 }
 
-/* ---- epochs ---- */
-static int threads_of(const struct sdr_run *run)
+int sdr_run_threads(const struct sdr_run *run)
 {
     return run->options.settings.threads ? (int)run->options.settings.threads : sdr_thread_limit();
 }
 
+/* ---- epochs ---- */
 static bool all_finite(const float *w, uint64_t count)
 {
     float sum = 0;
@@ -51,7 +51,7 @@ static enum sdr_status evaluate_valid(struct sdr_run *run, const float *w)
     }
     enum sdr_status status =
         sdr_evaluate(run->kind, &run->valid_problem, p->block, folded ? folded : w,
-                     &run->valid_rows, threads_of(run), &run->valid_result);
+                     &run->valid_rows, sdr_run_threads(run), &run->valid_result);
     sdr_release(folded);
     return status;
 }
@@ -83,7 +83,7 @@ static enum sdr_status consider_target(struct sdr_run *run, const float *w, doub
         reached = sdr_evaluation_loss(&run->valid_result);
     } else {
         SDR_TRY(sdr_evaluate(run->kind, &run->problem, run->parameters.block, w, &run->train_rows,
-                             threads_of(run), &run->train_result));
+                             sdr_run_threads(run), &run->train_result));
         reached = *objective = sdr_evaluation_loss(&run->train_result) +
                                sdr_parameters_penalty(&run->parameters, w, NULL);
     }
@@ -156,7 +156,7 @@ static enum sdr_status finish(struct sdr_run *run)
     if (!w)
         return SDR_OK;
     SDR_TRY(sdr_evaluate(run->kind, &run->problem, run->parameters.block, w, &run->train_rows,
-                         threads_of(run), &run->train_result));
+                         sdr_run_threads(run), &run->train_result));
     if (run->valid)
         SDR_TRY(evaluate_valid(run, w));
     run->objective =

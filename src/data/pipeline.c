@@ -1,9 +1,10 @@
 /* Reading line formats in parallel. Every thread does the same, over and over:
 
-       read a chunk (one thread at a time) → parse it → in its turn, give it to the builder
+       read a chunk (one thread at a time) → parse it → give what is next to the builder, if nobody else does
 
-   Turns are taken in the order of the file, so that the data set, and which error is told, do not
-   depend on the number of threads. Each thread owns one chunk and one piece and recycles them. */
+   Pieces are given in the order of the file, so that the data set, and which error is told, do not
+   depend on the number of threads. Chunks and their pieces lie in a ring of slots, two for every thread: one
+   that is parsed early waits there, and its thread goes on. */
 #define _GNU_SOURCE /* memrchr */
 #include "base/clock.h"
 #include "base/thread.h"
@@ -16,14 +17,16 @@
 
 enum { PADDING = 64, RECORD_MOST = 1 << 30, THREADS_MOST = 256, SENTENCE = 1024 };
 
-/* What one thread works on. */
+/* A chunk, and the piece it becomes. */
 struct slot {
     char *bytes; /* room + PADDING */
     size_t room, count;
-    uint64_t turn;
     size_t file;
     bool first; /* the chunk begins its file */
     struct sdr_piece piece;
+    bool ready;             /* parsed, or failed; guarded by the order */
+    enum sdr_status status; /* SDR_OK, or why there is no piece */
+    char sentence[SENTENCE];
 };
 
 struct pipeline {
@@ -41,16 +44,18 @@ struct pipeline {
 
     pthread_mutex_t order; /* guards what follows */
     pthread_cond_t changed;
-    uint64_t turn;
+    uint64_t turn; /* number of the chunk that is given next */
+    bool giving;   /* somebody does */
     atomic_bool stopped;
     enum sdr_status status;
     char sentence[SENTENCE];
-    /* Of whoever has the turn: */
+    /* Of whoever gives: */
     uint64_t lines; /* of this file, in the chunks before */
     size_t lines_file;
     int64_t told;
 
-    struct slot *slot;
+    struct slot *slot; /* chunk number n lies in slot n % slots */
+    size_t slots;
 };
 
 static const char *name_of(const struct pipeline *p, size_t file)
@@ -129,13 +134,25 @@ static enum sdr_status fill_from_source(struct pipeline *p, struct slot *slot)
     return SDR_OK;
 }
 
-/* The next chunk; *any is false at the end. An error also has a turn: earlier ones go first. */
-static enum sdr_status next_chunk(struct pipeline *p, struct slot *slot, bool *any)
+/* Waits until the piece that lay in the slot of chunk number `next` was given. */
+static void wait_for_room(struct pipeline *p)
+{
+    pthread_mutex_lock(&p->order);
+    while (p->next - p->turn >= p->slots && !atomic_load(&p->stopped))
+        pthread_cond_wait(&p->changed, &p->order);
+    pthread_mutex_unlock(&p->order);
+}
+
+/* The next chunk; NULL at the end. One that cannot be read also has its place: what comes before is told
+   first. */
+static struct slot *next_chunk(struct pipeline *p)
 {
     enum sdr_status status = SDR_OK;
-    *any = false;
+    bool any = false;
     pthread_mutex_lock(&p->reading);
-    while (status == SDR_OK && !*any && !p->end && !atomic_load(&p->stopped)) {
+    wait_for_room(p);
+    struct slot *slot = &p->slot[p->next % p->slots];
+    while (status == SDR_OK && !any && !p->end && !atomic_load(&p->stopped)) {
         if (!p->source && p->file == p->job->paths->count) {
             p->end = true;
             break;
@@ -146,14 +163,14 @@ static enum sdr_status next_chunk(struct pipeline *p, struct slot *slot, bool *a
         }
         if (status == SDR_OK)
             status = fill_from_source(p, slot);
-        *any = status != SDR_OK || slot->count > 0;
+        any = status != SDR_OK || slot->count > 0;
     }
+    slot->status = status;
     if (status != SDR_OK)
         p->end = true;
-    if (*any)
-        slot->turn = p->next++;
+    p->next += any;
     pthread_mutex_unlock(&p->reading);
-    return status;
+    return any ? slot : NULL;
 }
 
 /* ---- parsing ---- */
@@ -168,30 +185,7 @@ static enum sdr_status parse(struct pipeline *p, struct slot *slot)
     return p->job->format->parse(p->job->state, slot->bytes, slot->count, slot->first, piece);
 }
 
-/* ---- taking turns ---- */
-
-static bool wait_for_turn(struct pipeline *p, uint64_t turn)
-{
-    pthread_mutex_lock(&p->order);
-    while (p->turn != turn && !atomic_load(&p->stopped))
-        pthread_cond_wait(&p->changed, &p->order);
-    bool mine = !atomic_load(&p->stopped);
-    pthread_mutex_unlock(&p->order);
-    return mine;
-}
-
-static void end_turn(struct pipeline *p, enum sdr_status status)
-{
-    pthread_mutex_lock(&p->order);
-    p->turn++;
-    if (status != SDR_OK) {
-        p->status = status;
-        snprintf(p->sentence, sizeof p->sentence, "%s", sdr_error());
-        atomic_store(&p->stopped, true);
-    }
-    pthread_cond_broadcast(&p->changed);
-    pthread_mutex_unlock(&p->order);
-}
+/* ---- giving, in the order of the file ---- */
 
 /* "file:line:column: what", with the lines of the chunks before counted in. */
 static enum sdr_status tell_place(const struct pipeline *p, const struct slot *slot)
@@ -212,6 +206,8 @@ static enum sdr_status tell_place(const struct pipeline *p, const struct slot *s
 static enum sdr_status give(struct pipeline *p, struct slot *slot)
 {
     struct sdr_piece *piece = &slot->piece;
+    if (slot->status != SDR_OK)
+        return sdr_fail(slot->status, "%s", slot->sentence);
     if (p->lines_file != slot->file || slot->first) {
         p->lines_file = slot->file;
         p->lines = 0;
@@ -221,6 +217,32 @@ static enum sdr_status give(struct pipeline *p, struct slot *slot)
     enum sdr_status status = sdr_builder_add(p->job->reading->builder, piece);
     p->lines += piece->lines;
     return status == SDR_BAD_DATA ? sdr_fail_in(status, "%s: ", name_of(p, slot->file)) : status;
+}
+
+/* The slot's piece waits for its turn; whatever is next is given, unless somebody is at it. */
+static void give_in_order(struct pipeline *p, struct slot *slot)
+{
+    pthread_mutex_lock(&p->order);
+    slot->ready = true;
+    bool mine = !p->giving;
+    for (;;) {
+        struct slot *next = &p->slot[p->turn % p->slots];
+        if (!mine || !next->ready || atomic_load(&p->stopped))
+            break;
+        p->giving = true;
+        pthread_mutex_unlock(&p->order);
+        enum sdr_status status = give(p, next);
+        pthread_mutex_lock(&p->order);
+        p->giving = next->ready = false;
+        p->turn++;
+        if (status != SDR_OK) {
+            p->status = status;
+            snprintf(p->sentence, sizeof p->sentence, "%s", sdr_error());
+            atomic_store(&p->stopped, true);
+        }
+        pthread_cond_broadcast(&p->changed);
+    }
+    pthread_mutex_unlock(&p->order);
 }
 
 static void tell_progress(struct pipeline *p)
@@ -238,24 +260,19 @@ static void tell_progress(struct pipeline *p)
 static enum sdr_status work(void *context, size_t index)
 {
     struct pipeline *p = context;
-    struct slot *slot = &p->slot[index];
-    bool any;
-    do {
-        enum sdr_status status = next_chunk(p, slot, &any);
-        if (!any)
-            break;
-        if (status == SDR_OK) {
-            status = parse(p, slot);
-            if (slot->piece.status != SDR_OK)
-                status = SDR_OK; /* told when its turn comes, with its line */
+    struct slot *slot;
+    (void)index;
+    while (!atomic_load(&p->stopped) && (slot = next_chunk(p))) {
+        if (slot->status == SDR_OK) {
+            enum sdr_status status = parse(p, slot);
+            if (slot->piece.status == SDR_OK) /* otherwise it is told with its line */
+                slot->status = status;
         }
-        if (!wait_for_turn(p, slot->turn))
-            break;
-        if (status == SDR_OK)
-            status = give(p, slot);
-        end_turn(p, status);
+        if (slot->status != SDR_OK)
+            snprintf(slot->sentence, sizeof slot->sentence, "%s", sdr_error());
+        give_in_order(p, slot);
         tell_progress(p);
-    } while (!atomic_load(&p->stopped));
+    }
     return SDR_OK;
 }
 
@@ -286,12 +303,13 @@ enum sdr_status sdr_pipeline_run(struct sdr_read_job *job)
     pthread_mutex_init(&p->reading, NULL);
     pthread_mutex_init(&p->order, NULL);
     pthread_cond_init(&p->changed, NULL);
-    SDR_CHECK(sdr_allocate(&p->slot, (size_t)threads, sizeof *p->slot, "reading"));
+    p->slots = threads > 1 ? 2 * (size_t)threads : 1;
+    SDR_CHECK(sdr_allocate(&p->slot, p->slots, sizeof *p->slot, "reading"));
     SDR_CHECK(sdr_parallel(threads, (size_t)threads, work, p));
     if (p->status != SDR_OK)
         status = sdr_fail(p->status, "%s", p->sentence);
 cleanup:
-    for (int i = 0; p->slot && i < threads; i++) {
+    for (size_t i = 0; p->slot && i < p->slots; i++) {
         sdr_release(p->slot[i].bytes);
         sdr_piece_free(&p->slot[i].piece);
     }
