@@ -41,7 +41,9 @@ static uint64_t choose_rows(const struct sdr_plan *plan, uint64_t copies, bool *
     double row = 20 + 3 * plan->row_values;                      /* of a row */
     double cheap = cost / (0.04 * row);                          /* rows after which it is 4 % */
     double often = (double)plan->rows / (16.0 * (double)copies); /* 16 exchanges an epoch */
-    double close = 18 * (double)plan->parameters / plan->row_values; /* 18 touches of a weight */
+    double rarely = (double)plan->parameters / plan->row_values; /* rows that touch a weight once */
+    double close =
+        (rarely > 4 ? 36 : 18) * rarely; /* and so often; most fall on a few, if sparse */
     /* Where a row touches little of a large model exchanges would take longer than the rows between
        them, and workers that write straight to it hardly meet on a cache line. */
     *straight = cost > 0.2 * often * row && plan->busiest < 0.25 && plan->walks && !plan->penalty &&
