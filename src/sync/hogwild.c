@@ -43,7 +43,7 @@ static uint64_t choose_rows(const struct sdr_plan *plan, uint64_t copies, bool *
     double often = (double)plan->rows / (16.0 * (double)copies); /* 16 exchanges an epoch */
     double rarely = (double)plan->parameters / plan->row_values; /* rows that touch a weight once */
     double close =
-        (rarely > 4 ? 36 : 18) * rarely; /* and so often; most fall on a few, if sparse */
+        (rarely > 64 ? 36 : 18) * rarely; /* and so often; most fall on a few, if sparse */
     /* Where a row touches little of a large model exchanges would take longer than the rows between
        them, and workers that write straight to it hardly meet on a cache line. */
     *straight = cost > 0.2 * often * row && plan->busiest < 0.25 && plan->walks && !plan->penalty &&
