@@ -78,14 +78,18 @@ enum sdr_status sdr_account(struct sdr_run *run, uint64_t rows)
     const struct sdr_settings *s = &run->options.settings;
     run->at += rows;
     run->rows_done += rows;
-    bool ended = run->at == run->train_rows.count;
+    uint64_t count = run->train_rows.count, beyond = run->at % count;
+    bool ended = run->at >= count;
     bool checkpoint =
         run->checkpoint_updates && run->parameters.version >= run->next_checkpoint_update;
-    bool look = ended || checkpoint || run->workers > 1 || due(run, rows);
+    bool look = ended || checkpoint || (run->workers > 1 && !run->network) || due(run, rows);
     if (look)
         check_health(run);
-    if (ended && !run->over)
+    if (ended && !run->over) { /* an update of many workers may take several epochs */
+        run->epoch += run->at / count - 1;
         SDR_TRY(sdr_epoch_end(run));
+        run->at = beyond;
+    }
     if (look && !run->over)
         SDR_TRY(look_around(run));
     if (!run->over && s->updates && run->parameters.version >= s->updates) {

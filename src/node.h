@@ -19,9 +19,14 @@ struct sdr_tally {
     double loss, weight;
 };
 
+struct sdr_errand;
 struct sdr_node {
     struct sdr_run *run; /* for the helpers below; a loop does not look inside */
     int id, worker, workers;
+    int server,
+        servers; /* nodes that exchange messages; worker or server is −1 where it has no such role */
+    struct sdr_errand *task;     /* owned: of such a worker */
+    void *seat;                  /* the transport's */
     const void *options;         /* the strategy's own */
     const struct sdr_plan *plan; /* what it decided */
     void *state; /* the strategy's, state_size bytes: zero, or as a checkpoint left it */
@@ -127,6 +132,36 @@ void sdr_unlock(struct sdr_node *node, const struct sdr_batch *batch);
 /* Workers in a fixed circle: waits until it is this one's turn; hands it on. */
 enum sdr_status sdr_wait_turn(struct sdr_node *node);
 void sdr_pass_turn(struct sdr_node *node);
+
+/* ---- nodes that exchange messages ---- */
+/* A worker: waits for a batch and the values to work from; computes the gradient, unless newer values arrive
+   meanwhile (*done is false then); sends it to the servers. */
+enum sdr_status sdr_await_task(struct sdr_node *node, bool *more);
+enum sdr_status sdr_compute_gradient(struct sdr_node *node, bool *done);
+enum sdr_status sdr_push_gradient(struct sdr_node *node);
+/* The server that decides: */
+struct sdr_body;
+struct sdr_gradient {
+    int worker;
+    uint64_t batch, version; /* version: of the values it was computed from */
+    struct sdr_body *body;   /* owned until it is applied or dropped */
+};
+uint64_t sdr_current_version(const struct sdr_node *node);
+/* How many gradients make an update. */
+uint64_t sdr_quorum(const struct sdr_node *node);
+/* Gives a worker its next batch and the values as they are. The batch it is busy with, if it is, will be
+   dealt again, and its work ends. */
+enum sdr_status sdr_assign(struct sdr_node *node, int worker);
+bool sdr_is_busy(const struct sdr_node *node, int worker);
+/* The next gradient of a batch that its worker still has. */
+enum sdr_status sdr_await_gradient(struct sdr_node *node, struct sdr_gradient *gradient);
+/* One step with the mean of the gradients; *more is false if the run is over then. */
+enum sdr_status sdr_apply(struct sdr_node *node, struct sdr_gradient *gradient, uint64_t count,
+                          bool *more);
+/* It is not applied; its batch will be dealt again. */
+enum sdr_status sdr_drop(struct sdr_node *node, struct sdr_gradient *gradient);
+/* Tells everybody that the run is over. */
+enum sdr_status sdr_dismiss(struct sdr_node *node);
 
 /* For loops that take their own steps: the weights in double, with their units. */
 enum sdr_status sdr_node_array(struct sdr_node *node, const char *name, uint64_t count,

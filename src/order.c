@@ -65,12 +65,20 @@ enum sdr_status sdr_order_allocate(struct sdr_run *run)
     return sdr_allocate(&run->order, count, sizeof(uint32_t), "row order");
 }
 
+/* An order that is being laid: of an epoch, into an array. */
+struct laying {
+    const struct sdr_run *run;
+    uint64_t epoch;
+    uint32_t *order;
+};
+
 /* The rows at places from … from + count − 1 of the chunks, in random order. */
-static void shuffle_window(struct sdr_run *run, uint32_t from, uint32_t count)
+static void shuffle_window(const struct laying *l, uint32_t from, uint32_t count)
 {
-    uint32_t permutation[WINDOW], *order = run->order + from;
+    const struct sdr_run *run = l->run;
+    uint32_t permutation[WINDOW], *order = l->order + from;
     struct sdr_stream stream = sdr_stream_open(run->options.settings.seed, SDR_FOR_SHUFFLE,
-                                               run->epoch << 32 | from / WINDOW);
+                                               l->epoch << 32 | from / WINDOW);
     sdr_shuffle(permutation, count, &stream);
     for (uint32_t i = 0; i < count; i++) {
         uint32_t at = from + permutation[i];
@@ -80,23 +88,25 @@ static void shuffle_window(struct sdr_run *run, uint32_t from, uint32_t count)
 
 static enum sdr_status shuffle_piece(void *context, size_t piece)
 {
-    struct sdr_run *run = context;
-    uint64_t count = run->train_rows.count, end = (piece + 1) * (uint64_t)PIECE;
+    const struct laying *l = context;
+    uint64_t count = l->run->train_rows.count, end = (piece + 1) * (uint64_t)PIECE;
     for (uint64_t from = piece * (uint64_t)PIECE; from < count && from < end; from += WINDOW)
-        shuffle_window(run, (uint32_t)from,
+        shuffle_window(l, (uint32_t)from,
                        (uint32_t)(count - from < WINDOW ? count - from : WINDOW));
     return SDR_OK;
 }
 
-static void shuffle_chunks(struct sdr_run *run)
+static void shuffle_chunks(struct laying *l)
 {
+    const struct sdr_run *run = l->run;
     uint32_t count = run->train_rows.count, whole = count / run->chunk_rows;
     struct sdr_stream stream =
-        sdr_stream_open(run->options.settings.seed, SDR_FOR_BLOCK_SHUFFLE, run->epoch);
+        sdr_stream_open(run->options.settings.seed, SDR_FOR_BLOCK_SHUFFLE, l->epoch);
     sdr_shuffle(run->chunk, whole, &stream);
     run->chunk[whole] = whole; /* the rest of less than a chunk comes last */
     /* Cannot fail: it allocates nothing. */
-    (void)sdr_parallel(run->workers, (count + PIECE - 1) / PIECE, shuffle_piece, run);
+    (void)sdr_parallel(run->network ? 1 : run->workers, (count + PIECE - 1) / PIECE, shuffle_piece,
+                       l);
 }
 
 /* The first place in the list of rows that is at or behind a row. */
@@ -116,21 +126,22 @@ static uint32_t place_of(const struct sdr_row_list *list, uint64_t row)
 }
 
 /* Blocks are cut where the data lies, also where only some of its rows are listed. */
-static void shuffle_blocks(struct sdr_run *run)
+static void shuffle_blocks(const struct laying *l)
 {
+    const struct sdr_run *run = l->run;
     uint32_t block[BLOCKS_MOST], at = 0;
     uint64_t rows = run->data->rows.count, seed = run->options.settings.seed;
     uint64_t size = run->block_rows;
     uint32_t blocks = (uint32_t)((rows + size - 1) / size);
-    struct sdr_stream stream = sdr_stream_open(seed, SDR_FOR_BLOCK_SHUFFLE, run->epoch);
+    struct sdr_stream stream = sdr_stream_open(seed, SDR_FOR_BLOCK_SHUFFLE, l->epoch);
     sdr_shuffle(block, blocks, &stream);
     for (uint32_t b = 0; b < blocks; b++) {
         uint32_t first = place_of(&run->train_rows, block[b] * size);
         uint32_t count = place_of(&run->train_rows, (block[b] + (uint64_t)1) * size) - first;
-        stream = sdr_stream_open(seed, SDR_FOR_SHUFFLE, run->epoch << 32 | block[b]);
-        sdr_shuffle(run->order + at, count, &stream);
+        stream = sdr_stream_open(seed, SDR_FOR_SHUFFLE, l->epoch << 32 | block[b]);
+        sdr_shuffle(l->order + at, count, &stream);
         for (uint32_t i = 0; i < count; i++)
-            run->order[at + i] += first;
+            l->order[at + i] += first;
         at += count;
     }
 }
@@ -182,45 +193,40 @@ static void group_by_shard(struct sdr_run *run)
     memcpy(run->order, run->grouped, count * sizeof *run->order);
 }
 
-/* The order of an epoch, windows and shards aside. */
-static void lay(struct sdr_run *run)
+void sdr_order_of(const struct sdr_run *run, uint64_t epoch, uint32_t *order)
 {
     uint32_t count = run->train_rows.count;
-    struct sdr_stream stream =
-        sdr_stream_open(run->options.settings.seed, SDR_FOR_SHUFFLE, run->epoch);
+    struct laying l = {run, epoch, order};
+    struct sdr_stream stream = sdr_stream_open(run->options.settings.seed, SDR_FOR_SHUFFLE, epoch);
     switch (run->shuffle) {
     case SDR_SHUFFLE_AUTO:
     case SDR_SHUFFLE_NONE:
         for (uint32_t i = 0; i < count; i++)
-            run->order[i] = i;
+            order[i] = i;
         break;
     case SDR_SHUFFLE_ROWS:
-        sdr_shuffle(run->order, count, &stream);
+        sdr_shuffle(order, count, &stream);
         break;
     case SDR_SHUFFLE_CHUNKS:
-        shuffle_chunks(run);
+        shuffle_chunks(&l);
         break;
     case SDR_SHUFFLE_BLOCKS:
-        shuffle_blocks(run);
+        shuffle_blocks(&l);
         break;
     }
     for (uint32_t i = 0; i < count && run->train_rows.row; i++)
-        run->order[i] = run->train_rows.row[run->order[i]];
+        order[i] = run->train_rows.row[order[i]];
 }
 
 void sdr_order_lay(struct sdr_run *run)
 {
-    uint64_t epoch = run->epoch;
     if (run->plan.rotates) {
         sdr_rotation_order(run);
     } else if (!run->plan.windows || !run->plan.window) {
-        lay(run);
+        sdr_order_of(run, run->epoch, run->order);
     } else {
-        if (sdr_window_needs_base(run)) {
-            run->epoch = 0;
-            lay(run);
-            run->epoch = epoch;
-        }
+        if (sdr_window_needs_base(run))
+            sdr_order_of(run, 0, run->order);
         sdr_window_order(run);
     }
     if (run->plan.shards && run->workers > 1)

@@ -127,6 +127,7 @@ enum sdr_status sdr_plan_carry_out(struct sdr_run *run, uint64_t batch)
     if (plan->rotates)
         SDR_TRY(sdr_rotation_create(run));
     SDR_TRY(sdr_allocate(&run->node, (size_t)run->workers, sizeof *run->node, "workers"));
+    run->nodes = run->workers;
     for (int w = 0; w < run->workers; w++) {
         struct sdr_node *node = &run->node[w];
         *node = (struct sdr_node){.run = run,

@@ -6,6 +6,7 @@
 #define SDR_PLUGIN_H
 
 #include "base/option.h"
+#include <stdatomic.h>
 #include <stdint.h>
 
 /* Defines the plug-in's symbol; '-' in names is '_' here. */
@@ -406,6 +407,35 @@ struct sdr_plan {
     bool rotates;   /* rows are trained on by cells of a rotation */
     const char *remark; /* for the user, static; NULL: none */
 };
+/* Nodes that exchange messages. A loop is given a node, and talks to others by its transport alone. */
+struct sdr_message;
+/* Work that takes time. run() may be called at any moment between the call of compute and its return, on
+   any thread or stack, or never; it reads and writes *argument, and looks at *stop now and then. */
+struct sdr_work {
+    enum sdr_status (*run)(void *argument, const atomic_uint *stop);
+    void *argument;
+    bool certain; /* nobody will cancel it */
+};
+struct sdr_transport {
+    SDR_ABOUT;
+    bool simulated;    /* time is virtual, and all nodes are in this process, on one thread */
+    bool by_reference; /* a body that many are sent is there once */
+    uint64_t workers_most;
+    /* Makes what all nodes share; run->network is there. */
+    enum sdr_status (*open)(struct sdr_run *run, const void *options);
+    /* Runs loop(node) for every node of this process, until all have returned; the status of the first that
+       failed. */
+    enum sdr_status (*launch)(struct sdr_run *run, enum sdr_status (*loop)(struct sdr_node *node));
+    /* Never waits for the receiver. The body is gone in every case. */
+    enum sdr_status (*send)(struct sdr_node *node, struct sdr_message *message);
+    /* Waits for the next message, in the order of arrival. Fails if none can come any more. */
+    enum sdr_status (*receive)(struct sdr_node *node, struct sdr_message *message);
+    /* *done is false if an URGENT message came in the way; what run() made is then worth nothing. */
+    enum sdr_status (*compute)(struct sdr_node *node, const struct sdr_work *work, bool *done);
+    int64_t (*now)(const struct sdr_node *node); /* nanoseconds since the launch */
+    void (*close)(struct sdr_run *run);          /* must not wait for the dead */
+};
+
 struct sdr_strategy {
     SDR_ABOUT;
     size_t state_size; /* the loop's own state, zeroed or resumed; saved in checkpoints */
@@ -423,8 +453,16 @@ struct sdr_strategy {
     bool (*own_steps)(const void *options);
     /* Rules across options, one sentence; may be NULL. */
     enum sdr_status (*check)(const struct sdr_run *run);
-    /* The worker's loop, one thread each: starts from node->state, returns when the run is over. */
+    /* The worker's loop, one thread each: starts from node->state, returns when the run is over. NULL: the
+       strategy works by messages alone. */
     enum sdr_status (*worker)(struct sdr_node *node);
+    /* By messages: the loops of the server that decides, and of a worker; NULL: it has none. */
+    enum sdr_status (*server)(struct sdr_node *node);
+    enum sdr_status (*client)(struct sdr_node *node);
+    /* With messages: gradients of an update; or refuses. */
+    enum sdr_status (*quorum)(const void *options, uint64_t workers, uint64_t *gradients);
+    /* With messages: whether it cancels work; NULL: never. */
+    bool (*cancels)(const void *options);
 };
 
 #endif

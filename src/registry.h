@@ -10,5 +10,6 @@ extern const struct sdr_model_kind *const sdr_model_kind_table[];
 extern const struct sdr_optimizer *const *const sdr_optimizer_table[]; /* by enum sdr_cpu */
 extern const struct sdr_schedule *const sdr_schedule_table[];
 extern const struct sdr_strategy *const sdr_strategy_table[];
+extern const struct sdr_transport *const sdr_transport_table[];
 
 #endif

@@ -3,6 +3,7 @@
 #define SDR_RUN_H
 
 #include "data/data.h"
+#include "network.h"
 #include "node.h"
 #include "optimizer/parameters.h"
 #include "record.h"
@@ -46,7 +47,9 @@ struct sdr_run {
     const struct sdr_optimizer *optimizer;
     const struct sdr_schedule *schedule;
     const struct sdr_strategy *strategy;
-    void *model_options, *optimizer_options, *schedule_options, *strategy_options; /* owned */
+    const struct sdr_transport *transport;
+    void *model_options, *optimizer_options, *schedule_options, *strategy_options,
+        *transport_options; /* owned */
 
     struct sdr_classes classes;
     struct sdr_problem problem, valid_problem;
@@ -63,8 +66,9 @@ struct sdr_run {
     uint64_t average_every;          /* updates between two additions to the average */
 
     struct sdr_parameters parameters;
-    struct sdr_plan plan;        /* of the strategy */
-    int workers, twins, tallies; /* how many there are in node, copy and copied */
+    struct sdr_plan plan; /* of the strategy */
+    int workers;
+    int nodes, twins, tallies;   /* how many there are in node, copy and copied */
     uint32_t example_floats;     /* scratch that the gradient of one example needs */
     uint32_t rank;               /* of pairs that are walked over; 0: a linear model */
     uint64_t update_rows;        /* rows of an update: --batch, of all workers where it is joint */
@@ -75,9 +79,11 @@ struct sdr_run {
     float *frequency;            /* owned, per feature: the share of the rows that touch it */
     uint32_t *cut;               /* owned: features from cut[w] to cut[w + 1] are worker w's part */
     struct sdr_team *team;       /* owned: the threads, while they train */
-    uint64_t team_version;       /* updates when workers last met */
-    float *calm;                 /* owned, per value: see the kernel `merge`; NULL: no lanes */
-    struct sdr_window *window;   /* owned: windows of rows cut into components; NULL: none */
+    struct sdr_network
+        *network;              /* owned: nodes that exchange messages; NULL: workers share memory */
+    uint64_t team_version;     /* updates when workers last met */
+    float *calm;               /* owned, per value: see the kernel `merge`; NULL: no lanes */
+    struct sdr_window *window; /* owned: windows of rows cut into components; NULL: none */
     struct sdr_rotation *rotation; /* owned: rows by cells; NULL: no rotation */
     struct sdr_record *record;     /* owned: where the order of events goes; NULL: nowhere */
     struct sdr_replay *replay;     /* owned: where it comes from; NULL: from what happens */
@@ -214,6 +220,8 @@ enum sdr_status sdr_epoch_end(struct sdr_run *run);
 /* order.c: the order of the rows in the epoch that begins, into run->order. */
 enum sdr_status sdr_order_allocate(struct sdr_run *run);
 void sdr_order_lay(struct sdr_run *run);
+/* The same of any epoch, windows, cells and shards aside. Not by two threads at a time. */
+void sdr_order_of(const struct sdr_run *run, uint64_t epoch, uint32_t *order);
 /* For each of `count` rows of the order from `from` on, one to fetch from memory meanwhile; false:
    there is none. */
 bool sdr_order_ahead(const struct sdr_run *run, const uint32_t *from, uint32_t count,

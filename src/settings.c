@@ -89,7 +89,20 @@ const struct sdr_option sdr_settings_table[] = {
      AT(shuffle), SDR_TRAIN},
     {"sync", SDR_TEXT, "serial", "NAME", 0, 0, "strategy: see 'sounder list sync'", AT(sync),
      SDR_TRAIN},
-    {"workers", SDR_INTEGER, "0", "N", 0, 1024,
+    {"transport", SDR_TEXT, "threads", "NAME", 0, 0,
+     "how the nodes of strategies with a server talk: see 'sounder list transport'", AT(transport),
+     SDR_TRAIN},
+    {"servers", SDR_INTEGER, "1", "N", 1, 64, "servers, each with a part of the features",
+     AT(servers), SDR_TRAIN},
+    {"compute", SDR_TEXT, NULL, "TIMES", 0, 0,
+     "--transport sim: seconds that a gradient takes, such as const:1+exp:rate=0.5; default "
+     "const:1",
+     AT(compute), SDR_TRAIN},
+    {"delay", SDR_TEXT, NULL, "TIMES", 0, 0,
+     "time that every gradient is held up, such as exp:mean=0.01", AT(delay), SDR_TRAIN},
+    {"slow", SDR_TEXT, NULL, "W:Fx", 0, 0,
+     "worker W takes F times as long, such as 2:3x; several with commas", AT(slow), SDR_TRAIN},
+    {"workers", SDR_INTEGER, "0", "N", 0, 100000,
      "workers that train; 0: all cores, or one where the strategy has one", AT(workers), SDR_TRAIN},
     {"pin", SDR_CHOICE, "auto", "auto|yes|no", 0, 0,
      "keep every worker on a core of its own; auto: where memory has several nodes", AT(pin),
@@ -183,6 +196,7 @@ static enum sdr_status check_plugin(const char *name, const char *value)
                  {"optimizer", "optimizer", sdr_optimizers()},
                  {"schedule", "schedule", sdr_schedule_table},
                  {"sync", "strategy", sdr_strategy_table},
+                 {"transport", "transport", sdr_transport_table},
                  {"format", "format", sdr_format_table}};
     const struct sdr_plugin *plugin = NULL;
     void *parsed = NULL;

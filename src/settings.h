@@ -30,10 +30,11 @@ struct sdr_settings {
     int base, missing;
     /* what is trained, and how */
     char *model, *optimizer, *schedule, *sync, *class_weight, *average;
+    char *transport, *compute, *delay, *slow;
     double lr, l1, l2, group_lasso;
     int penalty_on, scale, shuffle, pin;
     bool standardize, intercept, deterministic;
-    uint64_t batch, epochs, updates, seed, workers;
+    uint64_t batch, epochs, updates, seed, workers, servers;
     /* watching it */
     char *valid, *valid_labels, *run, *checkpoint_every, *target, *record, *replay;
     double valid_fraction;

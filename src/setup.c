@@ -47,6 +47,42 @@ static enum sdr_status choose_plugins(struct sdr_run *run)
     SDR_TRY(sdr_plugin_choose("schedule", sdr_schedule_table, schedule, &plugin,
                               &run->schedule_options));
     run->schedule = (const struct sdr_schedule *)plugin;
+    SDR_TRY(sdr_plugin_choose("transport", sdr_transport_table, s->transport, &plugin,
+                              &run->transport_options));
+    run->transport = (const struct sdr_transport *)plugin;
+    return SDR_OK;
+}
+
+/* Whether nodes exchange messages; where a strategy can do without, threads share memory. */
+static bool by_messages(const struct sdr_run *run)
+{
+    const struct sdr_options *o = &run->options;
+    return run->strategy->server &&
+           (!run->strategy->worker || strcmp(run->transport->name, "threads") != 0 ||
+            o->settings.servers > 1 || sdr_options_given(o, "delay") ||
+            sdr_options_given(o, "slow"));
+}
+
+/* Options of nodes do nothing where there are none. */
+static enum sdr_status check_messages(const struct sdr_run *run)
+{
+    static const char *const idle[] = {"transport", "servers", "compute", "delay", "slow"};
+    bool messages = by_messages(run);
+    for (size_t i = 0; i < sizeof idle / sizeof *idle && !run->strategy->server; i++)
+        if (sdr_options_given(&run->options, idle[i]))
+            return sdr_fail(SDR_USAGE,
+                            "--%s does nothing with --sync %s, whose workers share memory: give a "
+                            "strategy with a server, such as bsp, k-sync or async",
+                            idle[i], run->strategy->name);
+    if (run->options.settings.compute && !run->transport->simulated)
+        return sdr_fail(SDR_USAGE,
+                        "--compute is for --transport sim; --delay holds real workers up");
+    if (messages && sdr_options_given(&run->options, "pin"))
+        return sdr_fail(SDR_USAGE, "--pin is for workers that share memory");
+    if (messages && run->data->streams)
+        return sdr_fail(SDR_USAGE,
+                        "--sync %s with a server needs the data in memory: give more --memory",
+                        run->strategy->name);
     return SDR_OK;
 }
 
@@ -141,14 +177,24 @@ static enum sdr_status choose_workers(struct sdr_run *run)
                        : run->replay   ? run->replay->workers
                        : s->workers    ? s->workers
                                        : (uint64_t)sdr_thread_limit();
-    if (workers > run->train_rows.count)
+    SDR_TRY(check_messages(run));
+    uint64_t most = by_messages(run) ? run->transport->workers_most : SDR_WORKERS_MOST;
+    if (workers > most)
+        return sdr_fail(SDR_USAGE, "--transport %s takes up to %llu workers", run->transport->name,
+                        (unsigned long long)most);
+    if (workers > run->train_rows.count && !by_messages(run))
         workers = run->train_rows.count;
-    run->workers = (int)(workers < SDR_WORKERS_MOST ? workers : SDR_WORKERS_MOST);
+    run->workers = (int)workers;
     if (run->kind->batch && !strategy->windows && !sdr_options_given(&run->options, "batch"))
         run->options.settings.batch = run->kind->batch;
     run->update_rows = s->batch;
-    if (strategy->joint && !s->deterministic)
+    if (by_messages(run) && !s->deterministic) {
+        uint64_t quorum;
+        SDR_TRY(strategy->quorum(run->strategy_options, workers, &quorum));
+        run->update_rows *= quorum;
+    } else if (strategy->joint && !s->deterministic) {
         run->update_rows *= (uint64_t)run->workers;
+    }
     return SDR_OK;
 }
 
@@ -221,7 +267,9 @@ static void choose_length(struct sdr_run *run)
 {
     const struct sdr_settings *s = &run->options.settings;
     double rows = run->train_rows.count;
-    double batch = run->strategy->full_batch ? rows : fmin((double)run->update_rows, rows);
+    double batch = run->strategy->full_batch ? rows : (double)run->update_rows;
+    if (!by_messages(run)) /* whose updates may take several epochs */
+        batch = fmin(batch, rows);
     double by_updates = (double)s->updates * batch / rows;
     if (s->epochs)
         run->epochs = s->epochs;
@@ -316,11 +364,12 @@ static enum sdr_status make_parameters(struct sdr_run *run)
                                                  : run->update_rows;
     if (batch > run->train_rows.count)
         batch = run->train_rows.count;
-    if (run->strategy->joint)
+    if (run->strategy->joint && !by_messages(run))
         run->update_rows = batch;
-    SDR_TRY(sdr_parameters_create(
-        p, block, blocks, run->optimizer, run->optimizer_options, &penalty, run->scale, run->center,
-        run->problem.kernels, batch > 1 || run->strategy->joint, run->average_from != UINT64_MAX));
+    SDR_TRY(sdr_parameters_create(p, block, blocks, run->optimizer, run->optimizer_options,
+                                  &penalty, run->scale, run->center, run->problem.kernels,
+                                  batch > 1 || run->strategy->joint || run->strategy->server,
+                                  run->average_from != UINT64_MAX));
     SDR_TRY(sdr_allocate(&run->good, p->count, sizeof(float), "the last good model"));
     if (run->options.settings.early_stop)
         SDR_TRY(sdr_allocate(&run->best, p->count, sizeof(float), "the best model"));
@@ -334,8 +383,14 @@ static enum sdr_status make_parameters(struct sdr_run *run)
     /* Regression starts at the mean: the intercept need not travel there in small steps. */
     if (run->problem.intercept && run->kind->task == SDR_REGRESSION && !run->optimizer->own_penalty)
         p->value[p->block[1].offset] = (float)run->target_mean;
-    SDR_TRY(sdr_plan_make(run));
-    SDR_TRY(sdr_plan_carry_out(run, batch));
+    if (by_messages(run)) {
+        uint64_t quorum;
+        SDR_TRY(run->strategy->quorum(run->strategy_options, (uint64_t)run->workers, &quorum));
+        SDR_TRY(sdr_network_create(run, quorum));
+    } else {
+        SDR_TRY(sdr_plan_make(run));
+        SDR_TRY(sdr_plan_carry_out(run, batch));
+    }
     return sdr_order_allocate(run);
 }
 
@@ -416,7 +471,12 @@ enum sdr_status sdr_run_create(const struct sdr_options *options, struct sdr_dat
         sdr_note(&run->options, "%s, step %.3g (%s)%s, up to %g epochs", run->optimizer->name,
                  run->rate, run->schedule->name,
                  run->scale || run->center ? ", scaled features" : "", run->length);
-    if (run->workers > 1)
+    if (run->network)
+        sdr_note(&run->options, "%s: %d workers, %d servers (%s), %llu gradients an update%s",
+                 run->strategy->name, run->workers, run->network->servers, run->transport->name,
+                 (unsigned long long)run->network->quorum,
+                 run->network->sparse ? "; workers pull what their batch touches" : "");
+    else if (run->workers > 1)
         sdr_note(&run->options, "%s: %d workers, %llu rows at a time%s", run->strategy->name,
                  run->workers, (unsigned long long)run->plan.share,
                  run->plan.in_place ? ", straight to the shared model" : "");
@@ -435,7 +495,8 @@ void sdr_run_destroy(struct sdr_run *run)
     sdr_record_abandon(run->record);
     sdr_replay_close(run->replay);
     sdr_model_destroy(run->model);
-    for (int w = 0; w < run->workers && run->node; w++) {
+    sdr_network_destroy(run);
+    for (int w = 0; w < run->nodes && run->node; w++) {
         for (int i = 0; i < run->node[w].arrays; i++)
             sdr_release(run->node[w].array[i].value);
         sdr_release(run->node[w].state);
@@ -460,6 +521,7 @@ void sdr_run_destroy(struct sdr_run *run)
     sdr_release(run->optimizer_options);
     sdr_release(run->schedule_options);
     sdr_plugin_free(run->strategy, run->strategy_options);
+    sdr_release(run->transport_options);
     sdr_release(run->good);
     sdr_release(run->best);
     sdr_release(run->order);

@@ -76,16 +76,27 @@ enum sdr_status sdr_run_summary(const struct sdr_run *run, char **json)
         json_object_set_new(object, "stopped", json_string(run->why_over));
     set_integer(object, "peak_rss_bytes", sdr_peak_rss_bytes());
     uint64_t steps = 0, missed = 0, most = 0;
-    for (int w = 0; w < run->workers; w++) {
+    for (int w = 0; w < run->nodes; w++) {
         steps += run->node[w].steps;
         missed += run->node[w].staleness;
         most = run->node[w].stalest > most ? run->node[w].stalest : most;
     }
-    set_integer(object, "bytes_sent", 0); /* workers share memory */
+    double waited = 0;
+    const struct sdr_network *net = run->network;
+    if (net) {
+        double time = (double)net->ended * net->workers;
+        steps = net->steps;
+        missed = net->staleness;
+        most = net->stalest;
+        waited = time > 0 ? (double)net->waited / time : 0;
+        set_integer(object, "gradients_dropped", net->dropped);
+    }
+    set_integer(object, "bytes_sent",
+                net ? atomic_load(&net->bytes) : 0); /* else memory is shared */
     json_object_set_new(object, "staleness_mean",
                         json_real(steps ? (double)missed / (double)steps : 0));
     set_integer(object, "staleness_max", most);
-    json_object_set_new(object, "wait_fraction", json_real(0));
+    json_object_set_new(object, "wait_fraction", json_real(waited));
     json_t *options = json_object();
     for (const struct sdr_option *row = sdr_settings_table; row->key; row++)
         if (row->commands & SDR_TRAIN)

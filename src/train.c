@@ -134,7 +134,7 @@ enum sdr_status sdr_epoch_end(struct sdr_run *run)
     SDR_TRY(consider_target(run, w, &objective));
     run->paused += sdr_clock_now() - before;
     SDR_TRY(sdr_watch_epoch(run, objective));
-    if (!run->over)
+    if (!run->over && !run->network)
         sdr_order_lay(run);
     return SDR_OK;
 }
@@ -236,8 +236,9 @@ enum sdr_status sdr_run_train(struct sdr_run *run)
     SDR_TRY(sdr_watch_open(run));
     run->started = sdr_clock_now();
     if (!run->over) {
-        sdr_order_lay(run);
-        status = sdr_team_work(run);
+        if (!run->network)
+            sdr_order_lay(run);
+        status = run->network ? sdr_network_work(run) : sdr_team_work(run);
         if (status != SDR_OK) {
             sdr_watch_close(run, "failed");
             return status;

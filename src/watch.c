@@ -18,6 +18,8 @@ enum { TICK_NS = 200000000 }; /* five reports a second */
 
 double sdr_run_seconds(const struct sdr_run *run)
 {
+    if (run->network && run->transport->simulated)
+        return run->seconds_before + (double)run->network->ended * 1e-9;
     return run->seconds_before + sdr_clock_since(run->started + run->paused);
 }
 
@@ -44,7 +46,7 @@ static uint64_t updates_of(const struct sdr_run *run)
 static double loss_of(const struct sdr_run *run)
 {
     struct sdr_tally tally = run->tally;
-    if (run->node[0].tally != &run->tally && sdr_team_dealt(run)) {
+    if (!run->network && run->node[0].tally != &run->tally && sdr_team_dealt(run)) {
         tally.loss += run->node[0].tally->loss;
         tally.weight += run->node[0].tally->weight;
     }

@@ -212,6 +212,15 @@ void sdr_parameters_copy_touched(const struct sdr_parameters *p, const struct sd
                (size_t)p->block[b].rows * p->block[b].cols * sizeof *to);
 }
 
+void sdr_parameters_settle_span(struct sdr_parameters *p, uint32_t first, uint32_t end)
+{
+    if (!p->charged || p->charge == 0 || first == end)
+        return;
+    struct sdr_target t = shifted(p->target[0], first, p->block[0].cols);
+    t.charge = (float)p->charge;
+    p->optimizer->settle(&t, end - first, p->block[0].cols);
+}
+
 void sdr_parameters_settle_all(struct sdr_parameters *p)
 {
     if (!p->charged || p->charge == 0)

@@ -57,6 +57,8 @@ enum sdr_status sdr_parameters_twin(struct sdr_parameters *p, const struct sdr_p
 
 /* Settles the penalties of the values a batch will read. O(non-zeros of the batch). */
 void sdr_parameters_settle(struct sdr_parameters *p, const struct sdr_batch *batch);
+/* Settles the values of the features first … end − 1. */
+void sdr_parameters_settle_span(struct sdr_parameters *p, uint32_t first, uint32_t end);
 /* Settles everything; O(values). */
 void sdr_parameters_settle_all(struct sdr_parameters *p);
 /* The values a batch will read, to their places in an array as long as the parameters. */

@@ -1,10 +1,10 @@
-/* Bulk-synchronous SGD on the cores of one machine: the gradient of one batch is computed by all
+/* Bulk-synchronous SGD where workers share memory: the gradient of one batch is computed by all
    workers, then all take the step. Every worker brings --batch rows, so that P workers take the steps
    of one worker with P times the batch; deterministic, --batch is the batch of all together, and the
    bits are those of a single worker whatever P is. */
-#include "node.h"
+#include "sync/bsp.h"
 
-static enum sdr_status plan(const void *options, struct sdr_plan *plan)
+enum sdr_status sdr_bsp_plan(const void *options, struct sdr_plan *plan)
 {
     (void)options;
     plan->share = plan->deterministic ? plan->batch : plan->batch * (uint64_t)plan->workers;
@@ -15,7 +15,7 @@ static enum sdr_status plan(const void *options, struct sdr_plan *plan)
     return SDR_OK;
 }
 
-static enum sdr_status worker(struct sdr_node *node)
+enum sdr_status sdr_bsp_worker(struct sdr_node *node)
 {
     uint64_t part, leaf, parts = (uint64_t)node->workers;
     for (;;) {
@@ -36,13 +36,3 @@ static enum sdr_status worker(struct sdr_node *node)
             sdr_joint_step(node, &batch, part);
     }
 }
-
-SDR_REGISTER(strategy, bsp) = {
-    .name = "bsp",
-    .summary = "all workers compute one gradient, then all take the step",
-    .team = true,
-    .can_repeat = true,
-    .joint = true,
-    .plan = plan,
-    .worker = worker,
-};

@@ -1,0 +1,207 @@
+/* Switching stacks takes a dozen instructions on x86-64 and arm64; elsewhere ucontext does it, which asks
+   the kernel each time. Sanitizers are told, since they keep books about stacks. */
+#define _GNU_SOURCE /* MAP_STACK */
+#include "base/coroutine.h"
+#include "base/memory.h"
+
+#include <stdint.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/common_interface_defs.h>
+#endif
+#if defined(__SANITIZE_THREAD__)
+#include <sanitizer/tsan_interface.h>
+#endif
+#if defined(__x86_64__) || defined(__aarch64__)
+#define SWITCHES 1
+#else
+#define SWITCHES 0
+#include <ucontext.h>
+#endif
+
+struct sdr_coroutine {
+    void (*loop)(void *argument);
+    void *argument;
+    bool over;
+    unsigned char *stack; /* with a page that must not be touched below */
+    size_t size;
+#if SWITCHES
+    void *own, *other; /* stack pointers while they rest */
+#else
+    ucontext_t own, other;
+#endif
+#if defined(__SANITIZE_ADDRESS__)
+    void *own_fake, *other_fake;
+    const void *other_bottom;
+    size_t other_size;
+#endif
+#if defined(__SANITIZE_THREAD__)
+    void *own_fiber, *other_fiber;
+#endif
+};
+
+#if SWITCHES
+/* Saves what a function must preserve, on the stack that is left, and takes it from the other one. */
+void sdr_switch_stacks(void **from, void *to);
+#if defined(__x86_64__)
+__asm__(".text\n"
+        ".globl sdr_switch_stacks\n"
+        ".hidden sdr_switch_stacks\n"
+        ".type sdr_switch_stacks, @function\n"
+        "sdr_switch_stacks:\n"
+        "    pushq %rbp\n    pushq %rbx\n    pushq %r12\n    pushq %r13\n    pushq %r14\n    pushq "
+        "%r15\n"
+        "    movq %rsp, (%rdi)\n"
+        "    movq %rsi, %rsp\n"
+        "    popq %r15\n    popq %r14\n    popq %r13\n    popq %r12\n    popq %rbx\n    popq %rbp\n"
+        "    ret\n"
+        ".size sdr_switch_stacks, .-sdr_switch_stacks\n");
+enum { SAVED = 6 }; /* words, below the address that is returned to */
+#else
+__asm__(".text\n"
+        ".globl sdr_switch_stacks\n"
+        ".hidden sdr_switch_stacks\n"
+        ".type sdr_switch_stacks, %function\n"
+        "sdr_switch_stacks:\n"
+        "    sub sp, sp, #160\n"
+        "    stp x19, x20, [sp, #0]\n    stp x21, x22, [sp, #16]\n    stp x23, x24, [sp, #32]\n"
+        "    stp x25, x26, [sp, #48]\n    stp x27, x28, [sp, #64]\n    stp x29, x30, [sp, #80]\n"
+        "    stp d8, d9, [sp, #96]\n    stp d10, d11, [sp, #112]\n"
+        "    stp d12, d13, [sp, #128]\n    stp d14, d15, [sp, #144]\n"
+        "    mov x2, sp\n    str x2, [x0]\n"
+        "    mov sp, x1\n"
+        "    ldp x19, x20, [sp, #0]\n    ldp x21, x22, [sp, #16]\n    ldp x23, x24, [sp, #32]\n"
+        "    ldp x25, x26, [sp, #48]\n    ldp x27, x28, [sp, #64]\n    ldp x29, x30, [sp, #80]\n"
+        "    ldp d8, d9, [sp, #96]\n    ldp d10, d11, [sp, #112]\n"
+        "    ldp d12, d13, [sp, #128]\n    ldp d14, d15, [sp, #144]\n"
+        "    add sp, sp, #160\n"
+        "    ret\n"
+        ".size sdr_switch_stacks, .-sdr_switch_stacks\n");
+#endif
+#endif
+
+/* The coroutine that is being started: a new stack has no arguments yet. */
+static _Thread_local struct sdr_coroutine *starting;
+
+static void arrived(struct sdr_coroutine *c)
+{
+#if defined(__SANITIZE_ADDRESS__)
+    __sanitizer_finish_switch_fiber(c->own_fake, &c->other_bottom, &c->other_size);
+#endif
+    (void)c;
+}
+
+static void leave(struct sdr_coroutine *c)
+{
+#if defined(__SANITIZE_ADDRESS__)
+    __sanitizer_start_switch_fiber(c->over ? NULL : &c->own_fake, c->other_bottom, c->other_size);
+#endif
+#if defined(__SANITIZE_THREAD__)
+    __tsan_switch_to_fiber(c->other_fiber, 0);
+#endif
+#if SWITCHES
+    sdr_switch_stacks(&c->own, c->other);
+#else
+    swapcontext(&c->own, &c->other);
+#endif
+    arrived(c);
+}
+
+static void begin(void)
+{
+    struct sdr_coroutine *c = starting;
+    arrived(c);
+    c->loop(c->argument);
+    c->over = true;
+    leave(c); /* for good */
+    __builtin_trap();
+}
+
+enum sdr_status sdr_coroutine_create(void (*loop)(void *argument), void *argument, size_t stack,
+                                     struct sdr_coroutine **coroutine)
+{
+    struct sdr_coroutine *c;
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    SDR_TRY(sdr_allocate(&c, 1, sizeof *c, "a node"));
+    c->loop = loop;
+    c->argument = argument;
+    c->size = (stack + page - 1) / page * page + page;
+    void *memory = mmap(NULL, c->size, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
+    if (memory == MAP_FAILED) {
+        sdr_release(c);
+        return sdr_fail(SDR_RUNTIME, "out of memory: the stack of a node (give fewer --workers)");
+    }
+    c->stack = memory;
+    /* A stack that overflows faults. Where the kernel allows no more mappings it is not guarded. */
+    (void)mprotect(memory, page, PROT_NONE);
+#if SWITCHES
+    uintptr_t top = (uintptr_t)(c->stack + c->size) & ~(uintptr_t)15;
+#if defined(__x86_64__)
+    void **at =
+        (void **)top - 2; /* as a call leaves it: the return address below a multiple of 16 */
+    *at = (void *)(uintptr_t)begin;
+    memset(at - SAVED, 0, SAVED * sizeof *at);
+    c->own = at - SAVED;
+#else
+    uint64_t *at = (uint64_t *)top - 20;
+    memset(at, 0, 20 * sizeof *at);
+    at[11] = (uint64_t)(uintptr_t)begin; /* x30 */
+    c->own = at;
+#endif
+#else
+    getcontext(&c->own);
+    c->own.uc_stack.ss_sp = c->stack + page;
+    c->own.uc_stack.ss_size = c->size - page;
+    c->own.uc_link = NULL;
+    makecontext(&c->own, begin, 0);
+#endif
+#if defined(__SANITIZE_THREAD__)
+    c->own_fiber = __tsan_create_fiber(0);
+#endif
+    *coroutine = c;
+    return SDR_OK;
+}
+
+void sdr_coroutine_destroy(struct sdr_coroutine *c)
+{
+    if (!c)
+        return;
+#if defined(__SANITIZE_THREAD__)
+    __tsan_destroy_fiber(c->own_fiber);
+#endif
+    munmap(c->stack, c->size);
+    sdr_release(c);
+}
+
+bool sdr_coroutine_resume(struct sdr_coroutine *c)
+{
+    if (c->over)
+        return false;
+    starting = c;
+#if defined(__SANITIZE_THREAD__)
+    c->other_fiber = __tsan_get_current_fiber();
+    __tsan_switch_to_fiber(c->own_fiber, 0);
+#endif
+#if defined(__SANITIZE_ADDRESS__)
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    __sanitizer_start_switch_fiber(&c->other_fake, c->stack + page, c->size - page);
+#endif
+#if SWITCHES
+    sdr_switch_stacks(&c->other, c->own);
+#else
+    swapcontext(&c->other, &c->own);
+#endif
+#if defined(__SANITIZE_ADDRESS__)
+    __sanitizer_finish_switch_fiber(c->other_fake, NULL, NULL);
+#endif
+    return !c->over;
+}
+
+void sdr_coroutine_yield(struct sdr_coroutine *c)
+{
+    leave(c);
+}

@@ -1,0 +1,69 @@
+#include "message.h"
+#include "base/memory.h"
+
+#include <pthread.h>
+
+enum { CLASSES = 40, LEAST = 6 }; /* from 64 bytes on */
+
+struct sdr_pool {
+    pthread_mutex_t lock;
+    struct sdr_body *free[CLASSES];
+};
+
+enum sdr_status sdr_pool_create(struct sdr_pool **pool)
+{
+    SDR_TRY(sdr_allocate(pool, 1, sizeof **pool, "messages"));
+    pthread_mutex_init(&(*pool)->lock, NULL);
+    return SDR_OK;
+}
+
+void sdr_pool_destroy(struct sdr_pool *pool)
+{
+    if (!pool)
+        return;
+    for (int c = 0; c < CLASSES; c++)
+        while (pool->free[c]) {
+            struct sdr_body *body = pool->free[c];
+            pool->free[c] = body->next;
+            sdr_release(body);
+        }
+    pthread_mutex_destroy(&pool->lock);
+    sdr_release(pool);
+}
+
+enum sdr_status sdr_body_create(struct sdr_pool *pool, uint64_t bytes, struct sdr_body **body)
+{
+    uint32_t class = 0;
+    while (((uint64_t)1 << (class + LEAST)) < bytes)
+        class ++;
+    if (class >= CLASSES)
+        return sdr_fail(SDR_RUNTIME, "a message is too large");
+    pthread_mutex_lock(&pool->lock);
+    *body = pool->free[class];
+    if (*body)
+        pool->free[class] = (*body)->next;
+    pthread_mutex_unlock(&pool->lock);
+    if (!*body) {
+        unsigned char *memory;
+        size_t room = (size_t)1 << (class + LEAST);
+        SDR_TRY(sdr_allocate(&memory, sizeof **body + room, 1, "a message"));
+        *body = (struct sdr_body *)(void *)memory;
+        (*body)->home = pool;
+        (*body)->class = class;
+    }
+    (*body)->bytes = bytes;
+    (*body)->next = NULL;
+    atomic_store_explicit(&(*body)->refs, 1, memory_order_relaxed);
+    return SDR_OK;
+}
+
+void sdr_body_drop(struct sdr_body *body)
+{
+    if (!body || atomic_fetch_sub_explicit(&body->refs, 1, memory_order_acq_rel) != 1)
+        return;
+    struct sdr_pool *pool = body->home;
+    pthread_mutex_lock(&pool->lock);
+    body->next = pool->free[body->class];
+    pool->free[body->class] = body;
+    pthread_mutex_unlock(&pool->lock);
+}

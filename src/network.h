@@ -1,0 +1,117 @@
+/* Nodes that exchange messages: servers, where the parameters live, and workers, which compute gradients.
+
+   Batches have numbers: number n is a stretch of the rows of epoch n / (batches of an epoch), the same for
+   every node. The first server deals them, and again those whose work came to nothing, so that every number
+   is applied once, whoever was fast or slow. A worker is given a number and the values to work from, and
+   sends back the slopes of its examples; servers multiply them out, each for its own features.
+
+   Nodes: servers first, from 0 on, then workers. */
+#ifndef SDR_NETWORK_H
+#define SDR_NETWORK_H
+
+#include "base/delay.h"
+#include "message.h"
+#include "node.h"
+#include "optimizer/parameters.h"
+#include <pthread.h>
+
+/* Where gradients are computed: one for every thread that does. */
+struct sdr_desk {
+    float *w;       /* owned, as long as the parameters: values that came in parts */
+    uint32_t *mark; /* owned, per feature: met in this batch */
+    uint32_t stamp;
+    uint32_t *row; /* owned: the rows of a batch */
+};
+
+/* A server's side. Gradients that the first server has not decided on yet, or that it has decided to drop
+   before they arrived. */
+struct sdr_held {
+    uint64_t batch, version;
+    struct sdr_body *body; /* owned; NULL: it will be dropped when it comes */
+    struct sdr_held *next; /* owned: of the same worker */
+};
+struct sdr_server {
+    struct sdr_parameters *parameters; /* the run's, or a twin of them */
+    struct sdr_parameters twin;
+    uint32_t first, end;         /* its features */
+    struct sdr_body *snapshot;   /* owned: the values of a version; NULL: none yet */
+    uint64_t version;            /* of the snapshot */
+    struct sdr_desk desk;        /* for gathering what batches touch */
+    uint32_t *row;               /* owned: rows of an update */
+    float *u;                    /* owned: slopes of an update */
+    uint64_t row_room, u_room;   /* of the two */
+    struct sdr_held **held;      /* owned, per worker: other servers than the first */
+    struct sdr_message *backlog; /* owned: messages that came while something else was waited for */
+    uint64_t backlogged, backlog_room, backlog_at;
+};
+
+/* The orders of the epochs that batches are dealt from. */
+struct sdr_sampler {
+    pthread_mutex_t lock;
+    uint64_t slots;
+    struct {
+        uint64_t epoch;
+        uint32_t *order; /* owned; NULL: not laid yet */
+    } * slot;
+};
+
+/* What the first server knows of a worker. */
+struct sdr_assignment {
+    uint64_t batch, version;
+    bool busy; /* with that batch */
+};
+
+struct sdr_network {
+    int servers, workers, nodes;
+    struct sdr_node *node;     /* owned: all of them */
+    struct sdr_pool *pool;     /* owned */
+    void *shared;              /* the transport's */
+    uint64_t batch;            /* rows of a batch */
+    uint64_t per_epoch;        /* batches */
+    uint64_t quorum;           /* gradients of an update */
+    bool parts;                /* deterministic: every worker computes its part of one batch */
+    bool sparse;               /* workers are sent what their batch touches */
+    bool cancels;              /* the strategy may cancel work */
+    uint32_t *cut;             /* owned: features from cut[s] to cut[s + 1] are server s's */
+    struct sdr_server *server; /* owned */
+    struct sdr_desk *desk;     /* owned */
+    int desks;
+    struct sdr_sampler sampler;
+    struct sdr_assignment *assignment; /* owned, per worker */
+    uint64_t next;                     /* number that was not dealt yet */
+    uint64_t *again;                   /* owned: a queue of numbers to be dealt again */
+    uint64_t again_from, again_count, again_room;
+    uint64_t dropped;                     /* gradients that came too late */
+    uint64_t steps, staleness, stalest;   /* of gradients applied; sum and largest */
+    int64_t ended;                        /* transport time when the run was over */
+    atomic_uint_fast64_t bytes, messages; /* sent */
+    int64_t waited;                       /* nanoseconds, of all workers */
+    struct sdr_delay compute, delay;      /* --compute, --delay; no terms: none */
+    float *slowness;                      /* owned, per worker: --slow; NULL: all 1 */
+};
+
+/* A worker's task, kept with its node. */
+struct sdr_errand {
+    uint64_t batch, version;
+    int arrived; /* parts of its values, of as many as there are servers */
+    bool sparse;
+    struct sdr_body **piece;   /* owned: one of every server */
+    struct sdr_body *gradient; /* owned: what was computed */
+    uint32_t number;           /* tasks so far */
+    int64_t waited;            /* nanoseconds waiting for tasks */
+};
+
+enum sdr_status sdr_network_create(struct sdr_run *run, uint64_t quorum);
+void sdr_network_destroy(struct sdr_run *run);
+/* Trains, by the loops of the strategy. */
+enum sdr_status sdr_network_work(struct sdr_run *run);
+/* For transports: what a worker's task takes in virtual time, and how much longer than it took it is to take
+   in real time, in nanoseconds. */
+int64_t sdr_network_compute_time(const struct sdr_node *node);
+int64_t sdr_network_held_up(const struct sdr_node *node, int64_t took);
+/* How many rows a batch has; the rows of a worker's part of it, or with −1 of all of it, into `row`. */
+uint32_t sdr_network_rows(const struct sdr_run *run, uint64_t number);
+enum sdr_status sdr_network_batch(struct sdr_run *run, uint64_t number, int worker, uint32_t *row,
+                                  struct sdr_batch *batch);
+
+#endif

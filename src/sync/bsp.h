@@ -1,0 +1,10 @@
+/* Bulk-synchronous SGD on the cores of one machine, without messages; by messages it is a quorum of all. */
+#ifndef SDR_SYNC_BSP_H
+#define SDR_SYNC_BSP_H
+
+#include "node.h"
+
+enum sdr_status sdr_bsp_plan(const void *options, struct sdr_plan *plan);
+enum sdr_status sdr_bsp_worker(struct sdr_node *node);
+
+#endif

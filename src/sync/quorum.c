@@ -1,0 +1,252 @@
+/* A parameter server that waits for K gradients, takes a step with their mean, and answers: one family
+   (Dutta, Joshi, Ghosh, Dube and Nagpurkar, 2018), with three switches.
+
+                      counts     the others, at an update
+   bsp                workers    there are none: K is all workers
+   k-sync             workers    are cancelled, and begin anew from the new values
+   backup             workers    go on; what they bring is too late, and dropped (Chen et al., 2016)
+   k-batch-sync       batches    are cancelled; one that has delivered begins its next batch at once
+   k-async            workers    go on, and what they bring is stale; one that has delivered waits
+   k-batch-async      batches    go on; one that has delivered begins its next batch at once
+   async              K is 1     go on
+
+   Staleness of a gradient: the updates between the values it was computed from and its own. */
+#include "base/memory.h"
+#include "message.h"
+#include "sync/bsp.h"
+
+struct rule {
+    bool batches;     /* a worker may bring several gradients to an update */
+    bool synchronous; /* gradients of older values do not count */
+    bool cancels;     /* what the others compute ends with the update */
+};
+
+static enum sdr_status lead(struct sdr_node *node, struct rule rule, struct sdr_gradient *gathered)
+{
+    uint64_t count = 0, quorum = sdr_quorum(node);
+    bool more = true;
+    for (int w = 0; w < node->workers; w++)
+        SDR_TRY(sdr_assign(node, w));
+    while (more) {
+        struct sdr_gradient gradient;
+        SDR_TRY(sdr_await_gradient(node, &gradient));
+        if (rule.synchronous && gradient.version != sdr_current_version(node)) {
+            SDR_TRY(sdr_drop(node, &gradient));
+            SDR_TRY(sdr_assign(node, gradient.worker));
+            continue;
+        }
+        gathered[count++] = gradient;
+        if (count < quorum) {
+            if (rule.batches)
+                SDR_TRY(sdr_assign(node, gradient.worker));
+            continue;
+        }
+        SDR_TRY(sdr_apply(node, gathered, count, &more));
+        count = 0;
+        for (int w = 0; w < node->workers && more; w++)
+            if (rule.cancels || !sdr_is_busy(node, w))
+                SDR_TRY(sdr_assign(node, w));
+    }
+    return sdr_dismiss(node);
+}
+
+static enum sdr_status serve(struct sdr_node *node, struct rule rule)
+{
+    struct sdr_gradient *gathered;
+    SDR_TRY(sdr_allocate(&gathered, sdr_quorum(node), sizeof *gathered, "gradients"));
+    enum sdr_status status = lead(node, rule, gathered);
+    for (uint64_t i = 0; i < sdr_quorum(node); i++)
+        sdr_body_drop(gathered[i].body);
+    sdr_release(gathered);
+    return status;
+}
+
+static enum sdr_status client(struct sdr_node *node)
+{
+    for (;;) {
+        bool more, done;
+        SDR_TRY(sdr_await_task(node, &more));
+        if (!more)
+            return SDR_OK;
+        SDR_TRY(sdr_compute_gradient(node, &done));
+        if (done)
+            SDR_TRY(sdr_push_gradient(node));
+    }
+}
+
+/* ---- the members of the family ---- */
+struct options {
+    uint64_t k;
+    bool cancel;
+};
+static const struct sdr_option counts[] = {{"k", SDR_INTEGER, "0", "K", 0, 0,
+                                            "gradients that make an update; 0: half of the workers",
+                                            offsetof(struct options, k), 0},
+                                           {0}};
+static const struct sdr_option spares[] = {
+    {"k", SDR_INTEGER, "0", "K", 0, 0, "workers that are waited for; 0: all but one in ten",
+     offsetof(struct options, k), 0},
+    {"cancel", SDR_FLAG, "no", NULL, 0, 0, "end the work of the others at an update: k-sync",
+     offsetof(struct options, cancel), 0},
+    {0}};
+
+static enum sdr_status all_of(const void *options, uint64_t workers, uint64_t *gradients)
+{
+    (void)options;
+    *gradients = workers;
+    return SDR_OK;
+}
+
+static enum sdr_status one_of(const void *options, uint64_t workers, uint64_t *gradients)
+{
+    (void)options, (void)workers;
+    *gradients = 1;
+    return SDR_OK;
+}
+
+static enum sdr_status some_of(const void *options, uint64_t workers, uint64_t *gradients)
+{
+    uint64_t k = ((const struct options *)options)->k;
+    if (k > workers)
+        return sdr_fail(SDR_USAGE, "an update cannot wait for %llu of %llu workers",
+                        (unsigned long long)k, (unsigned long long)workers);
+    *gradients = k ? k : (workers + 1) / 2;
+    return SDR_OK;
+}
+
+static enum sdr_status most_of(const void *options, uint64_t workers, uint64_t *gradients)
+{
+    SDR_TRY(some_of(options, workers, gradients));
+    if (!((const struct options *)options)->k)
+        *gradients = workers - workers / 10;
+    return SDR_OK;
+}
+
+/* Batches may be more than workers: each brings several. */
+static enum sdr_status any_of(const void *options, uint64_t workers, uint64_t *gradients)
+{
+    uint64_t k = ((const struct options *)options)->k;
+    *gradients = k ? k : (workers + 1) / 2;
+    return SDR_OK;
+}
+
+static bool always(const void *options)
+{
+    (void)options;
+    return true;
+}
+
+static bool if_asked(const void *options)
+{
+    return ((const struct options *)options)->cancel;
+}
+
+static enum sdr_status serve_bsp(struct sdr_node *node)
+{
+    return serve(node, (struct rule){.synchronous = true});
+}
+
+static enum sdr_status serve_k_sync(struct sdr_node *node)
+{
+    return serve(node, (struct rule){.synchronous = true, .cancels = true});
+}
+
+static enum sdr_status serve_backup(struct sdr_node *node)
+{
+    return serve(node, (struct rule){.synchronous = true, .cancels = if_asked(node->options)});
+}
+
+static enum sdr_status serve_k_batch_sync(struct sdr_node *node)
+{
+    return serve(node, (struct rule){.batches = true, .synchronous = true, .cancels = true});
+}
+
+static enum sdr_status serve_k_async(struct sdr_node *node)
+{
+    return serve(node, (struct rule){.batches = false});
+}
+
+static enum sdr_status serve_k_batch_async(struct sdr_node *node)
+{
+    return serve(node, (struct rule){.batches = true});
+}
+
+SDR_REGISTER(strategy, bsp) = {
+    .name = "bsp",
+    .summary = "all workers compute one gradient, then all take the step",
+    .team = true,
+    .can_repeat = true,
+    .joint = true,
+    .plan = sdr_bsp_plan,
+    .worker = sdr_bsp_worker,
+    .server = serve_bsp,
+    .client = client,
+    .quorum = all_of,
+};
+
+SDR_REGISTER(strategy, k_sync) = {
+    .name = "k-sync",
+    .summary = "a server waits for K workers and cancels the others",
+    .options = counts,
+    .options_size = sizeof(struct options),
+    .team = true,
+    .server = serve_k_sync,
+    .client = client,
+    .quorum = some_of,
+    .cancels = always,
+};
+
+SDR_REGISTER(strategy, backup) = {
+    .name = "backup",
+    .summary = "a server waits for K workers; what the spare ones bring later is dropped",
+    .options = spares,
+    .options_size = sizeof(struct options),
+    .team = true,
+    .server = serve_backup,
+    .client = client,
+    .quorum = most_of,
+    .cancels = if_asked,
+};
+
+SDR_REGISTER(strategy, k_batch_sync) = {
+    .name = "k-batch-sync",
+    .summary = "a server waits for K batches, of whichever worker, and cancels the rest",
+    .options = counts,
+    .options_size = sizeof(struct options),
+    .team = true,
+    .server = serve_k_batch_sync,
+    .client = client,
+    .quorum = any_of,
+    .cancels = always,
+};
+
+SDR_REGISTER(strategy, k_async) = {
+    .name = "k-async",
+    .summary = "a server waits for K workers; the others go on from older values",
+    .options = counts,
+    .options_size = sizeof(struct options),
+    .team = true,
+    .server = serve_k_async,
+    .client = client,
+    .quorum = some_of,
+};
+
+SDR_REGISTER(strategy, k_batch_async) = {
+    .name = "k-batch-async",
+    .summary = "a server waits for K batches, of whichever worker; nobody waits for it",
+    .options = counts,
+    .options_size = sizeof(struct options),
+    .team = true,
+    .server = serve_k_batch_async,
+    .client = client,
+    .quorum = any_of,
+};
+
+SDR_REGISTER(strategy, async) = {
+    .name = "async",
+    .summary = "a server takes a step with every gradient that comes",
+    .team = true,
+    .server = serve_k_async,
+    .client = client,
+    .quorum = one_of,
+};

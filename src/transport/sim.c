@@ -1,0 +1,364 @@
+/* Nodes in virtual time: the loops that run on a cluster, as coroutines on one thread. Gradients are real;
+   what they would take is drawn (--compute), and messages travel as the options say. Nothing depends on the
+   clock of this machine: the same options give the same run, to the bit.
+
+   Events are in the order of (time, sequence). A node is where its coroutine rests: waiting for a message,
+   computing until a time, or ready to go on. Work that is cancelled is never done. */
+#include "base/coroutine.h"
+#include "base/memory.h"
+#include "network.h"
+#include "run.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+struct options {
+    double latency, bandwidth, port;
+};
+static const struct sdr_option table[] = {
+    {"latency", SDR_NUMBER, "0", "SECONDS", 0, 1e6, "that every message is under way",
+     offsetof(struct options, latency), 0},
+    {"bandwidth", SDR_NUMBER, "0", "BYTES", 0, 1e15,
+     "a second on the way from one node to another; 0: no limit",
+     offsetof(struct options, bandwidth), 0},
+    {"port", SDR_NUMBER, "0", "BYTES", 0, 1e15,
+     "a second into and out of a server, shared by all workers; 0: no limit",
+     offsetof(struct options, port), 0},
+    {0}};
+
+enum state { READY, RECEIVING, COMPUTING, OVER };
+
+struct seat {
+    struct sdr_coroutine *coroutine; /* owned */
+    struct sdr_node *node;
+    enum state state;
+    bool cancelled;
+    uint64_t computing; /* number of the event that ends it */
+    struct sdr_work work;
+    atomic_uint urgent;
+    struct sdr_message *box; /* owned: a ring */
+    uint32_t from, count, room;
+    int64_t port_in, port_out; /* servers: the port is taken until then */
+};
+
+struct event {
+    int64_t time;
+    uint64_t sequence;
+    int32_t node;
+    bool delivery;
+    struct sdr_message message; /* of a delivery */
+};
+
+struct shared {
+    const struct options *options;
+    struct seat *seat; /* owned */
+    int nodes;
+    int64_t time;
+    uint64_t sequence, events;
+    struct event *heap; /* owned */
+    uint64_t count, room;
+    int32_t *ready; /* owned: a ring of nodes that can go on */
+    uint64_t ready_from, ready_count;
+    enum sdr_status (*loop)(struct sdr_node *node);
+    enum sdr_status status;
+    char sentence[1024];
+};
+
+/* ---- what happens next ---- */
+static bool sooner(const struct event *a, const struct event *b)
+{
+    return a->time < b->time || (a->time == b->time && a->sequence < b->sequence);
+}
+
+static enum sdr_status push(struct shared *shared, const struct event *event)
+{
+    if (shared->count == shared->room) {
+        uint64_t room = shared->room ? 2 * shared->room : 256;
+        struct event *larger;
+        SDR_TRY(sdr_allocate(&larger, room, sizeof *larger, "events"));
+        if (shared->count)
+            memcpy(larger, shared->heap, shared->count * sizeof *larger);
+        sdr_release(shared->heap);
+        shared->heap = larger;
+        shared->room = room;
+    }
+    uint64_t at = shared->count++;
+    while (at > 0 && sooner(event, &shared->heap[(at - 1) / 4])) {
+        shared->heap[at] = shared->heap[(at - 1) / 4];
+        at = (at - 1) / 4;
+    }
+    shared->heap[at] = *event;
+    return SDR_OK;
+}
+
+static struct event pop(struct shared *shared)
+{
+    struct event first = shared->heap[0], last = shared->heap[--shared->count];
+    uint64_t at = 0;
+    for (;;) {
+        uint64_t least = 4 * at + 1, end = least + 4 < shared->count ? least + 4 : shared->count;
+        if (least >= shared->count)
+            break;
+        for (uint64_t child = least + 1; child < end; child++)
+            if (sooner(&shared->heap[child], &shared->heap[least]))
+                least = child;
+        if (!sooner(&shared->heap[least], &last))
+            break;
+        shared->heap[at] = shared->heap[least];
+        at = least;
+    }
+    shared->heap[at] = last;
+    return first;
+}
+
+static void make_ready(struct shared *shared, struct seat *seat)
+{
+    uint64_t nodes = (uint64_t)shared->nodes;
+    seat->state = READY;
+    shared->ready[(shared->ready_from + shared->ready_count++) % nodes] = seat->node->id;
+}
+
+/* ---- messages ---- */
+static enum sdr_status deliver(struct shared *shared, const struct sdr_message *message)
+{
+    struct seat *seat = &shared->seat[message->to];
+    shared->events++;
+    if (seat->state == OVER) {
+        sdr_body_drop(message->body);
+        return SDR_OK;
+    }
+    if (seat->count == seat->room) {
+        uint32_t room = seat->room ? 2 * seat->room : 4;
+        struct sdr_message *larger;
+        enum sdr_status status = sdr_allocate(&larger, room, sizeof *larger, "messages");
+        if (status != SDR_OK) {
+            sdr_body_drop(message->body);
+            return status;
+        }
+        for (uint32_t i = 0; i < seat->count; i++)
+            larger[i] = seat->box[(seat->from + i) % seat->room];
+        sdr_release(seat->box);
+        seat->box = larger;
+        seat->from = 0;
+        seat->room = room;
+    }
+    seat->box[(seat->from + seat->count++) % seat->room] = *message;
+    bool urgent = message->flags & SDR_URGENT;
+    if (urgent)
+        atomic_store_explicit(&seat->urgent,
+                              atomic_load_explicit(&seat->urgent, memory_order_relaxed) + 1,
+                              memory_order_relaxed);
+    if (seat->state == RECEIVING || (seat->state == COMPUTING && urgent)) {
+        seat->cancelled = seat->state == COMPUTING;
+        make_ready(shared, seat);
+    }
+    return SDR_OK;
+}
+
+/* When a message arrives: it waits for a server's port, passes it, and is under way. */
+static int64_t arrival(struct shared *shared, const struct sdr_message *message)
+{
+    const struct options *o = shared->options;
+    double bytes = (double)sdr_message_bytes(message);
+    int64_t time = shared->time;
+    struct seat *from = &shared->seat[message->from], *to = &shared->seat[message->to];
+    if (o->port > 0 && from->node->server >= 0) {
+        time = from->port_out = (from->port_out > time ? from->port_out : time) +
+                                (int64_t)llrint(bytes / o->port * 1e9);
+    }
+    time += (int64_t)llrint(o->latency * 1e9);
+    if (o->bandwidth > 0)
+        time += (int64_t)llrint(bytes / o->bandwidth * 1e9);
+    if (o->port > 0 && to->node->server >= 0)
+        time = to->port_in =
+            (to->port_in > time ? to->port_in : time) + (int64_t)llrint(bytes / o->port * 1e9);
+    return time;
+}
+
+static enum sdr_status send(struct sdr_node *node, struct sdr_message *message)
+{
+    struct shared *shared = node->run->network->shared;
+    int64_t time = arrival(shared, message);
+    if (time == shared->time)
+        return deliver(shared, message);
+    struct event event = {time, shared->sequence++, message->to, true, *message};
+    enum sdr_status status = push(shared, &event);
+    if (status != SDR_OK)
+        sdr_body_drop(message->body);
+    return status;
+}
+
+static enum sdr_status receive(struct sdr_node *node, struct sdr_message *message)
+{
+    struct seat *seat = node->seat;
+    while (!seat->count) {
+        seat->state = RECEIVING;
+        sdr_coroutine_yield(seat->coroutine);
+    }
+    *message = seat->box[seat->from];
+    seat->from = (seat->from + 1) % seat->room;
+    seat->count--;
+    if (message->flags & SDR_URGENT)
+        atomic_store_explicit(&seat->urgent,
+                              atomic_load_explicit(&seat->urgent, memory_order_relaxed) - 1,
+                              memory_order_relaxed);
+    return SDR_OK;
+}
+
+/* ---- work ---- */
+static enum sdr_status compute(struct sdr_node *node, const struct sdr_work *work, bool *done)
+{
+    struct shared *shared = node->run->network->shared;
+    struct seat *seat = node->seat;
+    *done = false;
+    if (atomic_load_explicit(&seat->urgent, memory_order_relaxed))
+        return SDR_OK;
+    seat->computing = shared->sequence++;
+    struct event event = {
+        shared->time + sdr_network_compute_time(node), seat->computing, node->id, false, {0}};
+    SDR_TRY(push(shared, &event));
+    seat->cancelled = false;
+    seat->work = *work;
+    seat->state = COMPUTING;
+    sdr_coroutine_yield(seat->coroutine);
+    *done = !seat->cancelled;
+    return SDR_OK;
+}
+
+static int64_t now(const struct sdr_node *node)
+{
+    return ((const struct shared *)node->run->network->shared)->time;
+}
+
+/* ---- a run ---- */
+static void run_node(void *argument)
+{
+    struct seat *seat = argument;
+    struct shared *shared = seat->node->run->network->shared;
+    enum sdr_status status = shared->loop(seat->node);
+    seat->state = OVER;
+    if (status != SDR_OK && shared->status == SDR_OK) {
+        shared->status = status;
+        snprintf(shared->sentence, sizeof shared->sentence, "%s", sdr_error());
+    }
+}
+
+static enum sdr_status stuck(const struct shared *shared)
+{
+    int waiting = 0, first = -1;
+    for (int i = 0; i < shared->nodes; i++)
+        if (shared->seat[i].state == RECEIVING) {
+            first = first < 0 ? i : first;
+            waiting++;
+        }
+    return sdr_fail(SDR_RUNTIME,
+                    "the simulated nodes wait for each other: %d of %d, node %d first, at %.9g s",
+                    waiting, shared->nodes, first, (double)shared->time * 1e-9);
+}
+
+static enum sdr_status happen(struct shared *shared, const struct event *event)
+{
+    struct seat *seat = &shared->seat[event->node];
+    if (event->delivery) {
+        shared->time = event->time;
+        return deliver(shared, &event->message);
+    }
+    if (seat->state != COMPUTING || seat->computing != event->sequence)
+        return SDR_OK; /* it was cancelled */
+    shared->time = event->time;
+    shared->events++;
+    make_ready(shared, seat);
+    return seat->work.certain ? SDR_OK : seat->work.run(seat->work.argument, &seat->urgent);
+}
+
+/* On to where the node rests again. Work that nobody can cancel is done when it begins: then the values it
+   is computed from can be let go. It is never done on the node's own small stack. */
+static enum sdr_status go_on(struct shared *shared, int *over)
+{
+    struct seat *seat = &shared->seat[shared->ready[shared->ready_from]];
+    shared->ready_from = (shared->ready_from + 1) % (uint64_t)shared->nodes;
+    shared->ready_count--;
+    *over += !sdr_coroutine_resume(seat->coroutine);
+    if (seat->state == COMPUTING && seat->work.certain)
+        return seat->work.run(seat->work.argument, &seat->urgent);
+    return SDR_OK;
+}
+
+static enum sdr_status launch(struct sdr_run *run, enum sdr_status (*loop)(struct sdr_node *node))
+{
+    struct shared *shared = run->network->shared;
+    int over = 0;
+    shared->loop = loop;
+    for (int i = 0; i < shared->nodes; i++)
+        make_ready(shared, &shared->seat[i]);
+    while (over < shared->nodes && shared->status == SDR_OK) {
+        if (shared->ready_count) {
+            SDR_TRY(go_on(shared, &over));
+        } else if (shared->count) {
+            struct event event = pop(shared);
+            SDR_TRY(happen(shared, &event));
+        } else {
+            return stuck(shared);
+        }
+    }
+    return shared->status == SDR_OK ? SDR_OK : sdr_fail(shared->status, "%s", shared->sentence);
+}
+
+static enum sdr_status open_sim(struct sdr_run *run, const void *options)
+{
+    /* Servers evaluate and write checkpoints on their stack. */
+    enum { SMALL = 16 << 10, LARGE = 1 << 20 };
+    struct sdr_network *net = run->network;
+    struct shared *shared;
+    SDR_TRY(sdr_allocate(&shared, 1, sizeof *shared, "the simulator"));
+    net->shared = shared;
+    shared->options = options;
+    SDR_TRY(
+        sdr_allocate(&shared->ready, (size_t)net->nodes, sizeof *shared->ready, "the simulator"));
+    SDR_TRY(sdr_allocate(&shared->seat, (size_t)net->nodes, sizeof *shared->seat, "the simulator"));
+    for (; shared->nodes < net->nodes; shared->nodes++) {
+        struct seat *seat = &shared->seat[shared->nodes];
+        seat->node = &net->node[shared->nodes];
+        seat->node->seat = seat;
+        SDR_TRY(sdr_coroutine_create(run_node, seat, seat->node->server >= 0 ? LARGE : SMALL,
+                                     &seat->coroutine));
+    }
+    return SDR_OK;
+}
+
+static void close_sim(struct sdr_run *run)
+{
+    struct shared *shared = run->network->shared;
+    while (shared->count)
+        sdr_body_drop(pop(shared).message.body);
+    for (int i = 0; i < shared->nodes; i++) {
+        struct seat *seat = &shared->seat[i];
+        for (; seat->count; seat->count--, seat->from = (seat->from + 1) % seat->room)
+            sdr_body_drop(seat->box[seat->from].body);
+        sdr_release(seat->box);
+        sdr_coroutine_destroy(seat->coroutine);
+    }
+    sdr_release(shared->heap);
+    sdr_release(shared->ready);
+    sdr_release(shared->seat);
+    sdr_release(shared);
+    run->network->shared = NULL;
+}
+
+SDR_REGISTER(transport, sim) = {
+    .name = "sim",
+    .summary = "virtual time: real gradients, drawn times (--compute)",
+    .options = table,
+    .options_size = sizeof(struct options),
+    .simulated = true,
+    .by_reference = true,
+    .workers_most = 30000, /* a stack takes two of the 65 530 mappings a process may have */
+    .open = open_sim,
+    .launch = launch,
+    .send = send,
+    .receive = receive,
+    .compute = compute,
+    .now = now,
+    .close = close_sim,
+};
