@@ -13,6 +13,8 @@
 enum sdr_status cli_fail(enum sdr_status status, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* The sentence in force: the program's own, else the library's, else the status in words. */
+/* Which of the processes of a job this is; only the first one talks, errors aside. */
+extern int cli_process;
 const char *cli_sentence(enum sdr_status status);
 /* Text from files and file names, without the control characters that could steer a terminal or
    break "one line"; newline and tab count as such. */
@@ -58,7 +60,7 @@ struct cli_arguments {
     struct sdr_options *options;       /* owned: the library's options, flags and file merged */
     const char **paths;                /* owned array of borrowed texts: what is not an option */
     size_t path_count;
-    unsigned given;           /* CLI_… that were set */
+    unsigned given;                 /* CLI_… that were set */
     const char *out, *config, *top; /* borrowed from argv; NULL if not given */
 };
 

@@ -51,6 +51,8 @@ static enum sdr_status find_and_run(int count, char **texts)
     return help ? cli_command_help(command) : run_command(command, count - 2, texts + 2);
 }
 
+int cli_process;
+
 int main(int count, char **texts)
 {
     /* A reader that has gone (| head) is a failed write: temporary files are removed, and the exit
@@ -62,8 +64,11 @@ int main(int count, char **texts)
     cli_progress_clear();
     if (status != SDR_OK && !cli_reader_gone()) {
         fputs("sounder: ", stderr);
+        if (cli_process > 0)
+            fprintf(stderr, "process %d: ", cli_process);
         cli_print_clean(stderr, cli_sentence(status));
         putc('\n', stderr);
     }
+    sdr_job_leave(status);
     return (int)status;
 }

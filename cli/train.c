@@ -116,7 +116,8 @@ static enum sdr_status print_summary(const struct cli_arguments *arguments,
     return status;
 }
 
-static enum sdr_status train_on(const struct cli_arguments *arguments, struct sdr_run *run)
+static enum sdr_status train_on(const struct cli_arguments *arguments, struct sdr_run *run,
+                                int process)
 {
     cli_signals_run(run);
     enum sdr_status status = sdr_run_train(run);
@@ -127,6 +128,8 @@ static enum sdr_status train_on(const struct cli_arguments *arguments, struct sd
     if (status == SDR_RUNTIME && cli_signals_stopped())
         return keep_what_there_is(run, arguments->out, status, "the model so far");
     CLI_TRY(status);
+    if (process > 0)
+        return SDR_OK;
     /* First the model, then the words: standard output may be gone. */
     if (arguments->out)
         CLI_TRY(save_model(run, arguments->out));
@@ -162,14 +165,19 @@ static enum sdr_status run(struct cli_arguments *arguments)
     struct sdr_data *train = NULL, *valid = NULL;
     struct sdr_run *training = NULL;
     enum sdr_status status;
+    int process, processes;
     CLI_TRY(check_files(arguments));
+    CLI_TRY(sdr_job_join(arguments->options, &process, &processes));
+    cli_process = process;
+    if (process > 0)
+        arguments->given |= CLI_QUIET;
     cli_progress_start(arguments);
     cli_signals_start();
     CLI_CHECK(
         sdr_data_open(arguments->options, arguments->paths, arguments->path_count, NULL, &train));
     CLI_CHECK(sdr_data_open_valid(arguments->options, train, &valid));
     CLI_CHECK(sdr_run_create(arguments->options, train, valid, &training));
-    status = train_on(arguments, training);
+    status = train_on(arguments, training, process);
 cleanup:
     cli_signals_stop();
     sdr_run_destroy(training);

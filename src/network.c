@@ -873,7 +873,7 @@ static enum sdr_status make_sampler(struct sdr_run *run)
 {
     struct sdr_network *net = run->network;
     uint64_t outstanding = (uint64_t)net->workers * net->batch / run->train_rows.count;
-    net->sampler.slots = outstanding + 3;
+    net->sampler.slots = 4 * (outstanding + 1); /* batches that are dealt again may be old */
     pthread_mutex_init(&net->sampler.lock, NULL);
     SDR_TRY(sdr_allocate(&net->sampler.slot, net->sampler.slots, sizeof *net->sampler.slot,
                          "row orders"));

@@ -421,6 +421,10 @@ struct sdr_transport {
     bool simulated;    /* time is virtual, and all nodes are in this process, on one thread */
     bool by_reference; /* a body that many are sent is there once */
     uint64_t workers_most;
+    /* Where a job has several processes: which one this is, and how many there are; before data is read, and
+       any number of times. At the end: how it went. NULL: there is one process. */
+    enum sdr_status (*join)(int *process, int *processes);
+    void (*leave)(enum sdr_status status);
     /* Makes what all nodes share; run->network is there. */
     enum sdr_status (*open)(struct sdr_run *run, const void *options);
     /* Runs loop(node) for every node of this process, until all have returned; the status of the first that

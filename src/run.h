@@ -66,7 +66,8 @@ struct sdr_run {
     uint64_t average_every;          /* updates between two additions to the average */
 
     struct sdr_parameters parameters;
-    struct sdr_plan plan; /* of the strategy */
+    struct sdr_plan plan;   /* of the strategy */
+    int process, processes; /* of the job: the first one has the results */
     int workers;
     int nodes, twins, tallies;   /* how many there are in node, copy and copied */
     uint32_t example_floats;     /* scratch that the gradient of one example needs */

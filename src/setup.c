@@ -50,7 +50,43 @@ static enum sdr_status choose_plugins(struct sdr_run *run)
     SDR_TRY(sdr_plugin_choose("transport", sdr_transport_table, s->transport, &plugin,
                               &run->transport_options));
     run->transport = (const struct sdr_transport *)plugin;
+    run->processes = 1;
+    if (run->transport->join)
+        SDR_TRY(run->transport->join(&run->process, &run->processes));
+    if (run->process > 0) { /* the first process tells, keeps and resumes */
+        run->options.report = NULL;
+        sdr_release(run->options.settings.run);
+        run->options.settings.run = NULL;
+        run->options.settings.resume = false;
+    }
     return SDR_OK;
+}
+
+/* The transport whose job this process has joined. */
+static const struct sdr_transport *joined;
+
+enum sdr_status sdr_job_join(const struct sdr_options *options, int *process, int *processes)
+{
+    const struct sdr_plugin *plugin;
+    void *parsed;
+    *process = 0;
+    *processes = 1;
+    SDR_TRY(sdr_plugin_choose("transport", sdr_transport_table, options->settings.transport,
+                              &plugin, &parsed));
+    sdr_release(parsed);
+    const struct sdr_transport *transport = (const struct sdr_transport *)plugin;
+    if (!transport->join)
+        return SDR_OK;
+    SDR_TRY(transport->join(process, processes));
+    joined = transport;
+    return SDR_OK;
+}
+
+void sdr_job_leave(enum sdr_status status)
+{
+    if (joined)
+        joined->leave(status);
+    joined = NULL;
 }
 
 /* Whether nodes exchange messages; where a strategy can do without, threads share memory. */
@@ -173,10 +209,11 @@ static enum sdr_status choose_workers(struct sdr_run *run)
     if (run->replay && s->workers && s->workers != run->replay->workers)
         return sdr_fail(SDR_USAGE, "%s: the recorded run had %u workers", s->replay,
                         run->replay->workers);
-    uint64_t workers = !strategy->team ? 1
-                       : run->replay   ? run->replay->workers
-                       : s->workers    ? s->workers
-                                       : (uint64_t)sdr_thread_limit();
+    uint64_t workers = !strategy->team      ? 1
+                       : run->replay        ? run->replay->workers
+                       : s->workers         ? s->workers
+                       : run->processes > 1 ? (uint64_t)run->processes
+                                            : (uint64_t)sdr_thread_limit();
     SDR_TRY(check_messages(run));
     uint64_t most = by_messages(run) ? run->transport->workers_most : SDR_WORKERS_MOST;
     if (workers > most)

@@ -245,6 +245,8 @@ enum sdr_status sdr_run_train(struct sdr_run *run)
         }
     }
     run->seconds_train = sdr_run_seconds(run);
+    if (run->process > 0) /* the model is with the first one */
+        return SDR_OK;
     if (run->options.settings.run && !run->diverged && !run->preempted)
         SDR_TRY(sdr_checkpoint_write(run));
     SDR_TRY(finish(run));

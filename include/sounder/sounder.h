@@ -148,6 +148,12 @@ SDR_API enum sdr_status sdr_data_convert(const struct sdr_options *options,
 SDR_API enum sdr_status sdr_generate(const struct sdr_options *options, const char *kind,
                                      const char *path);
 
+/* Jobs of several processes (transport mpi). join, before data is read, tells which process this is, from 0
+   on, and how many there are: 0 of 1 otherwise. All of them read, create a run and train; process 0 alone
+   has a model and results then. leave, at the end, with how it went: the others are not left waiting. */
+SDR_API enum sdr_status sdr_job_join(const struct sdr_options *options, int *process, int *processes);
+SDR_API void sdr_job_leave(enum sdr_status status);
+
 /* ---- training ---- */
 struct sdr_run;
 /* Borrows both data sets until sdr_run_destroy; valid may be NULL. Copies the options. */

@@ -1,0 +1,32 @@
+/* A node's box: messages for a loop that runs as a thread. */
+#ifndef SDR_TRANSPORT_BOX_H
+#define SDR_TRANSPORT_BOX_H
+
+#include "message.h"
+#include "plugin.h"
+#include <pthread.h>
+
+struct sdr_box {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    struct sdr_message *ring; /* owned */
+    uint64_t from, count, room;
+    atomic_uint urgent; /* messages in the box that end what is computed */
+    bool closed;        /* nobody waits any longer */
+};
+
+void sdr_box_open(struct sdr_box *box);
+void sdr_box_free(struct sdr_box *box);
+/* The message is the box's, or if that fails is gone. */
+enum sdr_status sdr_box_put(struct sdr_box *box, const struct sdr_message *message);
+/* The first message; false: none came for so many nanoseconds (negative: for ever), or the box is closed. */
+bool sdr_box_take(struct sdr_box *box, int64_t nanoseconds, struct sdr_message *message);
+/* Waits, unless something urgent comes. */
+void sdr_box_rest(struct sdr_box *box, int64_t nanoseconds);
+/* Ends all waiting, and what is computed. */
+void sdr_box_close(struct sdr_box *box);
+/* Does a node's work, and is held up as the options say; *done is false if something urgent came. */
+enum sdr_status sdr_box_compute(struct sdr_box *box, struct sdr_node *node,
+                                const struct sdr_work *work, bool *done);
+
+#endif

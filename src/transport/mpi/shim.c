@@ -1,0 +1,80 @@
+/* Module that is loaded by transport/mpi.c: MPI's calls under our names. */
+#include "transport/mpi/shim.h"
+
+#include <mpi.h>
+#include <string.h>
+
+_Static_assert(sizeof(MPI_Request) <= SDR_MPI_REQUEST_BYTES, "a request fits");
+
+static const char *start(int *rank, int *size)
+{
+    int given, begun;
+    MPI_Initialized(&begun);
+    if (!begun && MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &given) != MPI_SUCCESS)
+        return "MPI does not start";
+    if (begun)
+        MPI_Query_thread(&given);
+    if (given < MPI_THREAD_SERIALIZED)
+        return "this MPI does not allow calls from several threads in turn";
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    MPI_Comm_rank(MPI_COMM_WORLD, rank);
+    MPI_Comm_size(MPI_COMM_WORLD, size);
+    return NULL;
+}
+
+static const char *send(int to, int tag, const void *bytes, size_t count, void *request)
+{
+    MPI_Request of;
+    if (MPI_Isend(bytes, (int)count, MPI_BYTE, to, tag, MPI_COMM_WORLD, &of) != MPI_SUCCESS)
+        return "MPI could not send";
+    memcpy(request, &of, sizeof of);
+    return NULL;
+}
+
+static const char *receive(int from, int tag, void *bytes, size_t count, void *request)
+{
+    MPI_Request of;
+    if (MPI_Irecv(bytes, (int)count, MPI_BYTE, from, tag, MPI_COMM_WORLD, &of) != MPI_SUCCESS)
+        return "MPI could not receive";
+    memcpy(request, &of, sizeof of);
+    return NULL;
+}
+
+static const char *test(void *request, bool *done)
+{
+    MPI_Request of;
+    int flag = 0;
+    memcpy(&of, request, sizeof of);
+    if (MPI_Test(&of, &flag, MPI_STATUS_IGNORE) != MPI_SUCCESS)
+        return "a message was lost on its way";
+    memcpy(request, &of, sizeof of);
+    *done = flag;
+    return NULL;
+}
+
+static void cancel(void *request)
+{
+    MPI_Request of;
+    memcpy(&of, request, sizeof of);
+    if (of != MPI_REQUEST_NULL) {
+        MPI_Cancel(&of);
+        MPI_Request_free(&of);
+    }
+}
+
+static void finish(void)
+{
+    int over;
+    MPI_Finalized(&over);
+    if (!over)
+        MPI_Finalize();
+}
+
+static void stop(int code)
+{
+    MPI_Abort(MPI_COMM_WORLD, code);
+}
+
+__attribute__((visibility("default"))) extern const struct sdr_mpi sdr_mpi_shim;
+const struct sdr_mpi sdr_mpi_shim = {SDR_MPI_SHIM, start,  send,   receive,
+                                     test,         cancel, finish, stop};

@@ -1,0 +1,23 @@
+/* The few calls of MPI that the transport needs. They are in a module of their own, which is loaded when
+   asked for: programs start without MPI, and run where there is none. */
+#ifndef SDR_TRANSPORT_MPI_SHIM_H
+#define SDR_TRANSPORT_MPI_SHIM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct sdr_mpi {
+    int version; /* of this struct */
+    /* All are called by one thread at a time. NULL, or what went wrong, static. */
+    const char *(*start)(int *rank, int *size);
+    /* Begins; the bytes stay where they are until it is done. A request is at most 16 bytes. */
+    const char *(*send)(int to, int tag, const void *bytes, size_t count, void *request);
+    const char *(*receive)(int from, int tag, void *bytes, size_t count, void *request);
+    const char *(*test)(void *request, bool *done);
+    void (*cancel)(void *request);
+    void (*finish)(void);
+    void (*abort)(int code);
+};
+enum { SDR_MPI_SHIM = 1, SDR_MPI_REQUEST_BYTES = 16 };
+
+#endif
