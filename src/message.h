@@ -50,10 +50,11 @@ struct sdr_message {
     int32_t about;         /* with ANSWER and DROP: the worker */
     uint64_t version;      /* of the values: those carried, or those a gradient was computed from */
     uint64_t batch;        /* number of the batch */
+    double charge;         /* with ANSWER: the penalty that is due so far */
     struct sdr_body *body; /* given away by send, owned after receive; may be NULL */
 };
 /* On a wire: a header of this size, and the body. */
-enum { SDR_HEADER_BYTES = 32 };
+enum { SDR_HEADER_BYTES = 48 };
 static inline uint64_t sdr_message_bytes(const struct sdr_message *message)
 {
     return SDR_HEADER_BYTES + (message->body ? message->body->bytes : 0);

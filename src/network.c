@@ -139,7 +139,7 @@ static void take_piece(struct sdr_node *node, struct sdr_message *message)
         sdr_body_drop(message->body);
         return;
     }
-    if (!same || task->arrived == node->servers) {
+    if (!same || task->arrived == 0) {
         forget_task(node);
         task->batch = message->batch;
         task->version = message->version;
@@ -155,7 +155,7 @@ enum sdr_status sdr_await_task(struct sdr_node *node, bool *more)
     const struct sdr_transport *transport = node->run->transport;
     int64_t before = transport->now(node);
     struct sdr_errand *task = node->task;
-    task->arrived = 0;
+    task->arrived = 0; /* what the last task was made of is of no use */
     do {
         struct sdr_message message;
         SDR_TRY(transport->receive(node, &message));
@@ -541,7 +541,8 @@ static enum sdr_status follow(struct sdr_node *node)
         case SDR_MESSAGE_APPLY:
             status = follow_decision(node, &message);
             break;
-        case SDR_MESSAGE_ANSWER:
+        case SDR_MESSAGE_ANSWER: /* an evaluation may have charged all penalties since the last step */
+            server->parameters->charge = message.charge;
             status = send_task(node, message.about, message.batch, message.flags);
             break;
         case SDR_MESSAGE_STOP:
@@ -614,7 +615,8 @@ enum sdr_status sdr_assign(struct sdr_node *node, int worker)
                                       .to = s,
                                       .about = worker,
                                       .version = of->version,
-                                      .batch = of->batch};
+                                      .batch = of->batch,
+                                      .charge = node->run->parameters.charge};
         SDR_TRY(send(node, &message));
     }
     return send_task(node, worker, of->batch, flags);

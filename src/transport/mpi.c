@@ -35,6 +35,7 @@ struct header {
     uint8_t kind, flags, inlined;
     int32_t from, to, about;
     uint64_t version, batch, bytes;
+    double charge;
     unsigned char body[INLINE_BYTES];
 };
 enum { HEADER_ALONE = offsetof(struct header, body) };
@@ -122,7 +123,7 @@ static void leave(enum sdr_status status)
     if (status == SDR_OK || status == SDR_USAGE || all_processes == 1)
         mpi->finish();
     else
-        mpi->abort((int)status);
+        mpi->give_up((int)status);
 }
 
 /* ---- where nodes live ---- */
@@ -161,6 +162,7 @@ static enum sdr_status deliver(struct sdr_run *run, struct line *line)
                                   .about = h->about,
                                   .version = h->version,
                                   .batch = h->batch,
+                                  .charge = h->charge,
                                   .body = line->body};
     line->body = NULL;
     if (h->to < 0 || h->to >= run->network->nodes || h->from < 0 ||
@@ -285,6 +287,7 @@ static enum sdr_status post(struct shared *shared, int process, const struct sdr
     h->about = message->about;
     h->version = message->version;
     h->batch = message->batch;
+    h->charge = message->charge;
     h->bytes = bytes;
     h->inlined = inlined;
     if (inlined && bytes)

@@ -70,11 +70,11 @@ static void finish(void)
         MPI_Finalize();
 }
 
-static void stop(int code)
+static void give_up(int code)
 {
     MPI_Abort(MPI_COMM_WORLD, code);
 }
 
 __attribute__((visibility("default"))) extern const struct sdr_mpi sdr_mpi_shim;
 const struct sdr_mpi sdr_mpi_shim = {SDR_MPI_SHIM, start,  send,   receive,
-                                     test,         cancel, finish, stop};
+                                     test,         cancel, finish, give_up};

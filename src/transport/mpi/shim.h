@@ -16,7 +16,7 @@ struct sdr_mpi {
     const char *(*test)(void *request, bool *done);
     void (*cancel)(void *request);
     void (*finish)(void);
-    void (*abort)(int code);
+    void (*give_up)(int code); /* ends all processes */
 };
 enum { SDR_MPI_SHIM = 1, SDR_MPI_REQUEST_BYTES = 16 };
 

@@ -1,0 +1,43 @@
+#!/bin/bash
+# Real processes: the same bits as threads, every strategy learns, and a job that cannot start ends.
+set -u
+command -v mpirun >/dev/null || { echo "skipped: there is no mpirun"; exit 77; }
+[ -e "$(dirname "$SOUNDER")/sounder-mpi.so" ] || { echo "skipped: built without MPI"; exit 77; }
+[ -z "${SOUNDER_SANITIZE:-}" ] || { echo "skipped: MPI is not made for sanitizers"; exit 77; }
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_mpi_yield_when_idle=1
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failed=0
+complain() { echo "FAILED: $*"; failed=1; }
+job() { local n=$1; shift; timeout 100 mpirun --oversubscribe --bind-to none -n "$n" "$SOUNDER" "$@"; }
+value() { python3 -c 'import json,sys; print(json.load(open(sys.argv[1])).get(sys.argv[2]))' "$1" "$2"; }
+
+"$SOUNDER" generate sparse-classification "$work/data.svm" --rows 3000 --features 400 --nnz 12 --seed 4 --quiet
+deterministic="train $work/data.svm --sync bsp --deterministic --batch 300 --epochs 2 --l2 1e-4 --json --quiet"
+"$SOUNDER" $deterministic --workers 1 >"$work/one.json" || complain "threads"
+hash=$(value "$work/one.json" model_hash)
+for n in 1 2 3 4; do
+    for servers in 1 2; do
+        job $n $deterministic --transport mpi --servers $servers >"$work/many.json" || complain "$n processes"
+        [ "$(value "$work/many.json" model_hash)" = "$hash" ] || complain "$n processes, $servers servers: other bits"
+    done
+done
+job 2 $deterministic --transport mpi --workers 8 >"$work/many.json" || complain "8 workers in 2 processes"
+[ "$(value "$work/many.json" model_hash)" = "$hash" ] || complain "8 workers in 2 processes: other bits"
+
+serial=$("$SOUNDER" train "$work/data.svm" --epochs 5 --json --quiet | python3 -c 'import json,sys; print(json.load(sys.stdin)["train_loss"])')
+for sync in bsp k-sync:2 backup:3 k-batch-sync:4 k-async:2 k-batch-async:3 async; do
+    job 4 train "$work/data.svm" --transport mpi --sync $sync --batch 4 --epochs 5 --json --quiet \
+        --out "$work/$sync.model" --slow 2:2x --delay exp:mean=0.0001 >"$work/$sync.json" || complain "$sync"
+    loss=$(value "$work/$sync.json" train_loss)
+    echo "$sync: loss $loss, serial $serial"
+    python3 -c 'import sys; a, b = map(float, sys.argv[1:]); sys.exit(not a < 1.15 * b)' "$loss" "$serial" || complain "$sync: loss $loss"
+    [ "$(value "$work/$sync.json" workers)" = 4 ] || complain "$sync: not 4 workers"
+    "$SOUNDER" eval "$work/$sync.model" "$work/data.svm" --quiet >/dev/null || complain "$sync: no model"
+done
+
+job 2 train "$work/nothing.svm" --transport mpi --sync bsp >"$work/out" 2>&1 && complain "no data, and no error"
+grep -q "nothing.svm" "$work/out" || complain "the missing file is not named"
+job 2 train "$work/data.svm" --transport mpi --sync hogwild >"$work/out" 2>&1 && complain "hogwild by messages"
+grep -q "share memory" "$work/out" || complain "hogwild by messages: no reason given"
+exit $failed
