@@ -225,6 +225,8 @@ static enum sdr_status compute(void *argument, const atomic_uint *stop)
         part.row += from;
         part.at += from;
         part.count = batch.count - from < SDR_LEAF_ROWS ? batch.count - from : SDR_LEAF_ROWS;
+        for (uint32_t i = 0; i < part.count; i++) /* shuffled rows lie anywhere */
+            sdr_fetch_row(&run->problem, part.row[i]);
         run->kind->gradient(run->kind, &run->problem, run->parameters.block, w, &part,
                             u + (size_t)from * run->example_floats, &update);
         head->tally[leaf] = (struct sdr_tally){update.loss, update.weight};

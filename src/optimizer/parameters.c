@@ -44,6 +44,8 @@ static enum sdr_status allocate_scratch(struct sdr_parameters *p)
     const char *what = "the gradient of a batch";
     SDR_TRY(sdr_allocate(&p->gradient, p->count, sizeof(float), what));
     SDR_TRY(sdr_allocate(&p->touched, p->block[0].rows, sizeof(uint32_t), what));
+    if (p->block[0].cols == 1)
+        SDR_TRY(sdr_allocate(&p->sums, p->block[0].rows, sizeof(float), what));
     SDR_TRY(sdr_allocate(&p->place, p->block[0].rows, sizeof(uint32_t), what));
     return sdr_allocate(&p->mark, p->block[0].rows, sizeof(uint32_t), what);
 }
@@ -93,6 +95,7 @@ enum sdr_status sdr_parameters_twin(struct sdr_parameters *p, const struct sdr_p
     p->sum = NULL;
     p->published = p->gradient = NULL;
     p->touched = p->place = p->mark = NULL;
+    p->sums = NULL;
     if (copy) {
         p->value = p->slot[0] = p->slot[1] = p->charged = NULL;
         SDR_TRY(allocate_state(p));
@@ -122,6 +125,7 @@ void sdr_parameters_destroy(struct sdr_parameters *p)
     sdr_release(p->sum);
     sdr_release(p->gradient);
     sdr_release(p->touched);
+    sdr_release(p->sums);
     sdr_release(p->place);
     sdr_release(p->mark);
     *p = (struct sdr_parameters){0};
@@ -283,6 +287,51 @@ static uint32_t mark_of(const struct sdr_parameters *p)
     return (uint32_t)(p->version % UINT32_MAX) + 1;
 }
 
+/* Shuffled rows lie anywhere: they are fetched a few ahead. */
+enum { AHEAD = 6 };
+static inline __attribute__((always_inline)) void fetch_entries(const struct sdr_batch *batch,
+                                                                uint32_t i)
+{
+    if (i >= batch->count)
+        return;
+    struct sdr_sparse_row r = sdr_sparse_row(batch->rows, batch->row[i]);
+    sdr_fetch(r.x, r.n * sizeof(float));
+    if (r.index16)
+        sdr_fetch(r.index16, r.n * sizeof(uint16_t));
+    else
+        sdr_fetch(r.index32, r.n * sizeof(uint32_t));
+}
+
+/* The gradient of sparse rows where there is one output, as in most models: features are summed up where they
+   are, and put together at the end. */
+#define MULTIPLY_ONE(bits)                                                                         \
+    static uint32_t multiply_one##bits(struct sdr_parameters *p, const struct sdr_update *update,  \
+                                       uint32_t first, uint32_t end)                               \
+    {                                                                                              \
+        const struct sdr_batch *batch = &update->examples;                                         \
+        uint32_t count = 0, mark = mark_of(p), *marks = p->mark, *touched = p->touched + first;    \
+        float *sum = p->sums;                                                                      \
+        for (uint32_t i = 0; i < batch->count; i++) {                                              \
+            fetch_entries(batch, i + AHEAD);                                                       \
+            struct sdr_sparse_row r = row_within(batch->rows, batch->row[i], first, end);          \
+            float u = update->u[(size_t)i * update->stride];                                       \
+            for (uint32_t n = 0; n < r.n; n++) {                                                   \
+                uint32_t j = r.index##bits[n];                                                     \
+                if (marks[j] != mark) {                                                            \
+                    marks[j] = mark;                                                               \
+                    touched[count++] = j;                                                          \
+                    sum[j] = 0;                                                                    \
+                }                                                                                  \
+                sum[j] += u * r.x[n];                                                              \
+            }                                                                                      \
+        }                                                                                          \
+        for (uint32_t i = 0; i < count; i++)                                                       \
+            p->gradient[first + i] = sum[touched[i]];                                              \
+        return count;                                                                              \
+    }
+MULTIPLY_ONE(16)
+MULTIPLY_ONE(32)
+
 /* Multiplies the factors of several sparse rows out: ROWS of the touched features, in the order of
    the examples within each feature. A range has the scratch from its first feature on for itself. */
 static struct sdr_update multiply_sparse(struct sdr_parameters *p, const struct sdr_update *update,
@@ -294,6 +343,13 @@ static struct sdr_update multiply_sparse(struct sdr_parameters *p, const struct 
     float *gradient = p->gradient + (size_t)first * outputs;
     if (mark == 1)
         memset(p->mark + first, 0, (end - first) * sizeof *p->mark);
+    struct sdr_update rows = {
+        .form = SDR_ROWS, .outputs = outputs, .index = touched, .value = gradient};
+    if (outputs == 1 && update->form == SDR_FACTORS) {
+        rows.count = batch->rows->index16 ? multiply_one16(p, update, first, end)
+                                          : multiply_one32(p, update, first, end);
+        return rows;
+    }
     for (uint32_t i = 0; i < batch->count; i++) {
         struct sdr_sparse_row r = row_within(batch->rows, batch->row[i], first, end);
         const float *u = update->u + (size_t)i * update->stride;
@@ -312,8 +368,8 @@ static struct sdr_update multiply_sparse(struct sdr_parameters *p, const struct 
                 g[k] += update->form == SDR_ENTRIES ? own[k] : u[k] * r.x[n];
         }
     }
-    return (struct sdr_update){
-        .form = SDR_ROWS, .outputs = outputs, .index = touched, .count = count, .value = gradient};
+    rows.count = count;
+    return rows;
 }
 
 static struct sdr_update multiply_dense(struct sdr_parameters *p, const struct sdr_update *update,

@@ -31,6 +31,7 @@ struct sdr_parameters {
     struct sdr_target target[SDR_BLOCKS_MOST]; /* each block as a step sees it */
     /* Scratch of batches: gradient rows of the touched features. Owned, NULL for single rows. */
     float *gradient;
+    float *sums;               /* per feature, with one output: its gradient while it is summed up */
     uint32_t *touched, *place; /* place[j] is valid where mark[j] is of this update */
     uint32_t *mark;
     float *published;                           /* owned: the weights as others see them */
