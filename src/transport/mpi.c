@@ -19,7 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { HEADER_TAG = 7, BODY_TAG = 8, INLINE_BYTES = 4096, BODY_MOST = 0x7FFFFFFF };
+enum { HELLO_TAG = 6, HEADER_TAG = 7, BODY_TAG = 8, INLINE_BYTES = 4096, BODY_MOST = 0x7FFFFFFF };
 
 struct options {
     double deadline;
@@ -381,9 +381,85 @@ static enum sdr_status flush(struct sdr_run *run)
     }
 }
 
+/* ---- before they start: whether all are there, and mean the same ---- */
+struct hello {
+    char version[32], path[8000]; /* what decides about the run: options and data */
+};
+
+static void introduce(const struct sdr_run *run, struct hello *hello)
+{
+    *hello = (struct hello){0};
+    snprintf(hello->version, sizeof hello->version, "%s", sdr_version());
+    snprintf(hello->path, sizeof hello->path, "%s", run->path);
+}
+
+/* Waits for a request, until a time. */
+static enum sdr_status await(void *request, int64_t until, bool *done)
+{
+    enum { NAP = 500000 };
+    for (*done = false; !*done && sdr_clock_now() < until; nap(NAP))
+        SDR_TRY(trouble(mpi->test(request, done)));
+    return SDR_OK;
+}
+
+static enum sdr_status compare(const struct hello *mine, const struct hello *other, int process)
+{
+    char name[32];
+    if (memcmp(mine->version, other->version, sizeof mine->version) != 0)
+        return sdr_fail(SDR_RUNTIME, "process %d is version %.31s of sounder, this is %s", process,
+                        other->version, mine->version);
+    if (memcmp(mine->path, other->path, sizeof mine->path) == 0)
+        return SDR_OK;
+    sdr_path_difference(mine->path, other->path, name);
+    return sdr_fail(SDR_RUNTIME, "process %d has other %s than process 0", process,
+                    strcmp(name, "data") == 0 ? "data" : name);
+}
+
+/* All say hello to the first process, which compares; nobody starts before it has answered. */
+static enum sdr_status greet(struct sdr_run *run)
+{
+    const struct shared *shared = run->network->shared;
+    int64_t until = sdr_clock_now() + (int64_t)(shared->options->deadline * 1e9);
+    unsigned char request[SDR_MPI_REQUEST_BYTES];
+    struct hello mine, *all;
+    bool done = true;
+    introduce(run, &mine);
+    if (this_process > 0) {
+        SDR_TRY(trouble(mpi->send(0, HELLO_TAG, &mine, sizeof mine, request)));
+        SDR_TRY(await(request, until, &done));
+        if (done) {
+            SDR_TRY(trouble(mpi->receive(0, HELLO_TAG, &mine, sizeof mine, request)));
+            SDR_TRY(await(request, until, &done));
+        }
+        return done ? SDR_OK
+                    : sdr_fail(SDR_PEER_LOST, "process 0 did not start within %g seconds",
+                               shared->options->deadline);
+    }
+    SDR_TRY(sdr_allocate(&all, (size_t)all_processes, sizeof *all, "MPI"));
+    enum sdr_status status = SDR_OK;
+    for (int p = 1; p < all_processes && status == SDR_OK; p++) {
+        status = trouble(mpi->receive(p, HELLO_TAG, &all[p], sizeof *all, request));
+        if (status == SDR_OK)
+            status = await(request, until, &done);
+        if (status == SDR_OK && !done)
+            status = sdr_fail(SDR_PEER_LOST, "process %d did not start within %g seconds", p,
+                              shared->options->deadline);
+        if (status == SDR_OK)
+            status = compare(&mine, &all[p], p);
+    }
+    for (int p = 1; p < all_processes && status == SDR_OK; p++) {
+        status = trouble(mpi->send(p, HELLO_TAG, &mine, sizeof mine, request));
+        if (status == SDR_OK)
+            status = await(request, INT64_MAX, &done);
+    }
+    sdr_release(all); /* after a failure the job ends, and what is under way with it */
+    return status;
+}
+
 static enum sdr_status launch(struct sdr_run *run, enum sdr_status (*loop)(struct sdr_node *node))
 {
     struct shared *shared = run->network->shared;
+    SDR_TRY(greet(run));
     for (int p = 0; p < all_processes; p++)
         if (p != this_process)
             SDR_TRY(listen(shared, p));

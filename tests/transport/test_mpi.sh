@@ -36,6 +36,19 @@ for sync in bsp k-sync:2 backup:3 k-batch-sync:4 k-async:2 k-batch-async:3 async
     "$SOUNDER" eval "$work/$sync.model" "$work/data.svm" --quiet >/dev/null || complain "$sync: no model"
 done
 
+# Processes that do not mean the same do not train together.
+timeout 60 mpirun --oversubscribe --bind-to none -n 1 "$SOUNDER" train "$work/data.svm" --transport mpi --sync async --epochs 1 --seed 1 \
+    : -n 1 "$SOUNDER" train "$work/data.svm" --transport mpi --sync async --epochs 1 --seed 2 >"$work/out" 2>&1 &&
+    complain "two seeds in one job, and no error"
+grep -q "process 1 has other seed" "$work/out" || complain "two seeds: $(head -n 3 "$work/out")"
+# One that is not there in time is named: its data comes late.
+mkfifo "$work/late.svm"
+(sleep 5; cat "$work/data.svm" >"$work/late.svm") 2>/dev/null &
+timeout 60 mpirun --oversubscribe --bind-to none -n 1 "$SOUNDER" train "$work/data.svm" --transport mpi:deadline=1 --sync async --epochs 1 \
+    : -n 1 "$SOUNDER" train "$work/late.svm" --transport mpi:deadline=1 --sync async --epochs 1 >"$work/out" 2>&1 &&
+    complain "a late process, and no error"
+grep -q "process 1 did not start within 1 seconds" "$work/out" || complain "a late process: $(head -n 3 "$work/out")"
+kill %1 2>/dev/null
 job 2 train "$work/nothing.svm" --transport mpi --sync bsp >"$work/out" 2>&1 && complain "no data, and no error"
 grep -q "nothing.svm" "$work/out" || complain "the missing file is not named"
 job 2 train "$work/data.svm" --transport mpi --sync hogwild >"$work/out" 2>&1 && complain "hogwild by messages"
