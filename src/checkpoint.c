@@ -69,21 +69,28 @@ enum sdr_status sdr_fingerprint(struct sdr_run *run)
                                         "average", "batch",          "shuffle",      "sync",
                                         "seed",    "valid-fraction", "deterministic"};
     /* Raised whenever the same options take another path: the order of rows, the arithmetic. */
-    enum { PATH = 3 };
+    enum { PATH = 4 };
     struct sdr_text text = {0};
     sdr_text_add(&text, "path=%d;", PATH);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         print_option(run, names[i], &text);
     if (run->plan.shards)
         sdr_text_add(&text, "workers=%d;", run->workers);
-    if (run->plan.windows || run->plan.rotates || run->plan.deterministic) /* rounds are cut where the run ends */
+    if (run->plan.windows || run->plan.rotates ||
+        run->plan.deterministic) /* rounds are cut where the run ends */
         print_option(run, "updates", &text);
     if (run->schedule->needs_end && !run->strategy->full_batch)
         sdr_text_add(&text, "length=%.17g;", run->length);
+    const struct sdr_settings *nodes = &run->options.settings;
+    if (run->network && (!nodes->deterministic || run->processes > 1))
+        sdr_text_add(&text, "workers=%d;servers=%d;transport=%s;compute=%s;delay=%s;slow=%s;",
+                     run->workers, run->network->servers, run->transport->name,
+                     nodes->compute ? nodes->compute : "", nodes->delay ? nodes->delay : "",
+                     nodes->slow ? nodes->slow : "");
     char *all, hash[33] = "";
     SDR_TRY(sdr_text_take(&text, &all));
     const struct sdr_settings *s = &run->options.settings;
-    if (s->run || s->record || s->replay) { /* nobody else asks */
+    if (s->run || s->record || s->replay || run->processes > 1) { /* nobody else asks */
         enum sdr_status status = hash_data(run->data, hash);
         char *options = all;
         if (status == SDR_OK) {

@@ -32,6 +32,7 @@ static inline struct sdr_body *sdr_body_hold(struct sdr_body *body)
 void sdr_body_drop(struct sdr_body *body); /* NULL: nothing */
 
 enum sdr_message_kind {
+    SDR_MESSAGE_NONE,     /* the first server has waited for a while: it may look at the clock */
     SDR_MESSAGE_TASK,     /* server → worker: a batch to work on, and values to work from */
     SDR_MESSAGE_GRADIENT, /* worker → server */
     SDR_MESSAGE_APPLY,    /* first server → the others: gradients that make an update */

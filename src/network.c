@@ -3,6 +3,7 @@
 #include "base/memory.h"
 #include "run.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -166,7 +167,8 @@ enum sdr_status sdr_await_task(struct sdr_node *node, bool *more)
             sdr_body_drop(message.body);
     } while (*more && task->arrived < node->servers);
     task->number++;
-    task->waited += transport->now(node) - before;
+    if (*more) /* the end is not waited for */
+        task->waited += transport->now(node) - before;
     return SDR_OK;
 }
 
@@ -278,10 +280,20 @@ static struct sdr_server *server_of(const struct sdr_node *node)
 
 static enum sdr_status keep(struct sdr_server *server, const struct sdr_message *message)
 {
+    if (server->backlogged == server->backlog_room && server->backlog_at > 0) { /* what was taken */
+        server->backlogged -= server->backlog_at;
+        memmove(server->backlog, server->backlog + server->backlog_at,
+                server->backlogged * sizeof *server->backlog);
+        server->backlog_at = 0;
+    }
     if (server->backlogged == server->backlog_room) {
         uint64_t room = server->backlog_room ? 2 * server->backlog_room : 64;
         struct sdr_message *larger;
-        SDR_TRY(sdr_allocate(&larger, room, sizeof *larger, "messages"));
+        enum sdr_status status = sdr_allocate(&larger, room, sizeof *larger, "messages");
+        if (status != SDR_OK) {
+            sdr_body_drop(message->body);
+            return status;
+        }
         if (server->backlogged)
             memcpy(larger, server->backlog, server->backlogged * sizeof *larger);
         sdr_release(server->backlog);
@@ -637,12 +649,19 @@ static enum sdr_status drop_everywhere(struct sdr_node *node, int worker, uint64
     return SDR_OK;
 }
 
-enum sdr_status sdr_await_gradient(struct sdr_node *node, struct sdr_gradient *gradient)
+enum sdr_status sdr_await_gradient(struct sdr_node *node, struct sdr_gradient *gradient, bool *more)
 {
     struct sdr_network *net = node->run->network;
     for (;;) {
         struct sdr_message message;
         SDR_TRY(next_message(node, &message));
+        if (message.kind == SDR_MESSAGE_NONE) { /* nobody has come for a while */
+            SDR_TRY(sdr_look_around(node->run));
+            *more = !node->run->over;
+            if (!*more)
+                return SDR_OK;
+            continue;
+        }
         if (message.kind == SDR_MESSAGE_GRADIENT) {
             int worker = message.from - net->servers;
             struct sdr_assignment *of = &net->assignment[worker];
@@ -686,15 +705,16 @@ static enum sdr_status spread_decision(struct sdr_node *node, const struct sdr_g
         decision->of[i].version = gradient[i].version;
         decision->of[i].worker = gradient[i].worker;
     }
-    for (int s = 1; s < net->servers; s++) {
+    enum sdr_status status = SDR_OK;
+    for (int s = 1; s < net->servers && status == SDR_OK; s++) {
         struct sdr_message message = {.kind = SDR_MESSAGE_APPLY,
                                       .to = s,
                                       .version = sdr_current_version(node),
                                       .body = sdr_body_hold(body)};
-        SDR_TRY(send(node, &message));
+        status = status == SDR_OK ? send(node, &message) : status;
     }
     sdr_body_drop(body);
-    return SDR_OK;
+    return status;
 }
 
 static enum sdr_status await_others(struct sdr_node *node)
@@ -702,10 +722,10 @@ static enum sdr_status await_others(struct sdr_node *node)
     for (int waiting = node->servers - 1; waiting > 0;) {
         struct sdr_message message;
         SDR_TRY(node->run->transport->receive(node, &message));
-        if (message.kind != SDR_MESSAGE_APPLIED)
-            SDR_TRY(keep(server_of(node), &message));
-        else
+        if (message.kind == SDR_MESSAGE_APPLIED)
             waiting--;
+        else if (message.kind != SDR_MESSAGE_NONE)
+            SDR_TRY(keep(server_of(node), &message));
     }
     return SDR_OK;
 }
@@ -788,12 +808,12 @@ int64_t sdr_network_compute_time(const struct sdr_node *node)
     const struct sdr_network *net = node->run->network;
     int64_t time = sdr_delay_draw(&net->compute, node->run->options.settings.seed,
                                   (uint32_t)node->worker, node->task->number);
-    return (int64_t)((double)time * slowness(node)) + delay(node);
+    return (int64_t)fmin((double)time * slowness(node), 1e18) + delay(node);
 }
 
 int64_t sdr_network_held_up(const struct sdr_node *node, int64_t took)
 {
-    return (int64_t)((double)took * (slowness(node) - 1)) + delay(node);
+    return (int64_t)fmin((double)took * (slowness(node) - 1), 1e18) + delay(node);
 }
 
 /* "2:3x,5:1.5x": worker 2 takes three times as long, worker 5 half as long again. */
@@ -1012,7 +1032,9 @@ enum sdr_status sdr_network_work(struct sdr_run *run)
     for (int s = 1; s < net->servers; s++)
         net->server[s].twin.version = run->parameters.version;
     SDR_TRY(run->transport->launch(run, loop));
-    for (int i = net->servers; i < net->nodes; i++)
+    for (int i = net->servers; i < net->nodes; i++) {
         net->waited += net->node[i].task->waited;
+        net->present += net->node[i].task->number > 0;
+    }
     return SDR_OK;
 }

@@ -86,6 +86,7 @@ struct sdr_network {
     int64_t ended;                        /* transport time when the run was over */
     atomic_uint_fast64_t bytes, messages; /* sent */
     int64_t waited;                       /* nanoseconds, of all workers */
+    int present;                          /* workers of this process: those that waited counts */
     struct sdr_delay compute, delay;      /* --compute, --delay; no terms: none */
     float *slowness;                      /* owned, per worker: --slow; NULL: all 1 */
 };

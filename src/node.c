@@ -27,8 +27,7 @@ static void check_health(struct sdr_run *run)
     }
 }
 
-/* Looks up from the work: requests and the clock. */
-static enum sdr_status look_around(struct sdr_run *run)
+enum sdr_status sdr_look_around(struct sdr_run *run)
 {
     unsigned requests = atomic_exchange(&run->requests, 0);
     const struct sdr_settings *s = &run->options.settings;
@@ -78,20 +77,16 @@ enum sdr_status sdr_account(struct sdr_run *run, uint64_t rows)
     const struct sdr_settings *s = &run->options.settings;
     run->at += rows;
     run->rows_done += rows;
-    uint64_t count = run->train_rows.count, beyond = run->at % count;
-    bool ended = run->at >= count;
+    bool ended = run->at >= run->train_rows.count;
     bool checkpoint =
         run->checkpoint_updates && run->parameters.version >= run->next_checkpoint_update;
-    bool look = ended || checkpoint || (run->workers > 1 && !run->network) || due(run, rows);
+    bool look = ended || checkpoint || run->workers > 1 || run->network || due(run, rows);
     if (look)
         check_health(run);
-    if (ended && !run->over) { /* an update of many workers may take several epochs */
-        run->epoch += run->at / count - 1;
+    if (ended && !run->over)
         SDR_TRY(sdr_epoch_end(run));
-        run->at = beyond;
-    }
     if (look && !run->over)
-        SDR_TRY(look_around(run));
+        SDR_TRY(sdr_look_around(run));
     if (!run->over && s->updates && run->parameters.version >= s->updates) {
         run->over = true;
         run->why_over = "all updates done";

@@ -153,8 +153,9 @@ uint64_t sdr_quorum(const struct sdr_node *node);
    dealt again, and its work ends. */
 enum sdr_status sdr_assign(struct sdr_node *node, int worker);
 bool sdr_is_busy(const struct sdr_node *node, int worker);
-/* The next gradient of a batch that its worker still has. */
-enum sdr_status sdr_await_gradient(struct sdr_node *node, struct sdr_gradient *gradient);
+/* The next gradient of a batch that its worker still has; *more is false if the run was ended meanwhile. */
+enum sdr_status sdr_await_gradient(struct sdr_node *node, struct sdr_gradient *gradient,
+                                   bool *more);
 /* One step with the mean of the gradients; *more is false if the run is over then. */
 enum sdr_status sdr_apply(struct sdr_node *node, struct sdr_gradient *gradient, uint64_t count,
                           bool *more);

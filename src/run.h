@@ -197,6 +197,8 @@ void sdr_clustering_destroy(struct sdr_clustering *known); /* NULL is fine */
 /* node.c: `rows` more were trained on: what is due at this place? Ends epochs, reports, writes
    checkpoints, ends the run. Nobody may be training meanwhile. */
 enum sdr_status sdr_account(struct sdr_run *run, uint64_t rows);
+/* Looks up from the work: requests and the clock. */
+enum sdr_status sdr_look_around(struct sdr_run *run);
 /* Data that streams: the rows from run->at on are needed. */
 void sdr_stream(struct sdr_run *run);
 /* The step of an update that begins `at` rows into the present epoch. */

@@ -113,8 +113,11 @@ static enum sdr_status check_messages(const struct sdr_run *run)
     if (run->options.settings.compute && !run->transport->simulated)
         return sdr_fail(SDR_USAGE,
                         "--compute is for --transport sim; --delay holds real workers up");
-    if (messages && sdr_options_given(&run->options, "pin"))
+    if (messages && run->options.settings.pin)
         return sdr_fail(SDR_USAGE, "--pin is for workers that share memory");
+    if (messages && (run->options.settings.record || run->options.settings.replay))
+        return sdr_fail(SDR_USAGE, "--%s is for workers that race: give --sync hogwild",
+                        run->options.settings.record ? "record" : "replay");
     if (messages && run->data->streams)
         return sdr_fail(SDR_USAGE,
                         "--sync %s with a server needs the data in memory: give more --memory",
@@ -216,6 +219,9 @@ static enum sdr_status choose_workers(struct sdr_run *run)
                                             : (uint64_t)sdr_thread_limit();
     SDR_TRY(check_messages(run));
     uint64_t most = by_messages(run) ? run->transport->workers_most : SDR_WORKERS_MOST;
+    if (workers > most && !by_messages(run))
+        return sdr_fail(SDR_USAGE, "--workers takes up to %llu that share memory",
+                        (unsigned long long)most);
     if (workers > most)
         return sdr_fail(SDR_USAGE, "--transport %s takes up to %llu workers", run->transport->name,
                         (unsigned long long)most);
@@ -225,10 +231,14 @@ static enum sdr_status choose_workers(struct sdr_run *run)
     if (run->kind->batch && !strategy->windows && !sdr_options_given(&run->options, "batch"))
         run->options.settings.batch = run->kind->batch;
     run->update_rows = s->batch;
-    if (by_messages(run) && !s->deterministic) {
-        uint64_t quorum;
+    if (by_messages(run)) {
+        uint64_t quorum, rows = run->train_rows.count;
         SDR_TRY(strategy->quorum(run->strategy_options, workers, &quorum));
-        run->update_rows *= quorum;
+        run->update_rows = (s->batch < rows ? s->batch : rows) * (s->deterministic ? 1 : quorum);
+        if (run->update_rows > UINT32_MAX)
+            return sdr_fail(SDR_USAGE,
+                            "an update of %llu rows is too large: give a smaller --batch",
+                            (unsigned long long)run->update_rows);
     } else if (strategy->joint && !s->deterministic) {
         run->update_rows *= (uint64_t)run->workers;
     }

@@ -84,7 +84,7 @@ enum sdr_status sdr_run_summary(const struct sdr_run *run, char **json)
     double waited = 0;
     const struct sdr_network *net = run->network;
     if (net) {
-        double time = (double)net->ended * net->workers;
+        double time = (double)net->ended * net->present;
         steps = net->steps;
         missed = net->staleness;
         most = net->stalest;

@@ -105,8 +105,8 @@ enum sdr_status sdr_epoch_end(struct sdr_run *run)
 {
     int64_t before = sdr_clock_now();
     double objective = NAN;
-    run->epoch++;
-    run->at = 0;
+    run->epoch += run->at / run->train_rows.count; /* an update of many workers may take several */
+    run->at %= run->train_rows.count;
     run->last_epoch_loss = run->tally.loss / run->tally.weight;
     run->tally = (struct sdr_tally){0};
     if (run->kind->task == SDR_CLUSTERS && !run->strategy->full_batch)

@@ -32,12 +32,33 @@ static bool find(const char *list, const char *key, double *value)
     return false;
 }
 
+static int keys(const char *list)
+{
+    int count = 1;
+    for (; *list; list++)
+        count += *list == ',';
+    return count;
+}
+
+/* The dash between two numbers, which may have exponents. */
+static const char *find_dash(const char *text)
+{
+    for (const char *at = text; *at; at++)
+        if (*at == '-' && at > text && at[-1] != 'e' && at[-1] != 'E')
+            return at;
+    return NULL;
+}
+
 static bool parse_term(const char *name, const char *rest, struct sdr_delay *delay)
 {
     double a = 0, b = 0, rate;
     int kind = -1;
-    const char *dash = strchr(rest, '-');
+    const char *dash = find_dash(rest);
     char low[64];
+    bool two = strcmp(name, "normal") == 0 || strcmp(name, "lognormal") == 0 ||
+               strcmp(name, "pareto") == 0;
+    if (keys(rest) != (two ? 2 : 1))
+        return false;
     if (strcmp(name, "const") == 0 && sdr_parse_double(rest, &a)) {
         kind = CONSTANT;
     } else if (strcmp(name, "exp") == 0) {

@@ -165,7 +165,8 @@ static struct slot *next_chunk(struct pipeline *p)
             status = fill_from_source(p, slot);
         any = status != SDR_OK || slot->count > 0;
     }
-    slot->status = status;
+    if (any) /* else the slot may still be somebody's */
+        slot->status = status;
     if (status != SDR_OK)
         p->end = true;
     p->next += any;

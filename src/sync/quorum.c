@@ -29,7 +29,9 @@ static enum sdr_status lead(struct sdr_node *node, struct rule rule, struct sdr_
         SDR_TRY(sdr_assign(node, w));
     while (more) {
         struct sdr_gradient gradient;
-        SDR_TRY(sdr_await_gradient(node, &gradient));
+        SDR_TRY(sdr_await_gradient(node, &gradient, &more));
+        if (!more)
+            break;
         if (rule.synchronous && gradient.version != sdr_current_version(node)) {
             SDR_TRY(sdr_drop(node, &gradient));
             SDR_TRY(sdr_assign(node, gradient.worker));
@@ -79,12 +81,12 @@ struct options {
     uint64_t k;
     bool cancel;
 };
-static const struct sdr_option counts[] = {{"k", SDR_INTEGER, "0", "K", 0, 0,
+static const struct sdr_option counts[] = {{"k", SDR_INTEGER, "0", "K", 0, 1e6,
                                             "gradients that make an update; 0: half of the workers",
                                             offsetof(struct options, k), 0},
                                            {0}};
 static const struct sdr_option spares[] = {
-    {"k", SDR_INTEGER, "0", "K", 0, 0, "workers that are waited for; 0: all but one in ten",
+    {"k", SDR_INTEGER, "0", "K", 0, 1e6, "workers that are waited for; 0: all but one in ten",
      offsetof(struct options, k), 0},
     {"cancel", SDR_FLAG, "no", NULL, 0, 0, "end the work of the others at an update: k-sync",
      offsetof(struct options, cancel), 0},

@@ -6,6 +6,9 @@
 #include "plugin.h"
 #include <pthread.h>
 
+/* Nanoseconds after which the server that decides looks up from waiting: somebody may want the run to end. */
+enum { SDR_LOOK_EVERY = 100000000 };
+
 struct sdr_box {
     pthread_mutex_t lock;
     pthread_cond_t changed;

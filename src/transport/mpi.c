@@ -19,6 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
+enum { BYE = 255 }; /* a message that is the last one of a process */
 enum { HELLO_TAG = 6, HEADER_TAG = 7, BODY_TAG = 8, INLINE_BYTES = 4096, BODY_MOST = 0x7FFFFFFF };
 
 struct options {
@@ -64,7 +65,7 @@ struct shared {
     struct line *line;           /* owned, per process */
     struct sending *out, *spare; /* owned */
     pthread_t carrier;
-    bool carries;
+    int byes; /* of the processes that this one talks to, how many have said so */
     atomic_bool over;
 };
 
@@ -119,8 +120,8 @@ static enum sdr_status join(int *process, int *processes)
 
 static void leave(enum sdr_status status)
 {
-    /* A wrong option is wrong in every process; after anything else the others would wait for this one. */
-    if (status == SDR_OK || status == SDR_USAGE || all_processes == 1)
+    /* After a failure the others would wait for this one. */
+    if (status == SDR_OK || all_processes == 1)
         mpi->finish();
     else
         mpi->give_up((int)status);
@@ -165,6 +166,8 @@ static enum sdr_status deliver(struct sdr_run *run, struct line *line)
                                   .charge = h->charge,
                                   .body = line->body};
     line->body = NULL;
+    atomic_fetch_add_explicit(&run->network->bytes, sdr_message_bytes(&message),
+                              memory_order_relaxed);
     if (h->to < 0 || h->to >= run->network->nodes || h->from < 0 ||
         h->from >= run->network->nodes) {
         sdr_body_drop(message.body);
@@ -179,6 +182,11 @@ static enum sdr_status arrived(struct sdr_run *run, int from)
     struct shared *shared = run->network->shared;
     struct line *line = &shared->line[from];
     struct header *h = &line->header;
+    if (!line->body && h->kind == BYE) {
+        line->listening = false;
+        shared->byes++;
+        return SDR_OK;
+    }
     if (line->body || h->bytes == 0) {
         SDR_TRY(deliver(run, line));
         return listen(shared, from);
@@ -197,8 +205,8 @@ static enum sdr_status look_at_lines(struct sdr_run *run, bool *any)
 {
     struct shared *shared = run->network->shared;
     for (int p = 0; p < all_processes; p++) {
-        bool done = p != this_process;
-        while (done) {
+        bool done = true;
+        while (done && shared->line[p].listening) {
             SDR_TRY(trouble(mpi->test(shared->line[p].request, &done)));
             *any |= done;
             if (done)
@@ -271,14 +279,19 @@ static void *carry(void *argument)
 static enum sdr_status post(struct shared *shared, int process, const struct sdr_message *message)
 {
     struct sending *sending = shared->spare;
+    enum sdr_status status = SDR_OK;
     if (sending)
         shared->spare = sending->next;
     else
-        SDR_TRY(sdr_allocate(&sending, 1, sizeof *sending, "a message"));
+        status = sdr_allocate(&sending, 1, sizeof *sending, "a message");
+    if (status != SDR_OK) {
+        sdr_body_drop(message->body);
+        return status;
+    }
     struct header *h = &sending->header;
     uint64_t bytes = message->body ? message->body->bytes : 0;
     bool inlined = bytes <= INLINE_BYTES;
-    *sending = (struct sending){.done = {false, true}, .body = message->body, .next = shared->out};
+    *sending = (struct sending){.done = {true, true}, .body = message->body, .next = shared->out};
     shared->out = sending;
     h->kind = message->kind;
     h->flags = message->flags;
@@ -294,10 +307,12 @@ static enum sdr_status post(struct shared *shared, int process, const struct sdr
         memcpy(h->body, message->body->data, bytes);
     SDR_TRY(trouble(mpi->send(process, HEADER_TAG, h, HEADER_ALONE + (inlined ? bytes : 0),
                               sending->request[0])));
+    sending->done[0] = false;
     if (inlined)
         return SDR_OK;
+    SDR_TRY(trouble(mpi->send(process, BODY_TAG, message->body->data, bytes, sending->request[1])));
     sending->done[1] = false;
-    return trouble(mpi->send(process, BODY_TAG, message->body->data, bytes, sending->request[1]));
+    return SDR_OK;
 }
 
 static enum sdr_status send(struct sdr_node *node, struct sdr_message *message)
@@ -324,8 +339,13 @@ static enum sdr_status receive(struct sdr_node *node, struct sdr_message *messag
     enum { LOOKS = 50, SHORT = 20000, LONG = 200000 };
     struct sdr_run *run = node->run;
     struct shared *shared = run->network->shared;
+    int64_t until = sdr_clock_now() + SDR_LOOK_EVERY;
     for (int looks = 0;; looks++) {
         bool any;
+        if (node->server == 0 && looks >= LOOKS && sdr_clock_now() > until) {
+            *message = (struct sdr_message){.kind = SDR_MESSAGE_NONE};
+            return SDR_OK;
+        }
         int64_t rest = looks < LOOKS ? 0 : looks < 20 * LOOKS ? SHORT : LONG;
         if (sdr_box_take(node->seat, rest, message))
             return SDR_OK;
@@ -361,24 +381,35 @@ static enum sdr_status open_mpi(struct sdr_run *run, const void *options)
     return sdr_allocate(&shared->line, (size_t)all_processes, sizeof *shared->line, "MPI");
 }
 
-/* Waits for what is on its way out. */
-static enum sdr_status flush(struct sdr_run *run)
+/* Workers talk to servers, which live in the first process, and to nobody else. */
+static bool talks_to(int process)
+{
+    return process != this_process && (this_process == 0 || process == 0);
+}
+
+/* Waits until what is on its way out has gone, and what was sent to this process has come: a message that
+   nobody receives would keep its sender waiting. */
+static enum sdr_status part(struct sdr_run *run)
 {
     enum { NAP = 100000 };
     struct shared *shared = run->network->shared;
     int64_t until = sdr_clock_now() + (int64_t)(shared->options->deadline * 1e9);
-    for (;;) {
-        bool any;
-        SDR_TRY(look(run, &any));
-        pthread_mutex_lock(&shared->calls);
-        bool empty = !shared->out;
-        pthread_mutex_unlock(&shared->calls);
-        if (empty)
-            return SDR_OK;
-        if (sdr_clock_now() > until)
-            return sdr_fail(SDR_PEER_LOST, "the last messages could not be delivered");
-        nap(NAP);
+    int others = this_process == 0 ? all_processes - 1 : 1;
+    struct sdr_message bye = {.kind = BYE};
+    enum sdr_status status = SDR_OK;
+    pthread_mutex_lock(&shared->calls);
+    for (int p = 0; p < all_processes && status == SDR_OK; p++)
+        if (talks_to(p))
+            status = post(shared, p, &bye);
+    pthread_mutex_unlock(&shared->calls);
+    for (bool any, over = false; status == SDR_OK && !over; nap(NAP)) {
+        status = look(run, &any);
+        over = !shared->out && shared->byes == others; /* the only thread that is left */
+        if (status == SDR_OK && !over && sdr_clock_now() > until)
+            status = sdr_fail(SDR_PEER_LOST, "%d of %d processes did not say that they are done",
+                              others - shared->byes, others);
     }
+    return status;
 }
 
 /* ---- before they start: whether all are there, and mean the same ---- */
@@ -461,15 +492,14 @@ static enum sdr_status launch(struct sdr_run *run, enum sdr_status (*loop)(struc
     struct shared *shared = run->network->shared;
     SDR_TRY(greet(run));
     for (int p = 0; p < all_processes; p++)
-        if (p != this_process)
+        if (talks_to(p))
             SDR_TRY(listen(shared, p));
-    shared->carries = pthread_create(&shared->carrier, NULL, carry, run) == 0;
-    if (!shared->carries)
+    if (pthread_create(&shared->carrier, NULL, carry, run) != 0)
         return sdr_fail(SDR_RUNTIME, "a thread that looks after messages cannot be started");
     enum sdr_status status = sdr_crew_launch(run, loop, lives_here);
     atomic_store(&shared->over, true);
     pthread_join(shared->carrier, NULL);
-    return status == SDR_OK ? flush(run) : status;
+    return status == SDR_OK && all_processes > 1 ? part(run) : status;
 }
 
 static void close_mpi(struct sdr_run *run)

@@ -214,6 +214,9 @@ static enum sdr_status compute(struct sdr_node *node, const struct sdr_work *wor
     *done = false;
     if (atomic_load_explicit(&seat->urgent, memory_order_relaxed))
         return SDR_OK;
+    if (shared->time > INT64_C(1) << 61)
+        return sdr_fail(SDR_USAGE,
+                        "virtual time has run out after 73 years: give shorter --compute times");
     seat->computing = shared->sequence++;
     struct event event = {
         shared->time + sdr_network_compute_time(node), seat->computing, node->id, false, {0}};

@@ -41,8 +41,11 @@ static enum sdr_status send(struct sdr_node *node, struct sdr_message *message)
 
 static enum sdr_status receive(struct sdr_node *node, struct sdr_message *message)
 {
-    return sdr_box_take(node->seat, -1, message) ? SDR_OK
-                                                 : sdr_crew_broken(node->run->network->shared);
+    struct sdr_crew *crew = node->run->network->shared;
+    if (sdr_box_take(node->seat, node->server == 0 ? SDR_LOOK_EVERY : -1, message))
+        return SDR_OK;
+    *message = (struct sdr_message){.kind = SDR_MESSAGE_NONE};
+    return sdr_crew_broken(crew);
 }
 
 static enum sdr_status compute(struct sdr_node *node, const struct sdr_work *work, bool *done)

@@ -88,6 +88,7 @@ static void delays_have_their_means(void **state)
     assert_true(fabs(mean_of("const:1+exp:rate=0.5") - 3) < 0.03);
     assert_true(fabs(mean_of("exp:mean=0.25") - 0.25) < 0.005);
     assert_true(fabs(mean_of("uniform:1-3") - 2) < 0.02);
+    assert_true(fabs(mean_of("uniform:1e-3-3e-3") - 2e-3) < 2e-5);
     assert_true(fabs(mean_of("normal:mean=5,deviation=1") - 5) < 0.05);
     assert_true(fabs(mean_of("lognormal:mean=1,sigma=0.5") - exp(0.125)) < 0.02);
     assert_true(fabs(mean_of("pareto:scale=1,shape=4") - 4.0 / 3) < 0.02);
@@ -108,7 +109,7 @@ static void nonsense_is_refused(void **state)
 {
     static const char *const wrong[] = {"",          "1",          "const",       "const:",     "const:-1",
                                         "const:1+",  "exp:0.5",    "exp:rate=0",  "uniform:3-1", "const:nan",
-                                        "pareto:scale=1,shape=0", "gamma:1", "normal:mean=1", "const:1e300"};
+                                        "pareto:scale=1,shape=0", "gamma:1", "exp:mean=1,rat=7", "const:1,2", "normal:mean=1", "const:1e300"};
     struct sdr_delay delay;
     (void)state;
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)

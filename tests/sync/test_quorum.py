@@ -98,6 +98,29 @@ for model, options in (("logistic", ["--l2", 1e-3]), ("logistic", ["--optimizer"
             hashes.add(train(some, *common, "--workers", workers, *where)["model_hash"])
     expect("one_hash_%s" % " ".join(map(str, [model, *options])), len(hashes) == 1, str(len(hashes)))
 
+large = {train(some, "--sync", "bsp", "--deterministic", "--batch", batch, "--updates", 12, "--schedule", "cosine",
+               "--workers", 2, *where)["model_hash"] for batch in (500, 4000) for where in ([], ["--transport", "sim"])}
+expect("one_hash_of_a_batch_larger_than_the_data", len(large) == 1)
+
+# ---- checkpoints ----
+common = ["--sync", "bsp", "--deterministic", "--batch", 64, "--workers", 3, "--transport", "sim", "--servers", 2, "--l2", 1e-3,
+          "--schedule", "constant", "--lr", 0.1]
+whole = train(some, *common, "--epochs", 4)
+train(some, *common, "--epochs", 2, "--run", path_of("half"))
+rest = train(some, *common, "--epochs", 4, "--run", path_of("half"), "--resume")
+expect("resumed_to_the_same_bits", rest["model_hash"] == whole["model_hash"])
+uneven = ["--sync", "k-batch-sync:3", "--workers", 4, "--transport", "sim", "--batch", 64, "--lr", 0.1, "--schedule", "constant"]
+train(some, *uneven, "--updates", 3, "--run", path_of("uneven"), "--checkpoint-every", "3u")
+again = train(some, *uneven, "--updates", 6, "--run", path_of("uneven"), "--resume")
+expect("goes_on_with_others", again["updates"] == 6)
+expect("other_nodes_are_another_run",
+       "workers" in train(some, *[5 if o == 4 else o for o in uneven], "--updates", 9, "--run", path_of("uneven"), "--resume", code=2))
+seen = train(some, "--sync", "bsp", "--workers", 3, "--batch", 50, "--epochs", 20, "--delay", "const:0")
+expect("shares_of_time", 0 <= seen["wait_fraction"] <= 1, str(seen["wait_fraction"]))
+many = [sim(some, "async", 8, "--transport", "sim:latency=1", "--servers", 2, "--compute", "const:0.1", "--batch", 1, "--updates", n)
+        ["peak_rss_bytes"] for n in (4000, 80000 if not SLOW else 4000)]
+expect("memory_does_not_grow", many[1] < many[0] + 2_000_000, str(many))
+
 # ---- stability: a quadratic with a fixed delay, η·curvature < 2 sin(π / (2 (2τ + 1))) ----
 one = path_of("one.svm")
 with open(one, "w") as file:
@@ -109,6 +132,8 @@ for delay in (0, 1, 2, 5, 15):
     bound = 2 * math.sin(math.pi / (2 * (2 * delay + 1)))
     below = sim(one, "async", delay + 1, *plain, "--lr", 0.97 * bound)
     expect("stable_at_delay_%d" % delay, abs(below["weight"][0] - 1.25) < 1e-3, str(below["weight"]))
+    if os.path.exists(laws.MODEL):
+        os.remove(laws.MODEL)
     command = ["train", one, "--transport", "sim", "--sync", "async", "--workers", delay + 1, *plain, "--lr", 1.03 * bound]
     try:
         laws.run(*command, "--out", laws.MODEL, code=4)
@@ -192,6 +217,9 @@ for options, word in ((["--sync", "hogwild", "--transport", "sim"], "share memor
                       (["--sync", "async", "--transport", "sim", "--compute", "exp:1"], "const:1+exp:rate=0.5"),
                       (["--sync", "async", "--slow", "9:2x", "--workers", 4], "0 … 3"),
                       (["--sync", "async", "--slow", "1:2", "--workers", 4], "2:3x"),
+                      (["--sync", "async", "--record", path_of("race")], "hogwild"),
+                      (["--sync", "async", "--transport", "sim", "--compute", "exp:mean=1,rat=7"], "a term is wrong"),
+                      (["--sync", "async", "--transport", "sim", "--compute", "const:1e9", "--updates", 9000], "virtual time"),
                       (["--sync", "k-async", "--deterministic"], "deterministic")):
     expect("refused_%s" % " ".join(map(str, options)), word in train(some, *options, code=2))
 finish()

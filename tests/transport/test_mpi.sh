@@ -36,11 +36,25 @@ for sync in bsp k-sync:2 backup:3 k-batch-sync:4 k-async:2 k-batch-async:3 async
     "$SOUNDER" eval "$work/$sync.model" "$work/data.svm" --quiet >/dev/null || complain "$sync: no model"
 done
 
+# Large messages that are under way when the run ends, and a run directory that the first process alone writes.
+for i in 1 2 3 4 5; do
+    job 3 train "$work/data.svm" --transport mpi:deadline=5 --sync async --batch 3000 --updates $((i + 20)) --delay uniform:0-0.002 \
+        --seed $i --json --quiet --run "$work/run$i" >"$work/many.json" || complain "large messages, run $i"
+    [ "$(value "$work/many.json" updates)" = $((i + 20)) ] || complain "large messages: not all updates"
+done
+job 2 train "$work/data.svm" --transport mpi --sync async --run "$work/run1" >"$work/out" 2>&1
+[ $? = 2 ] && grep -q -e "--resume" "$work/out" || complain "a folder that holds a run: $(head -n 3 "$work/out")"
+
 # Processes that do not mean the same do not train together.
 timeout 60 mpirun --oversubscribe --bind-to none -n 1 "$SOUNDER" train "$work/data.svm" --transport mpi --sync async --epochs 1 --seed 1 \
     : -n 1 "$SOUNDER" train "$work/data.svm" --transport mpi --sync async --epochs 1 --seed 2 >"$work/out" 2>&1 &&
     complain "two seeds in one job, and no error"
 grep -q "process 1 has other seed" "$work/out" || complain "two seeds: $(head -n 3 "$work/out")"
+head -n 1000 "$work/data.svm" >"$work/less.svm"
+timeout 60 mpirun --oversubscribe --bind-to none -n 1 "$SOUNDER" train "$work/data.svm" --transport mpi --sync async --epochs 1 --lr 0.1 \
+    : -n 1 "$SOUNDER" train "$work/less.svm" --transport mpi --sync async --epochs 1 --lr 0.1 >"$work/out" 2>&1 &&
+    complain "two data sets in one job, and no error"
+grep -q "process 1 has other data" "$work/out" || complain "two data sets: $(head -n 3 "$work/out")"
 # One that is not there in time is named: its data comes late.
 mkfifo "$work/late.svm"
 (sleep 5; cat "$work/data.svm" >"$work/late.svm") 2>/dev/null &

@@ -58,7 +58,7 @@ static void cancel(void *request)
     memcpy(&of, request, sizeof of);
     if (of != MPI_REQUEST_NULL) {
         MPI_Cancel(&of);
-        MPI_Request_free(&of);
+        MPI_Wait(&of, MPI_STATUS_IGNORE);
     }
 }
 
