@@ -40,10 +40,12 @@ static uint64_t choose_rows(const struct sdr_plan *plan, uint64_t copies, bool *
     double cost = value * (double)plan->values;                  /* of an exchange */
     double row = 20 + 3 * plan->row_values;                      /* of a row */
     double cheap = cost / (0.04 * row);                          /* rows after which it is 4 % */
-    double often = (double)plan->rows / (16.0 * (double)copies); /* 16 exchanges an epoch */
     double rarely = (double)plan->parameters / plan->row_values; /* rows that touch a weight once */
+    bool sparse = rarely > 64, large = plan->rows > 100000;
+    double times = sparse && large && !plan->deterministic ? 8 : 16; /* an epoch */
+    double often = (double)plan->rows / (times * (double)copies);
     double close =
-        (rarely > 64 ? 36 : 18) * rarely; /* and so often; most fall on a few, if sparse */
+        (sparse ? 36 : 18) * rarely; /* touches of a weight; most fall on a few, if sparse */
     /* Where a row touches little of a large model exchanges would take longer than the rows between
        them, and workers that write straight to it hardly meet on a cache line. */
     *straight = cost > 0.2 * often * row && plan->busiest < 0.25 && plan->walks && !plan->penalty &&
