@@ -10,6 +10,7 @@
 #define SDR_NETWORK_H
 
 #include "base/delay.h"
+#include "base/memory.h"
 #include "message.h"
 #include "node.h"
 #include "optimizer/parameters.h"
@@ -114,5 +115,33 @@ int64_t sdr_network_held_up(const struct sdr_node *node, int64_t took);
 uint32_t sdr_network_rows(const struct sdr_run *run, uint64_t number);
 enum sdr_status sdr_network_batch(struct sdr_run *run, uint64_t number, int worker, uint32_t *row,
                                   struct sdr_batch *batch);
+
+/* A gradient as it travels: losses and weights by leaves, then the slopes. */
+struct sdr_gradient_head {
+    uint32_t rows, leaves;
+    struct sdr_tally tally[];
+};
+
+static inline size_t sdr_slopes_at(uint32_t leaves)
+{
+    size_t bytes = sizeof(struct sdr_gradient_head) + leaves * sizeof(struct sdr_tally);
+    return (bytes + SDR_ALIGN - 1) / SDR_ALIGN * SDR_ALIGN;
+}
+
+/* Between network.c, worker.c and server.c: */
+enum sdr_status sdr_send(struct sdr_node *node, struct sdr_message *message);
+/* The rows from … end − 1 of a batch of so many are the worker's part: whole leaves, as equal as can be. */
+void sdr_part_of(const struct sdr_network *net, uint32_t rows, int worker, uint32_t *from,
+                 uint32_t *end);
+/* Values of the features that a batch touches, packed in the order in which both ends meet them, or unpacked;
+   how many. */
+uint64_t sdr_pass_values(struct sdr_desk *desk, const struct sdr_batch *batch, uint32_t first,
+                         uint32_t end, uint32_t cols, float *w, float *packed, bool pack);
+/* How many values lie behind the first block: those are the first server's. */
+uint64_t sdr_values_behind(const struct sdr_parameters *p);
+void sdr_forget_task(struct sdr_node *node);
+/* The loop of a server that follows the first one. */
+enum sdr_status sdr_follow(struct sdr_node *node);
+void sdr_release_held(struct sdr_held **link);
 
 #endif

@@ -1,0 +1,145 @@
+/* Nodes that exchange messages: a worker's side. */
+#include "base/memory.h"
+#include "network.h"
+#include "run.h"
+
+#include <string.h>
+
+void sdr_forget_task(struct sdr_node *node)
+{
+    struct sdr_errand *task = node->task;
+    for (int s = 0; s < node->servers; s++) {
+        sdr_body_drop(task->piece[s]);
+        task->piece[s] = NULL;
+    }
+    task->arrived = 0;
+}
+
+/* Values of a task, or a part of them. What is older than what has arrived was overtaken. */
+static void take_piece(struct sdr_node *node, struct sdr_message *message)
+{
+    struct sdr_errand *task = node->task;
+    bool same = task->batch == message->batch && task->version == message->version;
+    if (message->version < task->version) {
+        sdr_body_drop(message->body);
+        return;
+    }
+    if (!same || task->arrived == 0) {
+        sdr_forget_task(node);
+        task->batch = message->batch;
+        task->version = message->version;
+        task->sparse = message->flags & SDR_SPARSE;
+    }
+    task->arrived++;
+    sdr_body_drop(task->piece[message->from]);
+    task->piece[message->from] = message->body;
+}
+
+enum sdr_status sdr_await_task(struct sdr_node *node, bool *more)
+{
+    const struct sdr_transport *transport = node->run->transport;
+    int64_t before = transport->now(node);
+    struct sdr_errand *task = node->task;
+    task->arrived = 0; /* what the last task was made of is of no use */
+    do {
+        struct sdr_message message;
+        SDR_TRY(transport->receive(node, &message));
+        *more = message.kind != SDR_MESSAGE_STOP;
+        if (*more)
+            take_piece(node, &message);
+        else
+            sdr_body_drop(message.body);
+    } while (*more && task->arrived < node->servers);
+    task->number++;
+    if (*more) /* the end is not waited for */
+        task->waited += transport->now(node) - before;
+    return SDR_OK;
+}
+
+/* The values to work from: as they came, or put together on the desk. */
+static const float *lay_out(struct sdr_node *node, struct sdr_desk *desk,
+                            const struct sdr_batch *batch)
+{
+    const struct sdr_network *net = node->run->network;
+    const struct sdr_errand *task = node->task;
+    const struct sdr_parameters *p = &node->run->parameters;
+    uint32_t cols = p->block[0].cols;
+    if (node->servers == 1 && !task->sparse)
+        return (const float *)(const void *)task->piece[0]->data;
+    for (int s = 0; s < node->servers; s++) {
+        float *from = (float *)(void *)task->piece[s]->data;
+        uint64_t count = (uint64_t)(net->cut[s + 1] - net->cut[s]) * cols;
+        if (task->sparse)
+            count = sdr_pass_values(desk, batch, net->cut[s], net->cut[s + 1], cols, desk->w, from,
+                                    false);
+        else
+            memcpy(desk->w + (size_t)net->cut[s] * cols, from, count * sizeof *from);
+        if (s == 0 && p->blocks > 1)
+            memcpy(desk->w + p->block[1].offset, from + count, sdr_values_behind(p) * sizeof *from);
+    }
+    return desk->w;
+}
+
+static enum sdr_status compute(void *argument, const atomic_uint *stop)
+{
+    struct sdr_node *node = argument;
+    struct sdr_run *run = node->run;
+    struct sdr_network *net = run->network;
+    struct sdr_errand *task = node->task;
+    struct sdr_desk *desk = &net->desk[net->desks == 1 ? 0 : node->worker];
+    struct sdr_gradient_head *head = (struct sdr_gradient_head *)(void *)task->gradient->data;
+    struct sdr_batch batch;
+    SDR_TRY(sdr_network_batch(run, task->batch, node->worker, desk->row, &batch));
+    const float *w = lay_out(node, desk, &batch);
+    float *u = (float *)(void *)(task->gradient->data + sdr_slopes_at(head->leaves));
+    for (uint32_t leaf = 0; leaf < head->leaves && !atomic_load(stop); leaf++) {
+        struct sdr_batch part = batch;
+        struct sdr_update update;
+        uint32_t from = leaf * SDR_LEAF_ROWS;
+        part.row += from;
+        part.at += from;
+        part.count = batch.count - from < SDR_LEAF_ROWS ? batch.count - from : SDR_LEAF_ROWS;
+        for (uint32_t i = 0; i < part.count; i++) /* shuffled rows lie anywhere */
+            sdr_fetch_row(&run->problem, part.row[i]);
+        run->kind->gradient(run->kind, &run->problem, run->parameters.block, w, &part,
+                            u + (size_t)from * run->example_floats, &update);
+        head->tally[leaf] = (struct sdr_tally){update.loss, update.weight};
+    }
+    if (task->sparse) /* the next batch needs others */
+        sdr_forget_task(node);
+    return SDR_OK;
+}
+
+enum sdr_status sdr_compute_gradient(struct sdr_node *node, bool *done)
+{
+    struct sdr_run *run = node->run;
+    struct sdr_network *net = run->network;
+    struct sdr_errand *task = node->task;
+    uint32_t from, end;
+    sdr_part_of(net, sdr_network_rows(run, task->batch), node->worker, &from, &end);
+    uint32_t rows = end - from, leaves = (rows + SDR_LEAF_ROWS - 1) / SDR_LEAF_ROWS;
+    size_t bytes = sdr_slopes_at(leaves) + (size_t)rows * run->example_floats * sizeof(float);
+    sdr_body_drop(task->gradient);
+    task->gradient = NULL;
+    SDR_TRY(sdr_body_create(net->pool, bytes, &task->gradient));
+    struct sdr_gradient_head *head = (struct sdr_gradient_head *)(void *)task->gradient->data;
+    *head = (struct sdr_gradient_head){rows, leaves};
+    struct sdr_work work = {compute, node, !net->cancels};
+    return run->transport->compute(node, &work, done);
+}
+
+enum sdr_status sdr_push_gradient(struct sdr_node *node)
+{
+    struct sdr_errand *task = node->task;
+    for (int s = 0; s < node->servers; s++) {
+        struct sdr_message message = {.kind = SDR_MESSAGE_GRADIENT,
+                                      .to = s,
+                                      .version = task->version,
+                                      .batch = task->batch,
+                                      .body = sdr_body_hold(task->gradient)};
+        SDR_TRY(sdr_send(node, &message));
+    }
+    sdr_body_drop(task->gradient);
+    task->gradient = NULL;
+    return SDR_OK;
+}
