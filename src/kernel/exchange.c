@@ -8,13 +8,6 @@
 
 typedef uint64_t pair_bits __attribute__((may_alias));
 
-static uint64_t bits_of(const float pair[2])
-{
-    uint64_t bits;
-    memcpy(&bits, pair, sizeof bits);
-    return bits;
-}
-
 void sdr_exchange_take(const float *shared, float *mine, float *base, uint64_t count)
 {
     for (uint64_t i = 0; i < count; i += 2) {
@@ -24,40 +17,51 @@ void sdr_exchange_take(const float *shared, float *mine, float *base, uint64_t c
     }
 }
 
-/* The value that `now`, perhaps changed by others since it was `base`, becomes. */
-static float merged(float now, float mine, float base, enum sdr_merge how)
+/* Four values, in a register all the way: through memory, in parts, it takes twice as long. */
+typedef float four __attribute__((vector_size(16)));
+typedef int32_t mask __attribute__((vector_size(16)));
+typedef uint64_t halves __attribute__((vector_size(16)));
+
+static four load(const float *from, size_t size)
 {
-    if (mine == base)
-        return now;
-    if (now == base)
-        return mine;
-    if (how == SDR_MERGE_MEAN)
-        return now + (mine - now) * 0.5f;
-    float next = now + (mine - base);
-    bool crossed = mine * base >= 0 && next * now < 0;
-    return how == SDR_MERGE_SHRUNK && crossed ? 0.0f : next;
+    four values = {0};
+    memcpy(&values, from, size);
+    return values;
 }
 
-static void merge_all(float *now, const float *mine, const float *base, int count,
-                      enum sdr_merge how)
+static four choose(mask where, four yes, four no)
 {
-    for (int k = 0; k < count; k++)
-        now[k] = merged(now[k], mine[k], base[k], how);
+    return (four)((where & (mask)yes) | (~where & (mask)no));
+}
+
+/* What `now`, perhaps changed by others since it was `base`, becomes. */
+static four merged(four now, four mine, four base, enum sdr_merge how)
+{
+    four next = now + (mine - base);
+    if (how == SDR_MERGE_SHRUNK)
+        next = choose((mine * base >= 0) & (next * now < 0), (four){0}, next);
+    if (how == SDR_MERGE_MEAN)
+        next = now + (mine - now) * 0.5f;
+    return choose(mine == base, now, choose(now == base, mine, next));
+}
+
+static bool same(four a, four b)
+{
+    halves differ = (halves)a ^ (halves)b;
+    return (differ[0] | differ[1]) == 0;
 }
 
 static void give_pairs(float *shared, const float *mine, const float *base, uint64_t count,
                        enum sdr_merge how)
 {
     for (uint64_t i = 0; i < count; i += 2) {
-        if (bits_of(mine + i) == bits_of(base + i))
+        four gives = load(mine + i, sizeof(uint64_t)), had = load(base + i, sizeof(uint64_t));
+        if (same(gives, had))
             continue;
         pair_bits *at = (pair_bits *)(shared + i);
         uint64_t found = __atomic_load_n(at, __ATOMIC_RELAXED), wanted;
         do {
-            float now[2];
-            memcpy(now, &found, sizeof now);
-            merge_all(now, mine + i, base + i, 2, how);
-            wanted = bits_of(now);
+            wanted = ((halves)merged((four)(halves){found, 0}, gives, had, how))[0];
         } while (!__atomic_compare_exchange_n(at, &found, wanted, false, __ATOMIC_RELAXED,
                                               __ATOMIC_RELAXED));
     }
@@ -66,6 +70,11 @@ static void give_pairs(float *shared, const float *mine, const float *base, uint
 #if defined(__x86_64__)
 typedef unsigned __int128 quad_bits __attribute__((may_alias, aligned(16)));
 
+static quad_bits quad_of(halves values)
+{
+    return (quad_bits)values[1] << 64 | values[0];
+}
+
 /* Four at a time, which is what takes the time: an atomic operation costs the same for any width. The
    first guess is read in halves; where they do not belong together the exchange fails and tells. (The
    build compiles this file with -mcx16.) */
@@ -73,22 +82,21 @@ static void give_quads(float *shared, const float *mine, const float *base, uint
                        enum sdr_merge how)
 {
     for (uint64_t i = 0; i < count; i += 4) {
-        if (memcmp(mine + i, base + i, sizeof(quad_bits)) == 0)
+        four gives = load(mine + i, sizeof(four)), had = load(base + i, sizeof(four));
+        if (same(gives, had))
             continue;
-        uint64_t half[2];
-        for (int k = 0; k < 2; k++)
-            half[k] = __atomic_load_n((pair_bits *)(shared + i + 2 * k), __ATOMIC_RELAXED);
-        quad_bits before, found;
-        memcpy(&found, half, sizeof found);
-        do {
-            float now[4];
-            quad_bits wanted;
-            before = found;
-            memcpy(now, &before, sizeof now);
-            merge_all(now, mine + i, base + i, 4, how);
-            memcpy(&wanted, now, sizeof wanted);
-            found = __sync_val_compare_and_swap((quad_bits *)(shared + i), before, wanted);
-        } while (found != before);
+        const pair_bits *at = (const pair_bits *)(shared + i);
+        halves guess = {__atomic_load_n(at, __ATOMIC_RELAXED),
+                        __atomic_load_n(at + 1, __ATOMIC_RELAXED)};
+        for (;;) {
+            quad_bits expected = quad_of(guess);
+            quad_bits wanted = quad_of((halves)merged((four)guess, gives, had, how));
+            quad_bits found =
+                __sync_val_compare_and_swap((quad_bits *)(shared + i), expected, wanted);
+            if (found == expected)
+                break;
+            guess = (halves){(uint64_t)found, (uint64_t)(found >> 64)};
+        }
     }
 }
 #endif
