@@ -47,11 +47,12 @@ enum sdr_message_flag {
 };
 struct sdr_message {
     uint8_t kind, flags;
-    int32_t from, to;      /* nodes, not processes */
-    int32_t about;         /* with ANSWER and DROP: the worker */
-    uint64_t version;      /* of the values: those carried, or those a gradient was computed from */
-    uint64_t batch;        /* number of the batch */
-    double charge;         /* with ANSWER: the penalty that is due so far */
+    int32_t from, to; /* nodes, not processes */
+    int32_t about;    /* with ANSWER and DROP: the worker; with TASK: how many of its own steps
+                              the values have in them */
+    uint64_t version; /* of the values: those carried, or those a gradient was computed from */
+    uint64_t batch;   /* number of the batch */
+    double value;     /* with ANSWER: the penalty that is due so far; with TASK: the step size */
     struct sdr_body *body; /* given away by send, owned after receive; may be NULL */
 };
 /* On a wire: a header of this size, and the body. */

@@ -80,7 +80,7 @@ enum sdr_status sdr_network_batch(struct sdr_run *run, uint64_t number, int work
 /* Calls for memory are many and small where rows are sparse: both ends walk over the batch in the same order,
    so that values travel without saying whose they are. */
 uint64_t sdr_pass_values(struct sdr_desk *desk, const struct sdr_batch *batch, uint32_t first,
-                         uint32_t end, uint32_t cols, float *w, float *packed, bool pack)
+                         uint32_t end, uint32_t cols, float *w, float *packed, enum sdr_pass how)
 {
     uint64_t count = 0;
     uint32_t stamp = ++desk->stamp;
@@ -92,10 +92,10 @@ uint64_t sdr_pass_values(struct sdr_desk *desk, const struct sdr_batch *batch, u
                 continue;
             desk->mark[j] = stamp;
             float *value = w + (size_t)j * cols, *place = packed + count;
-            for (uint32_t k = 0; k < cols && pack; k++)
-                place[k] = value[k];
-            for (uint32_t k = 0; k < cols && !pack; k++)
-                value[k] = place[k];
+            if (how == SDR_PACK)
+                memcpy(place, value, cols * sizeof *place);
+            for (uint32_t k = 0; k < cols && how != SDR_PACK; k++)
+                value[k] = how == SDR_ADD ? value[k] + place[k] : place[k];
             count += cols;
         }
     }
@@ -195,11 +195,18 @@ static enum sdr_status make_desk(const struct sdr_run *run, struct sdr_desk *des
     SDR_TRY(sdr_allocate(&desk->w, run->parameters.count, sizeof *desk->w, "a worker's view"));
     SDR_TRY(
         sdr_allocate(&desk->mark, run->problem.features, sizeof *desk->mark, "a worker's view"));
-    return sdr_allocate(&desk->row, run->network->batch, sizeof *desk->row, "rows of a batch");
+    SDR_TRY(sdr_allocate(&desk->row, run->network->batch, sizeof *desk->row, "rows of a batch"));
+    if (!run->network->steps)
+        return SDR_OK;
+    SDR_TRY(sdr_allocate(&desk->packed, run->parameters.count, sizeof *desk->packed, "steps"));
+    return sdr_parameters_stepper(&desk->stepper, &run->parameters, desk->w);
 }
 
 static void free_desk(struct sdr_desk *desk)
 {
+    if (desk->stepper.count)
+        sdr_parameters_destroy(&desk->stepper);
+    sdr_release(desk->packed);
     sdr_release(desk->w);
     sdr_release(desk->mark);
     sdr_release(desk->row);
@@ -221,7 +228,7 @@ static enum sdr_status make_servers(struct sdr_run *run)
         server->parameters = s ? &server->twin : &run->parameters;
         if (s)
             SDR_TRY(sdr_parameters_twin(&server->twin, &run->parameters, false, false));
-        if (net->sparse)
+        if (net->sparse || net->steps)
             SDR_TRY(make_desk(run, &server->desk));
         SDR_TRY(sdr_allocate(&server->held, (size_t)net->workers, sizeof *server->held, "servers"));
     }
@@ -266,12 +273,15 @@ enum sdr_status sdr_network_create(struct sdr_run *run, uint64_t quorum)
     net->parts = s->deterministic;
     net->quorum = quorum;
     net->cancels = run->strategy->cancels && run->strategy->cancels(run->strategy_options);
+    net->steps = run->strategy->steps;
+    net->last = -1;
     net->batch = s->batch < run->train_rows.count ? s->batch : run->train_rows.count;
     net->per_epoch = (run->train_rows.count + net->batch - 1) / net->batch;
     net->sparse = picks_values(run);
     SDR_TRY(sdr_allocate(&run->node, 1, sizeof *run->node, "nodes")); /* what checkpoints keep */
     run->nodes = 1;
     SDR_TRY(parse_delays(run));
+    SDR_TRY(sdr_ledger_open(&net->ledger, run->process == 0 ? s->run : NULL, net->workers));
     SDR_TRY(sdr_pool_create(&net->pool));
     SDR_TRY(make_sampler(run));
     SDR_TRY(make_servers(run));
@@ -296,6 +306,8 @@ enum sdr_status sdr_network_create(struct sdr_run *run, uint64_t quorum)
         SDR_TRY(sdr_allocate(&node->task, 1, sizeof *node->task, "workers"));
         SDR_TRY(sdr_allocate(&node->task->piece, (size_t)net->servers, sizeof *node->task->piece,
                              "workers"));
+        if (net->steps)
+            SDR_TRY(sdr_steps_prepare(node));
     }
     return run->transport->open(run, run->transport_options);
 }
@@ -314,6 +326,7 @@ void sdr_network_destroy(struct sdr_run *run)
         if (task->piece)
             sdr_forget_task(&net->node[i]);
         sdr_body_drop(task->gradient);
+        sdr_steps_release(&net->node[i]);
         sdr_release(task->piece);
         sdr_release(task);
     }
@@ -345,6 +358,7 @@ void sdr_network_destroy(struct sdr_run *run)
     sdr_release(net->desk);
     sdr_release(net->assignment);
     sdr_release(net->slowness);
+    sdr_ledger_free(&net->ledger);
     sdr_release(net->again);
     sdr_release(net->node);
     sdr_pool_destroy(net->pool);
@@ -366,7 +380,11 @@ enum sdr_status sdr_network_work(struct sdr_run *run)
     net->next = run->epoch * net->per_epoch + run->at / net->batch;
     for (int s = 1; s < net->servers; s++)
         net->server[s].twin.version = run->parameters.version;
-    SDR_TRY(run->transport->launch(run, loop));
+    SDR_TRY(sdr_ledger_flush(&net->ledger, run->resumed));
+    enum sdr_status status = run->transport->launch(run, loop);
+    enum sdr_status kept = sdr_ledger_flush(&net->ledger, true);
+    SDR_TRY(status);
+    SDR_TRY(kept);
     for (int i = net->servers; i < net->nodes; i++) {
         net->waited += net->node[i].task->waited;
         net->present += net->node[i].task->number > 0;

@@ -22,6 +22,9 @@ struct sdr_desk {
     uint32_t *mark; /* owned, per feature: met in this batch */
     uint32_t stamp;
     uint32_t *row; /* owned: the rows of a batch */
+    struct sdr_parameters
+        stepper;   /* takes steps on w, with the state of a worker; where workers do */
+    float *packed; /* owned: values on their way into a message; where workers take steps */
 };
 
 /* A server's side. Gradients that the first server has not decided on yet, or that it has decided to drop
@@ -59,7 +62,11 @@ struct sdr_sampler {
 /* What the first server knows of a worker. */
 struct sdr_assignment {
     uint64_t batch, version;
-    bool busy; /* with that batch */
+    bool busy;              /* with that batch */
+    uint64_t steps;         /* of its own that were applied */
+    int64_t assigned, came; /* transport time: of the task, and of the gradient before it */
+    int32_t waited_for;     /* see ledger.h */
+    uint32_t bytes;         /* of the task */
 };
 
 struct sdr_network {
@@ -73,6 +80,7 @@ struct sdr_network {
     bool parts;                /* deterministic: every worker computes its part of one batch */
     bool sparse;               /* workers are sent what their batch touches */
     bool cancels;              /* the strategy may cancel work */
+    bool steps;                /* workers take steps, and send these */
     uint32_t *cut;             /* owned: features from cut[s] to cut[s + 1] are server s's */
     struct sdr_server *server; /* owned */
     struct sdr_desk *desk;     /* owned */
@@ -82,14 +90,23 @@ struct sdr_network {
     uint64_t next;                     /* number that was not dealt yet */
     uint64_t *again;                   /* owned: a queue of numbers to be dealt again */
     uint64_t again_from, again_count, again_room;
+    int last;                             /* worker whose gradient came last; −1: none yet */
     uint64_t dropped;                     /* gradients that came too late */
-    uint64_t steps, staleness, stalest;   /* of gradients applied; sum and largest */
+    uint64_t applied, staleness, stalest; /* gradients; sum and largest */
+    struct sdr_ledger ledger;
+    bool ledger_trouble;                  /* it cannot be written, which was said */
     int64_t ended;                        /* transport time when the run was over */
     atomic_uint_fast64_t bytes, messages; /* sent */
     int64_t waited;                       /* nanoseconds, of all workers */
     int present;                          /* workers of this process: those that waited counts */
     struct sdr_delay compute, delay;      /* --compute, --delay; no terms: none */
     float *slowness;                      /* owned, per worker: --slow; NULL: all 1 */
+};
+
+/* A step that a worker has taken, until the values it is sent have it in them. */
+struct sdr_own_step {
+    uint64_t batch;
+    struct sdr_body **part; /* owned: one for every server */
 };
 
 /* A worker's task, kept with its node. */
@@ -101,6 +118,14 @@ struct sdr_errand {
     struct sdr_body *gradient; /* owned: what was computed */
     uint32_t number;           /* tasks so far */
     int64_t waited;            /* nanoseconds waiting for tasks */
+    /* Where workers take steps: */
+    double rate;              /* the size of this one */
+    uint64_t included;        /* of its own steps, how many the values have in them */
+    uint64_t taken;           /* steps so far */
+    struct sdr_own_step *own; /* owned: a ring of those from `first` to taken − 1 */
+    uint64_t first, own_room;
+    struct sdr_body **step; /* owned: for every server, the one that was computed */
+    float *slot[2];         /* owned: the optimizer's state */
 };
 
 enum sdr_status sdr_network_create(struct sdr_run *run, uint64_t quorum);
@@ -119,6 +144,8 @@ enum sdr_status sdr_network_batch(struct sdr_run *run, uint64_t number, int work
 /* A gradient as it travels: losses and weights by leaves, then the slopes. */
 struct sdr_gradient_head {
     uint32_t rows, leaves;
+    float computing; /* seconds */
+    double rate;     /* of a step that was taken */
     struct sdr_tally tally[];
 };
 
@@ -135,11 +162,27 @@ void sdr_part_of(const struct sdr_network *net, uint32_t rows, int worker, uint3
                  uint32_t *end);
 /* Values of the features that a batch touches, packed in the order in which both ends meet them, or unpacked;
    how many. */
+enum sdr_pass { SDR_PACK, SDR_UNPACK, SDR_ADD };
 uint64_t sdr_pass_values(struct sdr_desk *desk, const struct sdr_batch *batch, uint32_t first,
-                         uint32_t end, uint32_t cols, float *w, float *packed, bool pack);
+                         uint32_t end, uint32_t cols, float *w, float *packed, enum sdr_pass how);
 /* How many values lie behind the first block: those are the first server's. */
 uint64_t sdr_values_behind(const struct sdr_parameters *p);
 void sdr_forget_task(struct sdr_node *node);
+/* The values to work from, in an array as long as the parameters: as they came, or put together on the desk. */
+const float *sdr_lay_out(struct sdr_node *node, struct sdr_desk *desk,
+                         const struct sdr_batch *batch);
+
+/* steps.c: workers that take steps. */
+enum sdr_status sdr_steps_prepare(struct sdr_node *node);
+void sdr_steps_release(struct sdr_node *node);
+/* The values on the desk get the worker's own steps that they lack. */
+enum sdr_status sdr_steps_recall(struct sdr_node *node, struct sdr_desk *desk);
+/* Takes the step of a gradient on the desk, and keeps what it changed for the servers. */
+enum sdr_status sdr_steps_take(struct sdr_node *node, struct sdr_desk *desk,
+                               const struct sdr_batch *batch, const float *u);
+enum sdr_status sdr_steps_push(struct sdr_node *node);
+/* A server adds a step to its values. */
+enum sdr_status sdr_steps_add(struct sdr_node *node, const struct sdr_gradient *gradient);
 /* The loop of a server that follows the first one. */
 enum sdr_status sdr_follow(struct sdr_node *node);
 void sdr_release_held(struct sdr_held **link);

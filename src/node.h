@@ -2,6 +2,7 @@
 #ifndef SDR_NODE_H
 #define SDR_NODE_H
 
+#include "ledger.h"
 #include "plugin.h"
 
 struct sdr_run;
@@ -145,6 +146,8 @@ struct sdr_gradient {
     int worker;
     uint64_t batch, version; /* version: of the values it was computed from */
     struct sdr_body *body;   /* owned until it is applied or dropped */
+    float weight;            /* of the gradient in its update; 1 when it comes */
+    struct sdr_ledger_record record;
 };
 uint64_t sdr_current_version(const struct sdr_node *node);
 /* How many gradients make an update. */
@@ -156,7 +159,8 @@ bool sdr_is_busy(const struct sdr_node *node, int worker);
 /* The next gradient of a batch that its worker still has; *more is false if the run was ended meanwhile. */
 enum sdr_status sdr_await_gradient(struct sdr_node *node, struct sdr_gradient *gradient,
                                    bool *more);
-/* One step with the mean of the gradients; *more is false if the run is over then. */
+/* One step with the weighted mean of the gradients, or where workers take steps themselves, these steps are
+   added up; *more is false if the run is over then. */
 enum sdr_status sdr_apply(struct sdr_node *node, struct sdr_gradient *gradient, uint64_t count,
                           bool *more);
 /* It is not applied; its batch will be dealt again. */

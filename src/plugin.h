@@ -467,6 +467,9 @@ struct sdr_strategy {
     enum sdr_status (*quorum)(const void *options, uint64_t workers, uint64_t *gradients);
     /* With messages: whether it cancels work; NULL: never. */
     bool (*cancels)(const void *options);
+    /* With messages: workers have the optimizer's state and take the steps, on top of their own that others
+       do not see yet; servers add them up, and charge penalties. */
+    bool steps;
 };
 
 #endif

@@ -77,6 +77,10 @@ static enum sdr_status step(struct sdr_node *node, const struct sdr_gradient *gr
     struct sdr_parameters *p = server->parameters;
     uint64_t rows = 0, floats = run->example_floats;
     bool sums = run->kind->task == SDR_CLUSTERS;
+    for (uint64_t i = 0; i < count && run->network->steps; i++)
+        SDR_TRY(sdr_steps_add(node, &gradient[i]));
+    if (run->network->steps)
+        return SDR_OK;
     for (uint64_t i = 0; i < count; i++)
         rows += ((const struct sdr_gradient_head *)(const void *)gradient[i].body->data)->rows;
     SDR_TRY(room_for(server, rows + 1, (rows + 1) * floats));
@@ -87,9 +91,12 @@ static enum sdr_status step(struct sdr_node *node, const struct sdr_gradient *gr
         struct sdr_batch part;
         SDR_TRY(sdr_network_batch(run, gradient[i].batch, gradient[i].worker,
                                   server->row + batch.count, &part));
-        memcpy(server->u + batch.count * floats,
-               gradient[i].body->data + sdr_slopes_at(head->leaves),
-               head->rows * floats * sizeof(float));
+        const float *u =
+            (const float *)(const void *)(gradient[i].body->data + sdr_slopes_at(head->leaves));
+        float *to = server->u + batch.count * floats;
+        memcpy(to, u, head->rows * floats * sizeof *u);
+        for (uint64_t n = 0; n < head->rows * floats && gradient[i].weight != 1; n++)
+            to[n] *= gradient[i].weight;
         batch.count += head->rows;
     }
     struct sdr_update update = {.form = sums               ? SDR_COLUMNS
@@ -155,7 +162,7 @@ static enum sdr_status pick_values(struct sdr_node *node, uint64_t number, int w
     SDR_TRY(sdr_network_batch(run, number, worker, server->desk.row, &batch));
     sdr_parameters_settle_range(p, &batch, server->first, server->end);
     uint64_t count = sdr_pass_values(&server->desk, &batch, server->first, server->end, cols,
-                                     p->value, server->desk.w, true);
+                                     p->value, server->desk.w, SDR_PACK);
     if (node->server == 0 && p->blocks > 1) {
         memcpy(server->desk.w + count, p->value + p->block[1].offset,
                sdr_values_behind(p) * sizeof(float));
@@ -173,8 +180,10 @@ static enum sdr_status send_task(struct sdr_node *node, int worker, uint64_t num
     struct sdr_message message = {.kind = SDR_MESSAGE_TASK,
                                   .flags = flags,
                                   .to = net->servers + worker,
+                                  .about = (int32_t)net->assignment[worker].steps,
                                   .version = server->parameters->version,
-                                  .batch = number};
+                                  .batch = number,
+                                  .value = sdr_rate_at(node->run, node->run->at)};
     if (net->sparse) {
         message.flags |= SDR_SPARSE;
         SDR_TRY(pick_values(node, number, worker, &message.body));
@@ -182,6 +191,8 @@ static enum sdr_status send_task(struct sdr_node *node, int worker, uint64_t num
         SDR_TRY(take_snapshot(node, number));
         message.body = sdr_body_hold(server->snapshot);
     }
+    if (node->server == 0)
+        net->assignment[worker].bytes = (uint32_t)sdr_message_bytes(&message);
     return sdr_send(node, &message);
 }
 
@@ -192,6 +203,7 @@ struct decision {
     struct {
         uint64_t batch, version;
         int32_t worker;
+        float weight;
     } of[];
 };
 
@@ -246,7 +258,8 @@ static enum sdr_status await_held(struct sdr_node *node, int worker, uint64_t ba
         else
             SDR_TRY(keep(server, &message));
     }
-    *gradient = (struct sdr_gradient){worker, batch, version, (*link)->body};
+    *gradient = (struct sdr_gradient){
+        .worker = worker, .batch = batch, .version = version, .body = (*link)->body};
     return SDR_OK;
 }
 
@@ -260,6 +273,8 @@ static enum sdr_status follow_decision(struct sdr_node *node, const struct sdr_m
     for (uint64_t i = 0; i < decision->count && status == SDR_OK; i++)
         status = await_held(node, decision->of[i].worker, decision->of[i].batch,
                             decision->of[i].version, &gradient[i]);
+    for (uint64_t i = 0; i < decision->count; i++)
+        gradient[i].weight = decision->of[i].weight;
     if (status == SDR_OK) {
         server->parameters->charge = decision->charge;
         status = step(node, gradient, decision->count, decision->rate);
@@ -291,7 +306,7 @@ enum sdr_status sdr_follow(struct sdr_node *node)
             status = follow_decision(node, &message);
             break;
         case SDR_MESSAGE_ANSWER: /* an evaluation may have charged all penalties since the last step */
-            server->parameters->charge = message.charge;
+            server->parameters->charge = message.value;
             status = send_task(node, message.about, message.batch, message.flags);
             break;
         case SDR_MESSAGE_STOP:
@@ -357,7 +372,13 @@ enum sdr_status sdr_assign(struct sdr_node *node, int worker)
     uint8_t flags = of->busy ? SDR_URGENT : 0;
     if (of->busy)
         SDR_TRY(deal_again(net, of->batch));
-    *of = (struct sdr_assignment){deal_number(net), sdr_current_version(node), true};
+    of->waited_for = !of->busy && net->last != worker ? net->last : -1;
+    of->assigned = node->run->transport->now(node);
+    if (of->busy) /* it has not waited */
+        of->came = of->assigned;
+    of->batch = deal_number(net);
+    of->version = sdr_current_version(node);
+    of->busy = true;
     for (int s = 1; s < net->servers; s++) {
         struct sdr_message message = {.kind = SDR_MESSAGE_ANSWER,
                                       .flags = flags,
@@ -365,7 +386,7 @@ enum sdr_status sdr_assign(struct sdr_node *node, int worker)
                                       .about = worker,
                                       .version = of->version,
                                       .batch = of->batch,
-                                      .charge = node->run->parameters.charge};
+                                      .value = node->run->parameters.charge};
         SDR_TRY(sdr_send(node, &message));
     }
     return send_task(node, worker, of->batch, flags);
@@ -382,6 +403,46 @@ static enum sdr_status drop_everywhere(struct sdr_node *node, int worker, uint64
         SDR_TRY(sdr_send(node, &message));
     }
     return SDR_OK;
+}
+
+/* What the ledger will say of a gradient that has come. */
+static void receipt(struct sdr_node *node, const struct sdr_message *message,
+                    struct sdr_gradient *gradient)
+{
+    struct sdr_network *net = node->run->network;
+    int worker = message->from - net->servers;
+    struct sdr_assignment *of = &net->assignment[worker];
+    const struct sdr_gradient_head *head =
+        (const struct sdr_gradient_head *)(const void *)message->body->data;
+    int64_t now = node->run->transport->now(node);
+    double under_way = (double)(now - of->assigned) * 1e-9 - head->computing;
+    *gradient = (struct sdr_gradient){
+        .worker = worker,
+        .batch = message->batch,
+        .version = message->version,
+        .body = message->body,
+        .weight = 1,
+        .record = {.worker = (uint32_t)worker,
+                   .waited_for = of->waited_for,
+                   .read = message->version,
+                   .bytes = of->bytes + (uint32_t)sdr_message_bytes(message),
+                   .computing = head->computing,
+                   .travelling = (float)(under_way > 0 ? under_way : 0),
+                   .waiting = (float)((double)(of->assigned - of->came) * 1e-9)}};
+    of->busy = false;
+    of->came = now;
+    net->last = worker;
+}
+
+/* Watching must not end what is watched. */
+static void enter(struct sdr_node *node, struct sdr_gradient *gradient, uint64_t applied)
+{
+    struct sdr_network *net = node->run->network;
+    gradient->record.applied = applied;
+    if (sdr_ledger_note(&net->ledger, &gradient->record) == SDR_OK || net->ledger_trouble)
+        return;
+    sdr_note(&node->run->options, "%s; training goes on", sdr_error());
+    net->ledger_trouble = true;
 }
 
 enum sdr_status sdr_await_gradient(struct sdr_node *node, struct sdr_gradient *gradient, bool *more)
@@ -401,9 +462,7 @@ enum sdr_status sdr_await_gradient(struct sdr_node *node, struct sdr_gradient *g
             int worker = message.from - net->servers;
             struct sdr_assignment *of = &net->assignment[worker];
             if (of->busy && of->batch == message.batch && of->version == message.version) {
-                of->busy = false;
-                *gradient =
-                    (struct sdr_gradient){worker, message.batch, message.version, message.body};
+                receipt(node, &message, gradient);
                 return SDR_OK;
             }
             /* It crossed the message that cancelled it. */
@@ -417,6 +476,7 @@ enum sdr_status sdr_drop(struct sdr_node *node, struct sdr_gradient *gradient)
 {
     sdr_body_drop(gradient->body);
     gradient->body = NULL;
+    enter(node, gradient, SDR_LEDGER_DROPPED);
     SDR_TRY(drop_everywhere(node, gradient->worker, gradient->batch, gradient->version));
     return deal_again(node->run->network, gradient->batch);
 }
@@ -439,6 +499,7 @@ static enum sdr_status spread_decision(struct sdr_node *node, const struct sdr_g
         decision->of[i].batch = gradient[i].batch;
         decision->of[i].version = gradient[i].version;
         decision->of[i].worker = gradient[i].worker;
+        decision->of[i].weight = gradient[i].weight;
     }
     enum sdr_status status = SDR_OK;
     for (int s = 1; s < net->servers && status == SDR_OK; s++) {
@@ -490,7 +551,9 @@ enum sdr_status sdr_apply(struct sdr_node *node, struct sdr_gradient *gradient, 
         const struct sdr_gradient_head *head =
             (const struct sdr_gradient_head *)(const void *)gradient[i].body->data;
         uint64_t missed = sdr_current_version(node) - gradient[i].version;
-        net->steps++;
+        net->applied++;
+        net->assignment[gradient[i].worker].steps++;
+        enter(node, &gradient[i], sdr_current_version(node));
         net->staleness += missed;
         net->stalest = missed > net->stalest ? missed : net->stalest;
         rows += head->rows;

@@ -125,6 +125,31 @@ static enum sdr_status check_messages(const struct sdr_run *run)
     return SDR_OK;
 }
 
+/* Steps that several workers take are added up by servers, which have no state. */
+static enum sdr_status check_added_steps(const struct sdr_run *run)
+{
+    const struct sdr_settings *s = &run->options.settings;
+    const char *sync = run->strategy->name, *optimizer = run->optimizer->name;
+    if (!run->strategy->steps)
+        return SDR_OK;
+    if (run->kind->task == SDR_CLUSTERS || run->kind->project)
+        return sdr_fail(SDR_USAGE,
+                        "--model %s does not take steps that could be added up: give another "
+                        "--sync than %s, such as async",
+                        run->kind->name, sync);
+    if (run->optimizer->own_penalty)
+        return sdr_fail(SDR_USAGE,
+                        "--optimizer %s keeps the weights in its state, which with --sync %s is "
+                        "every worker's own: give another --optimizer",
+                        optimizer, sync);
+    if ((s->l1 > 0 || s->l2 > 0 || s->group_lasso > 0) && run->optimizer->slots > 0)
+        return sdr_fail(SDR_USAGE,
+                        "with --sync %s penalties are charged by the servers, which do not have "
+                        "the state of --optimizer %s: give --optimizer sgd",
+                        sync, optimizer);
+    return SDR_OK;
+}
+
 static bool own_steps(const struct sdr_run *run)
 {
     return run->strategy->own_steps && run->strategy->own_steps(run->strategy_options);
@@ -432,6 +457,7 @@ static enum sdr_status make_parameters(struct sdr_run *run)
         p->value[p->block[1].offset] = (float)run->target_mean;
     if (by_messages(run)) {
         uint64_t quorum;
+        SDR_TRY(check_added_steps(run));
         SDR_TRY(run->strategy->quorum(run->strategy_options, (uint64_t)run->workers, &quorum));
         SDR_TRY(sdr_network_create(run, quorum));
     } else {

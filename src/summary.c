@@ -85,11 +85,12 @@ enum sdr_status sdr_run_summary(const struct sdr_run *run, char **json)
     const struct sdr_network *net = run->network;
     if (net) {
         double time = (double)net->ended * net->present;
-        steps = net->steps;
+        steps = net->applied;
         missed = net->staleness;
         most = net->stalest;
         waited = time > 0 ? (double)net->waited / time : 0;
         set_integer(object, "gradients_dropped", net->dropped);
+        sdr_ledger_json(&net->ledger, object);
     }
     set_integer(object, "bytes_sent",
                 net ? atomic_load(&net->bytes) : 0); /* else memory is shared */

@@ -30,6 +30,10 @@ static void take_piece(struct sdr_node *node, struct sdr_message *message)
         task->version = message->version;
         task->sparse = message->flags & SDR_SPARSE;
     }
+    if (message->from == 0) {
+        task->rate = message->value;
+        task->included = (uint64_t)message->about;
+    }
     task->arrived++;
     sdr_body_drop(task->piece[message->from]);
     task->piece[message->from] = message->body;
@@ -56,22 +60,23 @@ enum sdr_status sdr_await_task(struct sdr_node *node, bool *more)
     return SDR_OK;
 }
 
-/* The values to work from: as they came, or put together on the desk. */
-static const float *lay_out(struct sdr_node *node, struct sdr_desk *desk,
-                            const struct sdr_batch *batch)
+const float *sdr_lay_out(struct sdr_node *node, struct sdr_desk *desk,
+                         const struct sdr_batch *batch)
 {
     const struct sdr_network *net = node->run->network;
     const struct sdr_errand *task = node->task;
     const struct sdr_parameters *p = &node->run->parameters;
     uint32_t cols = p->block[0].cols;
-    if (node->servers == 1 && !task->sparse)
-        return (const float *)(const void *)task->piece[0]->data;
+    if (node->servers == 1 && !task->sparse) {
+        const float *whole = (const float *)(const void *)task->piece[0]->data;
+        return net->steps ? memcpy(desk->w, whole, p->count * sizeof *whole) : whole;
+    }
     for (int s = 0; s < node->servers; s++) {
         float *from = (float *)(void *)task->piece[s]->data;
         uint64_t count = (uint64_t)(net->cut[s + 1] - net->cut[s]) * cols;
         if (task->sparse)
             count = sdr_pass_values(desk, batch, net->cut[s], net->cut[s + 1], cols, desk->w, from,
-                                    false);
+                                    SDR_UNPACK);
         else
             memcpy(desk->w + (size_t)net->cut[s] * cols, from, count * sizeof *from);
         if (s == 0 && p->blocks > 1)
@@ -90,7 +95,9 @@ static enum sdr_status compute(void *argument, const atomic_uint *stop)
     struct sdr_gradient_head *head = (struct sdr_gradient_head *)(void *)task->gradient->data;
     struct sdr_batch batch;
     SDR_TRY(sdr_network_batch(run, task->batch, node->worker, desk->row, &batch));
-    const float *w = lay_out(node, desk, &batch);
+    const float *w = sdr_lay_out(node, desk, &batch);
+    if (net->steps)
+        SDR_TRY(sdr_steps_recall(node, desk));
     float *u = (float *)(void *)(task->gradient->data + sdr_slopes_at(head->leaves));
     for (uint32_t leaf = 0; leaf < head->leaves && !atomic_load(stop); leaf++) {
         struct sdr_batch part = batch;
@@ -107,7 +114,7 @@ static enum sdr_status compute(void *argument, const atomic_uint *stop)
     }
     if (task->sparse) /* the next batch needs others */
         sdr_forget_task(node);
-    return SDR_OK;
+    return net->steps && !atomic_load(stop) ? sdr_steps_take(node, desk, &batch, u) : SDR_OK;
 }
 
 enum sdr_status sdr_compute_gradient(struct sdr_node *node, bool *done)
@@ -123,14 +130,19 @@ enum sdr_status sdr_compute_gradient(struct sdr_node *node, bool *done)
     task->gradient = NULL;
     SDR_TRY(sdr_body_create(net->pool, bytes, &task->gradient));
     struct sdr_gradient_head *head = (struct sdr_gradient_head *)(void *)task->gradient->data;
-    *head = (struct sdr_gradient_head){rows, leaves};
+    *head = (struct sdr_gradient_head){.rows = rows, .leaves = leaves, .rate = task->rate};
     struct sdr_work work = {compute, node, !net->cancels};
-    return run->transport->compute(node, &work, done);
+    int64_t before = run->transport->now(node);
+    SDR_TRY(run->transport->compute(node, &work, done));
+    head->computing = (float)((double)(run->transport->now(node) - before) * 1e-9);
+    return SDR_OK;
 }
 
 enum sdr_status sdr_push_gradient(struct sdr_node *node)
 {
     struct sdr_errand *task = node->task;
+    if (node->run->network->steps)
+        return sdr_steps_push(node);
     for (int s = 0; s < node->servers; s++) {
         struct sdr_message message = {.kind = SDR_MESSAGE_GRADIENT,
                                       .to = s,

@@ -111,6 +111,25 @@ enum sdr_status sdr_parameters_twin(struct sdr_parameters *p, const struct sdr_p
     return SDR_OK;
 }
 
+void sdr_parameters_lend(struct sdr_parameters *p, float *const slot[2])
+{
+    for (int s = 0; s < p->optimizer->slots; s++)
+        p->slot[s] = slot[s];
+    for (int b = 0; b < p->blocks; b++)
+        p->target[b] = make_target(p, &p->block[b]);
+}
+
+enum sdr_status sdr_parameters_stepper(struct sdr_parameters *p, const struct sdr_parameters *of,
+                                       float *value)
+{
+    SDR_TRY(sdr_parameters_twin(p, of, false, false));
+    p->value = value;
+    p->charged = NULL;
+    p->penalty = (struct sdr_penalty){0};
+    p->version = 0; /* counts its own steps, whosever state it has: features are marked by it */
+    return SDR_OK;
+}
+
 void sdr_parameters_destroy(struct sdr_parameters *p)
 {
     if (!p->borrowed) {
@@ -497,10 +516,15 @@ void sdr_parameters_halve(struct sdr_parameters *p)
     }
 }
 
-void sdr_parameters_begin(struct sdr_parameters *p, double rate)
+void sdr_parameters_begin_as(struct sdr_parameters *p, uint64_t update, double rate)
 {
     p->rate = rate;
-    p->optimizer->begin(p->optimizer_options, p->version + 1, rate, &p->target[0], p->constant);
+    p->optimizer->begin(p->optimizer_options, update, rate, &p->target[0], p->constant);
+}
+
+void sdr_parameters_begin(struct sdr_parameters *p, double rate)
+{
+    sdr_parameters_begin_as(p, p->version + 1, rate);
 }
 
 void sdr_parameters_apply_range(struct sdr_parameters *p, const struct sdr_update *update,

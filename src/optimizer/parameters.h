@@ -55,6 +55,10 @@ void sdr_parameters_destroy(struct sdr_parameters *p);
    remembers what it was taken from, so that it can give while others do. */
 enum sdr_status sdr_parameters_twin(struct sdr_parameters *p, const struct sdr_parameters *of,
                                     bool copy, bool base);
+/* A twin that takes steps on borrowed values, with state that is lent to it, and charges no penalties. */
+enum sdr_status sdr_parameters_stepper(struct sdr_parameters *p, const struct sdr_parameters *of,
+                                       float *value);
+void sdr_parameters_lend(struct sdr_parameters *p, float *const slot[2]);
 
 /* Settles the penalties of the values a batch will read. O(non-zeros of the batch). */
 void sdr_parameters_settle(struct sdr_parameters *p, const struct sdr_batch *batch);
@@ -70,6 +74,8 @@ void sdr_parameters_apply(struct sdr_parameters *p, const struct sdr_update *upd
 /* The same in parts, for several threads: begin; then every range of features [first, end) once, in
    any order or at the same time, and the intercept; then finish. */
 void sdr_parameters_begin(struct sdr_parameters *p, double rate);
+/* The same with state that has seen another number of updates: this is number `update`, from 1. */
+void sdr_parameters_begin_as(struct sdr_parameters *p, uint64_t update, double rate);
 void sdr_parameters_settle_range(struct sdr_parameters *p, const struct sdr_batch *batch,
                                  uint32_t first, uint32_t end);
 void sdr_parameters_apply_range(struct sdr_parameters *p, const struct sdr_update *update,

@@ -36,7 +36,7 @@ struct header {
     uint8_t kind, flags, inlined;
     int32_t from, to, about;
     uint64_t version, batch, bytes;
-    double charge;
+    double value;
     unsigned char body[INLINE_BYTES];
 };
 enum { HEADER_ALONE = offsetof(struct header, body) };
@@ -163,7 +163,7 @@ static enum sdr_status deliver(struct sdr_run *run, struct line *line)
                                   .about = h->about,
                                   .version = h->version,
                                   .batch = h->batch,
-                                  .charge = h->charge,
+                                  .value = h->value,
                                   .body = line->body};
     line->body = NULL;
     atomic_fetch_add_explicit(&run->network->bytes, sdr_message_bytes(&message),
@@ -300,7 +300,7 @@ static enum sdr_status post(struct shared *shared, int process, const struct sdr
     h->about = message->about;
     h->version = message->version;
     h->batch = message->batch;
-    h->charge = message->charge;
+    h->value = message->value;
     h->bytes = bytes;
     h->inlined = inlined;
     if (inlined && bytes)

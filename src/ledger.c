@@ -1,0 +1,199 @@
+#include "ledger.h"
+#include "base/file.h"
+#include "base/memory.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { TOGETHER = 4096 }; /* records that are written at a time */
+
+static void add(struct sdr_ledger *ledger, const struct sdr_ledger_record *record)
+{
+    struct sdr_ledger_sum *sum = &ledger->sum[record->worker];
+    if (record->applied == SDR_LEDGER_DROPPED) {
+        sum->dropped++;
+    } else {
+        uint64_t missed = record->applied - record->read;
+        ledger->staleness[missed < SDR_LEDGER_STALENESS - 1 ? missed : SDR_LEDGER_STALENESS - 1]++;
+        sum->applied++;
+    }
+    sum->computing += record->computing;
+    sum->travelling += record->travelling;
+    sum->waiting += record->waiting;
+    if (record->waited_for >= 0)
+        ledger->sum[record->waited_for].awaited += record->waiting;
+}
+
+enum sdr_status sdr_ledger_open(struct sdr_ledger *ledger, const char *folder, int workers)
+{
+    ledger->workers = workers;
+    SDR_TRY(sdr_allocate(&ledger->sum, (size_t)workers, sizeof *ledger->sum, "the ledger"));
+    if (!folder)
+        return SDR_OK;
+    SDR_TRY(sdr_path_join(folder, "ledger", &ledger->path));
+    return sdr_allocate(&ledger->record, TOGETHER, sizeof *ledger->record, "the ledger");
+}
+
+/* A run that goes on adds to what it has written before. */
+static enum sdr_status begin(struct sdr_ledger *ledger, bool goes_on)
+{
+    struct stat found;
+    ledger->begun = true;
+    if (goes_on && stat(ledger->path, &found) == 0 && found.st_size > 0)
+        return SDR_OK;
+    return sdr_file_put(ledger->path, SDR_LEDGER_MAGIC, strlen(SDR_LEDGER_MAGIC));
+}
+
+enum sdr_status sdr_ledger_flush(struct sdr_ledger *ledger, bool goes_on)
+{
+    uint32_t records = ledger->records;
+    ledger->records = 0;
+    if (!ledger->path)
+        return SDR_OK;
+    if (!ledger->begun)
+        SDR_TRY(begin(ledger, goes_on));
+    if (!records)
+        return SDR_OK;
+    return sdr_file_append(ledger->path, (const char *)ledger->record,
+                           records * sizeof *ledger->record);
+}
+
+enum sdr_status sdr_ledger_note(struct sdr_ledger *ledger, const struct sdr_ledger_record *record)
+{
+    add(ledger, record);
+    if (!ledger->path)
+        return SDR_OK;
+    ledger->record[ledger->records++] = *record;
+    return ledger->records == TOGETHER ? sdr_ledger_flush(ledger, true) : SDR_OK;
+}
+
+void sdr_ledger_free(struct sdr_ledger *ledger)
+{
+    sdr_release(ledger->path);
+    sdr_release(ledger->record);
+    sdr_release(ledger->sum);
+    *ledger = (struct sdr_ledger){0};
+}
+
+/* ---- what it says ---- */
+static int ascending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double pace(const struct sdr_ledger_sum *sum)
+{
+    uint64_t gradients = sum->applied + sum->dropped;
+    return gradients ? (sum->computing + sum->travelling) / (double)gradients : 0;
+}
+
+/* The worker whose gradients take longest, if that is half as long again as the median; −1: nobody stands
+   out. */
+static int straggler(const struct sdr_ledger *ledger)
+{
+    double *paces, median = 0;
+    int slowest = 0, counted = 0;
+    if (sdr_allocate(&paces, (size_t)ledger->workers, sizeof *paces, "the ledger") != SDR_OK)
+        return -1;
+    for (int w = 0; w < ledger->workers; w++) {
+        if (pace(&ledger->sum[w]) > 0)
+            paces[counted++] = pace(&ledger->sum[w]);
+        if (pace(&ledger->sum[w]) > pace(&ledger->sum[slowest]))
+            slowest = w;
+    }
+    if (counted) {
+        qsort(paces, (size_t)counted, sizeof *paces, ascending);
+        median = paces[(counted - 1) / 2];
+    }
+    sdr_release(paces);
+    return counted > 1 && pace(&ledger->sum[slowest]) > 1.5 * median ? slowest : -1;
+}
+
+void sdr_ledger_json(const struct sdr_ledger *ledger, json_t *object)
+{
+    json_t *counts = json_array(), *workers = json_array();
+    int last = SDR_LEDGER_STALENESS - 1, slow = straggler(ledger);
+    while (last > 0 && !ledger->staleness[last])
+        last--;
+    for (int i = 0; i <= last; i++)
+        json_array_append_new(counts, json_integer((json_int_t)ledger->staleness[i]));
+    for (int w = 0; w < ledger->workers; w++) {
+        const struct sdr_ledger_sum *sum = &ledger->sum[w];
+        json_array_append_new(workers, json_pack("{s:i, s:I, s:I, s:f, s:f, s:f, s:f}", "worker", w,
+                                                 "gradients", (json_int_t)sum->applied, "dropped",
+                                                 (json_int_t)sum->dropped, "computing",
+                                                 sum->computing, "travelling", sum->travelling,
+                                                 "waiting", sum->waiting, "awaited", sum->awaited));
+    }
+    json_object_set_new(object, "staleness_counts", counts);
+    json_object_set_new(object, "workers_detail", workers);
+    if (slow >= 0)
+        json_object_set_new(object, "straggler", json_integer(slow));
+}
+
+/* ---- reading one ---- */
+static enum sdr_status damaged(const char *path, uint64_t place)
+{
+    return sdr_fail(SDR_BAD_FILE, "'%s' is damaged at byte %llu", path, (unsigned long long)place);
+}
+
+/* The records of a file, in portions; what each is good for is the caller's. */
+static enum sdr_status read_records(const char *path, int file, struct sdr_ledger *ledger)
+{
+    char magic[sizeof SDR_LEDGER_MAGIC - 1];
+    uint64_t place = sizeof magic;
+    ssize_t bytes = read(file, magic, sizeof magic);
+    if (bytes != sizeof magic || memcmp(magic, SDR_LEDGER_MAGIC, sizeof magic) != 0)
+        return sdr_fail(SDR_BAD_FILE, "'%s' is not a ledger", path);
+    SDR_TRY(sdr_allocate(&ledger->record, TOGETHER, sizeof *ledger->record, "the ledger"));
+    while ((bytes = read(file, ledger->record, TOGETHER * sizeof *ledger->record)) > 0) {
+        size_t whole =
+            (size_t)bytes / sizeof *ledger->record; /* a run that goes on may be writing */
+        for (size_t i = 0; i < whole; i++) {
+            const struct sdr_ledger_record *record = &ledger->record[i];
+            if (record->worker >= 1u << 20 || record->waited_for >= 1 << 20 ||
+                record->applied < record->read)
+                return damaged(path, place + i * sizeof *record);
+            int most =
+                record->waited_for > (int)record->worker ? record->waited_for : (int)record->worker;
+            if (most >= ledger->workers) {
+                struct sdr_ledger_sum *larger;
+                int workers = most < 2 * ledger->workers ? 2 * ledger->workers : most + 1;
+                SDR_TRY(sdr_allocate(&larger, (size_t)workers, sizeof *larger, "the ledger"));
+                if (ledger->workers)
+                    memcpy(larger, ledger->sum, (size_t)ledger->workers * sizeof *larger);
+                sdr_release(ledger->sum);
+                ledger->sum = larger;
+                ledger->workers = workers;
+            }
+            add(ledger, record);
+        }
+        place += whole * sizeof *ledger->record;
+    }
+    return bytes < 0 ? sdr_fail_errno("cannot read '%s'", path) : SDR_OK;
+}
+
+enum sdr_status sdr_ledger_read(const char *folder, struct sdr_ledger *ledger)
+{
+    char *path;
+    *ledger = (struct sdr_ledger){0};
+    SDR_TRY(sdr_path_join(folder, "ledger", &path));
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    enum sdr_status status = file < 0 ? sdr_fail_errno("cannot read '%s'", path) : SDR_OK;
+    if (status == SDR_OK)
+        status = read_records(path, file, ledger);
+    if (file >= 0)
+        close(file);
+    while (ledger->workers > 0) { /* rooms were doubled */
+        const struct sdr_ledger_sum *sum = &ledger->sum[ledger->workers - 1];
+        if (sum->applied + sum->dropped > 0 || sum->awaited > 0)
+            break;
+        ledger->workers--;
+    }
+    sdr_release(path);
+    return status;
+}

@@ -1,0 +1,52 @@
+/* The ledger: what became of every gradient, who made it and what it cost. A record takes 40 bytes; they go to
+   `ledger` in the run directory, and their sums are kept for the summary. */
+#ifndef SDR_LEDGER_H
+#define SDR_LEDGER_H
+
+#include "base/fail.h"
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct sdr_ledger_record {
+    uint32_t worker;
+    int32_t
+        waited_for; /* the worker whose gradient ended the wait before this task; −1: there was none */
+    uint64_t read,
+        applied;    /* versions: of the values it was computed from, and the one it made into the
+                               next; applied is SDR_LEDGER_DROPPED where it made none */
+    uint32_t bytes; /* of its messages, both ways */
+    float computing, travelling, waiting; /* seconds; waiting: for the task */
+};
+_Static_assert(sizeof(struct sdr_ledger_record) == 40, "records are read from files");
+#define SDR_LEDGER_DROPPED UINT64_MAX
+#define SDR_LEDGER_MAGIC   "sounder-ledger-1" /* the 16 bytes before the first record */
+
+enum { SDR_LEDGER_STALENESS = 65 }; /* 0 … 63 updates, and more */
+struct sdr_ledger {
+    char *path;                       /* owned; NULL: sums alone */
+    struct sdr_ledger_record *record; /* owned: not written yet */
+    uint32_t records;
+    bool begun; /* the file has what belongs before the records */
+    int workers;
+    uint64_t staleness[SDR_LEDGER_STALENESS]; /* gradients applied, by the updates they missed */
+    struct sdr_ledger_sum {
+        uint64_t applied, dropped;
+        double computing, travelling, waiting;
+        double awaited; /* what others have waited for it */
+    } * sum;            /* owned, per worker */
+};
+
+/* `folder` may be NULL, and need not be there yet. */
+enum sdr_status sdr_ledger_open(struct sdr_ledger *ledger, const char *folder, int workers);
+/* Fails if the records cannot be written; sums are right in any case. */
+enum sdr_status sdr_ledger_note(struct sdr_ledger *ledger, const struct sdr_ledger_record *record);
+/* Writes what is to be written; goes_on: behind what a run that this one goes on from has written. */
+enum sdr_status sdr_ledger_flush(struct sdr_ledger *ledger, bool goes_on);
+void sdr_ledger_free(struct sdr_ledger *ledger);
+/* Adds staleness_counts, workers_detail and, where somebody stands out, straggler to an object. */
+void sdr_ledger_json(const struct sdr_ledger *ledger, json_t *object);
+/* Sums of a ledger in a run directory. */
+enum sdr_status sdr_ledger_read(const char *folder, struct sdr_ledger *ledger);
+
+#endif

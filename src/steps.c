@@ -1,0 +1,213 @@
+/* Workers that take the steps themselves. Each has the optimizer's state, and steps on the values it was sent
+   and its own steps that these do not have in them yet: it reads what it wrote. What a step changed goes to
+   the servers, packed in the order in which the batch meets its features; they add it up. Penalties are the
+   servers' (a proximal step on the sum). */
+#include "base/memory.h"
+#include "network.h"
+#include "run.h"
+
+#include <string.h>
+
+enum sdr_status sdr_steps_prepare(struct sdr_node *node)
+{
+    struct sdr_errand *task = node->task;
+    const struct sdr_parameters *p = &node->run->parameters;
+    SDR_TRY(sdr_allocate(&task->step, (size_t)node->servers, sizeof(struct sdr_body *), "steps"));
+    for (int s = 0; s < p->optimizer->slots; s++)
+        SDR_TRY(sdr_allocate(&task->slot[s], p->count, sizeof(float), "a worker's state"));
+    return SDR_OK;
+}
+
+static void drop_parts(struct sdr_node *node, struct sdr_body **part)
+{
+    for (int s = 0; part && s < node->servers; s++) {
+        sdr_body_drop(part[s]);
+        part[s] = NULL;
+    }
+}
+
+static struct sdr_own_step *own_step(struct sdr_errand *task, uint64_t number)
+{
+    return &task->own[number % task->own_room];
+}
+
+/* Those that the values have in them are not needed any more. */
+static void forget_included(struct sdr_node *node)
+{
+    struct sdr_errand *task = node->task;
+    for (; task->first < task->included && task->first < task->taken; task->first++)
+        drop_parts(node, own_step(task, task->first)->part);
+}
+
+void sdr_steps_release(struct sdr_node *node)
+{
+    struct sdr_errand *task = node->task;
+    for (uint64_t i = 0; i < task->own_room; i++) {
+        drop_parts(node, task->own[i].part);
+        sdr_release(task->own[i].part);
+    }
+    drop_parts(node, task->step);
+    sdr_release(task->own);
+    sdr_release(task->step);
+    sdr_release(task->slot[0]);
+    sdr_release(task->slot[1]);
+}
+
+/* Values of a server that a step on this batch changes. */
+static uint64_t pass(struct sdr_node *node, int server, struct sdr_desk *desk,
+                     const struct sdr_batch *batch, float *w, float *packed, enum sdr_pass how)
+{
+    const struct sdr_network *net = node->run->network;
+    const struct sdr_parameters *p = &node->run->parameters;
+    uint32_t cols = p->block[0].cols, first = net->cut[server], end = net->cut[server + 1];
+    uint64_t spans[2][2] = {{(uint64_t)first * cols, (uint64_t)(end - first) * cols}, {0, 0}};
+    uint64_t count = 0;
+    if (!batch->rows->dense) {
+        count = sdr_pass_values(desk, batch, first, end, cols, w, packed, how);
+        spans[0][1] = 0;
+    }
+    if (server == 0 && p->blocks > 1) {
+        spans[1][0] = p->block[1].offset;
+        spans[1][1] = sdr_values_behind(p);
+    }
+    for (int i = 0; i < 2; i++) {
+        float *value = w + spans[i][0], *place = packed + count;
+        for (uint64_t k = 0; k < spans[i][1]; k++)
+            if (how == SDR_PACK)
+                place[k] = value[k];
+            else
+                value[k] = how == SDR_ADD ? value[k] + place[k] : place[k];
+        count += spans[i][1];
+    }
+    return count;
+}
+
+static float *changes(struct sdr_body *body)
+{
+    const struct sdr_gradient_head *head =
+        (const struct sdr_gradient_head *)(const void *)body->data;
+    return (float *)(void *)(body->data + sdr_slopes_at(head->leaves));
+}
+
+enum sdr_status sdr_steps_recall(struct sdr_node *node, struct sdr_desk *desk)
+{
+    struct sdr_errand *task = node->task;
+    struct sdr_batch batch, now;
+    forget_included(node);
+    for (uint64_t i = task->first; i < task->taken; i++) {
+        const struct sdr_own_step *own = own_step(task, i);
+        SDR_TRY(sdr_network_batch(node->run, own->batch, node->worker, desk->row, &batch));
+        for (int s = 0; s < node->servers; s++)
+            pass(node, s, desk, &batch, desk->w, changes(own->part[s]), SDR_ADD);
+    }
+    /* the desk has the rows of the task again */
+    return task->first < task->taken
+               ? sdr_network_batch(node->run, task->batch, node->worker, desk->row, &now)
+               : SDR_OK;
+}
+
+/* Values before the step, for every server; then what it changed of them. */
+static enum sdr_status pack_before(struct sdr_node *node, struct sdr_desk *desk,
+                                   const struct sdr_batch *batch)
+{
+    struct sdr_errand *task = node->task;
+    const struct sdr_gradient_head *head =
+        (const struct sdr_gradient_head *)(const void *)task->gradient->data;
+    for (int s = 0; s < node->servers; s++) {
+        uint32_t leaves = s == 0 ? head->leaves : 0; /* losses are the first server's */
+        uint64_t count = pass(node, s, desk, batch, desk->w, desk->packed, SDR_PACK);
+        sdr_body_drop(task->step[s]);
+        task->step[s] = NULL;
+        SDR_TRY(sdr_body_create(node->run->network->pool,
+                                sdr_slopes_at(leaves) + count * sizeof(float), &task->step[s]));
+        struct sdr_gradient_head *own = (struct sdr_gradient_head *)(void *)task->step[s]->data;
+        *own = *head;
+        own->leaves = leaves;
+        memcpy(own->tally, head->tally, leaves * sizeof *own->tally);
+        memcpy(changes(task->step[s]), desk->packed, count * sizeof(float));
+    }
+    return SDR_OK;
+}
+
+enum sdr_status sdr_steps_take(struct sdr_node *node, struct sdr_desk *desk,
+                               const struct sdr_batch *batch, const float *u)
+{
+    struct sdr_run *run = node->run;
+    struct sdr_errand *task = node->task;
+    struct sdr_parameters *p = &desk->stepper;
+    struct sdr_update update = {.form = run->kind->pairs ? SDR_ENTRIES : SDR_FACTORS,
+                                .outputs = p->block[0].cols,
+                                .u = u,
+                                .stride = run->example_floats,
+                                .examples = *batch};
+    SDR_TRY(pack_before(node, desk, batch));
+    sdr_parameters_lend(p, task->slot);
+    sdr_parameters_begin_as(p, task->taken + 1, task->rate);
+    sdr_parameters_apply_range(p, &update, 0, p->block[0].rows);
+    if (p->blocks > 1)
+        sdr_parameters_apply_intercept(p, &update, task->rate);
+    sdr_parameters_finish(p, task->rate);
+    for (int s = 0; s < node->servers; s++) {
+        float *change = changes(task->step[s]);
+        uint64_t count = pass(node, s, desk, batch, desk->w, desk->packed, SDR_PACK);
+        for (uint64_t i = 0; i < count; i++)
+            change[i] = desk->packed[i] - change[i];
+    }
+    return SDR_OK;
+}
+
+static enum sdr_status room_for_own(struct sdr_node *node)
+{
+    struct sdr_errand *task = node->task;
+    uint64_t room = task->own_room ? 2 * task->own_room : 2;
+    struct sdr_own_step *larger;
+    if (task->taken - task->first < task->own_room)
+        return SDR_OK;
+    SDR_TRY(sdr_allocate(&larger, room, sizeof *larger, "steps"));
+    for (uint64_t i = task->first; i < task->taken; i++)
+        larger[i % room] = *own_step(task, i);
+    sdr_release(task->own);
+    task->own = larger;
+    task->own_room = room;
+    return SDR_OK;
+}
+
+enum sdr_status sdr_steps_push(struct sdr_node *node)
+{
+    struct sdr_errand *task = node->task;
+    float computing =
+        ((const struct sdr_gradient_head *)(const void *)task->gradient->data)->computing;
+    SDR_TRY(room_for_own(node));
+    struct sdr_own_step *own = own_step(task, task->taken);
+    if (!own->part)
+        SDR_TRY(sdr_allocate(&own->part, (size_t)node->servers, sizeof *own->part, "steps"));
+    own->batch = task->batch;
+    task->taken++;
+    for (int s = 0; s < node->servers; s++) {
+        ((struct sdr_gradient_head *)(void *)task->step[s]->data)->computing = computing;
+        own->part[s] = task->step[s];
+        task->step[s] = NULL;
+        struct sdr_message message = {.kind = SDR_MESSAGE_GRADIENT,
+                                      .to = s,
+                                      .version = task->version,
+                                      .batch = task->batch,
+                                      .body = sdr_body_hold(own->part[s])};
+        SDR_TRY(sdr_send(node, &message));
+    }
+    return SDR_OK;
+}
+
+enum sdr_status sdr_steps_add(struct sdr_node *node, const struct sdr_gradient *gradient)
+{
+    struct sdr_server *server = &node->run->network->server[node->server];
+    struct sdr_parameters *p = server->parameters;
+    const struct sdr_gradient_head *head =
+        (const struct sdr_gradient_head *)(const void *)gradient->body->data;
+    struct sdr_batch batch;
+    SDR_TRY(
+        sdr_network_batch(node->run, gradient->batch, gradient->worker, server->desk.row, &batch));
+    sdr_parameters_settle_range(p, &batch, server->first, server->end);
+    pass(node, node->server, &server->desk, &batch, p->value, changes(gradient->body), SDR_ADD);
+    sdr_parameters_finish(p, head->rate);
+    return SDR_OK;
+}

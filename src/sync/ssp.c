@@ -1,0 +1,139 @@
+/* Stale synchronous parallel (Ho et al., 2013): workers take steps on their own and may be up to s clocks
+   apart; see clocks.h for what each sees. s = 0 shows what bsp shows; without a bound it is async.
+
+   Steps are held back until everybody may see them, so that the rule holds however long messages take. A
+   worker adds to what it is sent the steps of its own that were held back. */
+#include "base/memory.h"
+#include "base/text.h"
+#include "message.h"
+#include "node.h"
+#include "sync/clocks.h"
+
+#include <string.h>
+
+struct options {
+    char *staleness;
+};
+static const struct sdr_option table[] = {
+    {"staleness", SDR_TEXT, "3", "S", 0, 0,
+     "clocks that the fastest worker may be ahead of the slowest; inf: any number",
+     offsetof(struct options, staleness), 0},
+    {0}};
+
+/* Steps that others may not see yet. */
+struct held {
+    struct step {
+        uint64_t clock;
+        struct sdr_gradient gradient;
+    } * step; /* owned, in the order they came */
+    uint64_t count, room;
+};
+
+static enum sdr_status hold(struct held *held, uint64_t clock, const struct sdr_gradient *gradient)
+{
+    if (held->count == held->room) {
+        uint64_t room = held->room ? 2 * held->room : 64;
+        struct step *larger;
+        SDR_TRY(sdr_allocate(&larger, room, sizeof *larger, "steps"));
+        if (held->count)
+            memcpy(larger, held->step, held->count * sizeof *larger);
+        sdr_release(held->step);
+        held->step = larger;
+        held->room = room;
+    }
+    held->step[held->count++] = (struct step){clock, *gradient};
+    return SDR_OK;
+}
+
+/* Adds up the steps that are to be shown, from number `from` on. */
+static enum sdr_status show(struct sdr_node *node, const struct sdr_clocks *clocks,
+                            struct held *held, uint64_t from, bool *more)
+{
+    uint64_t kept = from;
+    enum sdr_status status = SDR_OK;
+    for (uint64_t i = from; i < held->count; i++) {
+        if (status == SDR_OK && *more && sdr_clocks_shows(clocks, held->step[i].clock))
+            status = sdr_apply(node, &held->step[i].gradient, 1, more);
+        else
+            held->step[kept++] = held->step[i];
+    }
+    held->count = kept;
+    return status;
+}
+
+static enum sdr_status lead(struct sdr_node *node, struct sdr_clocks *clocks, struct held *held)
+{
+    bool more = true;
+    for (int w = 0; w < node->workers; w++)
+        SDR_TRY(sdr_assign(node, w));
+    for (;;) {
+        struct sdr_gradient step;
+        SDR_TRY(sdr_await_gradient(node, &step, &more));
+        if (!more)
+            break;
+        SDR_TRY(hold(held, clocks->clock[step.worker], &step));
+        bool edge = sdr_clocks_tick(clocks, step.worker);
+        SDR_TRY(show(node, clocks, held, edge ? 0 : held->count - 1, &more));
+        if (!more)
+            break;
+        int first = edge ? 0 : step.worker, end = edge ? node->workers : step.worker + 1;
+        for (int w = first; w < end; w++)
+            if (!sdr_is_busy(node, w) && sdr_clocks_may_read(clocks, w))
+                SDR_TRY(sdr_assign(node, w));
+    }
+    return sdr_dismiss(node);
+}
+
+static enum sdr_status serve(struct sdr_node *node)
+{
+    const struct options *o = node->options;
+    uint64_t staleness = SDR_CLOCKS_FREE, *clock;
+    struct sdr_clocks clocks;
+    struct held held = {0};
+    sdr_parse_u64(o->staleness, &staleness); /* or inf */
+    SDR_TRY(sdr_allocate(&clock, (size_t)node->workers, sizeof *clock, "clocks"));
+    sdr_clocks_start(&clocks, staleness, clock, node->workers);
+    enum sdr_status status = lead(node, &clocks, &held);
+    for (uint64_t i = 0; i < held.count; i++)
+        sdr_body_drop(held.step[i].gradient.body);
+    sdr_release(held.step);
+    sdr_release(clock);
+    return status;
+}
+
+static enum sdr_status client(struct sdr_node *node)
+{
+    for (;;) {
+        bool more, done;
+        SDR_TRY(sdr_await_task(node, &more));
+        if (!more)
+            return SDR_OK;
+        SDR_TRY(sdr_compute_gradient(node, &done));
+        if (done)
+            SDR_TRY(sdr_push_gradient(node));
+    }
+}
+
+static enum sdr_status one_of(const void *options, uint64_t workers, uint64_t *gradients)
+{
+    const struct options *o = options;
+    uint64_t staleness;
+    (void)workers;
+    if (strcmp(o->staleness, "inf") != 0 && !sdr_parse_u64(o->staleness, &staleness))
+        return sdr_fail(SDR_USAGE, "ssp:staleness takes a number of clocks or inf, not '%s'",
+                        o->staleness);
+    *gradients = 1;
+    return SDR_OK;
+}
+
+SDR_REGISTER(strategy, ssp) = {
+    .name = "ssp",
+    .summary = "workers take steps on their own, at most S clocks apart",
+    .options = table,
+    .options_size = sizeof(struct options),
+    .team = true,
+    .server = serve,
+    .client = client,
+    .quorum = one_of,
+    .steps = true,
+};
