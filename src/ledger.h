@@ -13,8 +13,8 @@ struct sdr_ledger_record {
     int32_t
         waited_for; /* the worker whose gradient ended the wait before this task; −1: there was none */
     uint64_t read,
-        applied;    /* versions: of the values it was computed from, and the one it made into the
-                               next; applied is SDR_LEDGER_DROPPED where it made none */
+        applied;    /* versions: of the values it was computed from (with its own steps, where
+                               workers take them), and the one it made into the next; applied is SDR_LEDGER_DROPPED where it made none */
     uint32_t bytes; /* of its messages, both ways */
     float computing, travelling, waiting; /* seconds; waiting: for the task */
 };

@@ -44,15 +44,17 @@ enum sdr_message_kind {
 enum sdr_message_flag {
     SDR_URGENT = 1, /* ends what the receiver computes: this is how work is cancelled */
     SDR_SPARSE = 2, /* the values are those that the batch touches */
+    SDR_PATCH = 4,  /* what has changed of the values that a task came with */
 };
 struct sdr_message {
     uint8_t kind, flags;
-    int32_t from, to; /* nodes, not processes */
-    int32_t about;    /* with ANSWER and DROP: the worker; with TASK: how many of its own steps
+    int32_t from, to;      /* nodes, not processes */
+    int32_t about;         /* with ANSWER and DROP: the worker; with TASK: how many of its own steps
                               the values have in them */
-    uint64_t version; /* of the values: those carried, or those a gradient was computed from */
-    uint64_t batch;   /* number of the batch */
-    double value;     /* with ANSWER: the penalty that is due so far; with TASK: the step size */
+    uint64_t version;      /* of the values: those carried, or those a gradient was computed from */
+    uint64_t batch;        /* number of the batch */
+    double value;          /* with ANSWER: the penalty that is due so far; with TASK: the step size;
+                              with a PATCH: the version that the values are of with it */
     struct sdr_body *body; /* given away by send, owned after receive; may be NULL */
 };
 /* On a wire: a header of this size, and the body. */

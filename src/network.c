@@ -199,6 +199,7 @@ static enum sdr_status make_desk(const struct sdr_run *run, struct sdr_desk *des
     if (!run->network->steps)
         return SDR_OK;
     SDR_TRY(sdr_allocate(&desk->packed, run->parameters.count, sizeof *desk->packed, "steps"));
+    SDR_TRY(sdr_allocate(&desk->own_row, run->network->batch, sizeof *desk->own_row, "steps"));
     return sdr_parameters_stepper(&desk->stepper, &run->parameters, desk->w);
 }
 
@@ -207,6 +208,7 @@ static void free_desk(struct sdr_desk *desk)
     if (desk->stepper.count)
         sdr_parameters_destroy(&desk->stepper);
     sdr_release(desk->packed);
+    sdr_release(desk->own_row);
     sdr_release(desk->w);
     sdr_release(desk->mark);
     sdr_release(desk->row);
@@ -274,6 +276,7 @@ enum sdr_status sdr_network_create(struct sdr_run *run, uint64_t quorum)
     net->quorum = quorum;
     net->cancels = run->strategy->cancels && run->strategy->cancels(run->strategy_options);
     net->steps = run->strategy->steps;
+    net->eager = run->strategy->eager;
     net->last = -1;
     net->batch = s->batch < run->train_rows.count ? s->batch : run->train_rows.count;
     net->per_epoch = (run->train_rows.count + net->batch - 1) / net->batch;
@@ -356,6 +359,8 @@ void sdr_network_destroy(struct sdr_run *run)
     sdr_release(net->server);
     sdr_release(net->cut);
     sdr_release(net->desk);
+    for (int w = 0; w < net->workers && net->assignment; w++)
+        sdr_body_drop(net->assignment[w].sent);
     sdr_release(net->assignment);
     sdr_release(net->slowness);
     sdr_ledger_free(&net->ledger);

@@ -23,8 +23,9 @@ struct sdr_desk {
     uint32_t stamp;
     uint32_t *row; /* owned: the rows of a batch */
     struct sdr_parameters
-        stepper;   /* takes steps on w, with the state of a worker; where workers do */
-    float *packed; /* owned: values on their way into a message; where workers take steps */
+        stepper;       /* takes steps on w, with the state of a worker; where workers do */
+    float *packed;     /* owned: values on their way into a message; where workers take steps */
+    uint32_t *own_row; /* owned: the rows of an earlier batch; where workers take steps */
 };
 
 /* A server's side. Gradients that the first server has not decided on yet, or that it has decided to drop
@@ -67,6 +68,11 @@ struct sdr_assignment {
     int64_t assigned, came; /* transport time: of the task, and of the gradient before it */
     int32_t waited_for;     /* see ledger.h */
     uint32_t bytes;         /* of the task */
+    bool offered;           /* eager: its next batch, with values */
+    uint64_t next;          /* that batch */
+    struct sdr_body *sent;  /* owned: those values, as the worker has them */
+    double tokens;          /* bytes that may be sent to it now */
+    int64_t filled;         /* transport time of that */
 };
 
 struct sdr_network {
@@ -81,6 +87,7 @@ struct sdr_network {
     bool sparse;               /* workers are sent what their batch touches */
     bool cancels;              /* the strategy may cancel work */
     bool steps;                /* workers take steps, and send these */
+    bool eager;                /* workers are sent values ahead */
     uint32_t *cut;             /* owned: features from cut[s] to cut[s + 1] are server s's */
     struct sdr_server *server; /* owned */
     struct sdr_desk *desk;     /* owned */
@@ -109,6 +116,12 @@ struct sdr_own_step {
     struct sdr_body **part; /* owned: one for every server */
 };
 
+/* What has changed of the values of a task since they were sent. */
+struct sdr_patch {
+    struct sdr_body *body; /* owned: places among the values, then these */
+    uint64_t included;     /* as below, of these */
+};
+
 /* A worker's task, kept with its node. */
 struct sdr_errand {
     uint64_t batch, version;
@@ -119,7 +132,12 @@ struct sdr_errand {
     uint32_t number;           /* tasks so far */
     int64_t waited;            /* nanoseconds waiting for tasks */
     /* Where workers take steps: */
-    double rate;              /* the size of this one */
+    double rate;             /* the size of this one */
+    uint64_t fresh;          /* version of the values with all patches */
+    uint64_t seen;           /* updates in them with its own steps */
+    struct sdr_patch *patch; /* owned */
+    uint32_t patches, patch_room;
+    struct sdr_message early; /* a task that came before this one was begun; NONE: none */
     uint64_t included;        /* of its own steps, how many the values have in them */
     uint64_t taken;           /* steps so far */
     struct sdr_own_step *own; /* owned: a ring of those from `first` to taken − 1 */
@@ -172,11 +190,25 @@ void sdr_forget_task(struct sdr_node *node);
 const float *sdr_lay_out(struct sdr_node *node, struct sdr_desk *desk,
                          const struct sdr_batch *batch);
 
+/* Values for a batch of a worker, as they travel. */
+enum sdr_status sdr_current_values(struct sdr_node *node, int worker, uint64_t number,
+                                   struct sdr_body **body);
+/* A number that is to be worked on next; one that is to be dealt again. */
+uint64_t sdr_deal_number(struct sdr_network *net);
+enum sdr_status sdr_deal_again(struct sdr_network *net, uint64_t number);
+
+/* offers.c: a worker's side. */
+enum sdr_status sdr_keep_patch(struct sdr_errand *task, const struct sdr_message *message);
+void sdr_apply_patch(struct sdr_node *node, struct sdr_desk *desk, const struct sdr_batch *batch,
+                     const struct sdr_patch *patch);
+void sdr_forget_patches(struct sdr_errand *task);
+
 /* steps.c: workers that take steps. */
 enum sdr_status sdr_steps_prepare(struct sdr_node *node);
 void sdr_steps_release(struct sdr_node *node);
 /* The values on the desk get the worker's own steps that they lack. */
-enum sdr_status sdr_steps_recall(struct sdr_node *node, struct sdr_desk *desk);
+enum sdr_status sdr_steps_recall(struct sdr_node *node, struct sdr_desk *desk,
+                                 const struct sdr_batch *batch);
 /* Takes the step of a gradient on the desk, and keeps what it changed for the servers. */
 enum sdr_status sdr_steps_take(struct sdr_node *node, struct sdr_desk *desk,
                                const struct sdr_batch *batch, const float *u);

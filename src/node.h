@@ -156,6 +156,10 @@ uint64_t sdr_quorum(const struct sdr_node *node);
    dealt again, and its work ends. */
 enum sdr_status sdr_assign(struct sdr_node *node, int worker);
 bool sdr_is_busy(const struct sdr_node *node, int worker);
+/* Sends a busy worker the values of its next batch already now, or if it has them, what has changed of them
+   since: what changed most, relative to its size, if the budget of the link (bytes a second; 0: none) does not
+   do for all. It begins with that batch as soon as it is done with its own. */
+enum sdr_status sdr_offer(struct sdr_node *node, int worker, double budget);
 /* The next gradient of a batch that its worker still has; *more is false if the run was ended meanwhile. */
 enum sdr_status sdr_await_gradient(struct sdr_node *node, struct sdr_gradient *gradient,
                                    bool *more);

@@ -436,6 +436,8 @@ struct sdr_transport {
     enum sdr_status (*receive)(struct sdr_node *node, struct sdr_message *message);
     /* *done is false if an URGENT message came in the way; what run() made is then worth nothing. */
     enum sdr_status (*compute)(struct sdr_node *node, const struct sdr_work *work, bool *done);
+    /* Whether a message has come: receive would not wait. */
+    bool (*any)(struct sdr_node *node);
     int64_t (*now)(const struct sdr_node *node); /* nanoseconds since the launch */
     void (*close)(struct sdr_run *run);          /* must not wait for the dead */
 };
@@ -470,6 +472,8 @@ struct sdr_strategy {
     /* With messages: workers have the optimizer's state and take the steps, on top of their own that others
        do not see yet; servers add them up, and charge penalties. */
     bool steps;
+    /* With messages, where workers take steps: busy workers are sent the values of their next batch ahead. */
+    bool eager;
 };
 
 #endif

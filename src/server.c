@@ -173,26 +173,33 @@ static enum sdr_status pick_values(struct sdr_node *node, uint64_t number, int w
     return SDR_OK;
 }
 
+enum sdr_status sdr_current_values(struct sdr_node *node, int worker, uint64_t number,
+                                   struct sdr_body **body)
+{
+    if (node->run->network->sparse)
+        return pick_values(node, number, worker, body);
+    SDR_TRY(take_snapshot(node, number));
+    *body = sdr_body_hold(server_of(node)->snapshot);
+    return SDR_OK;
+}
+
 static enum sdr_status send_task(struct sdr_node *node, int worker, uint64_t number, uint8_t flags)
 {
     struct sdr_network *net = node->run->network;
     struct sdr_server *server = server_of(node);
     struct sdr_message message = {.kind = SDR_MESSAGE_TASK,
-                                  .flags = flags,
+                                  .flags = flags | (net->sparse ? SDR_SPARSE : 0),
                                   .to = net->servers + worker,
-                                  .about = (int32_t)net->assignment[worker].steps,
                                   .version = server->parameters->version,
-                                  .batch = number,
-                                  .value = sdr_rate_at(node->run, node->run->at)};
-    if (net->sparse) {
-        message.flags |= SDR_SPARSE;
-        SDR_TRY(pick_values(node, number, worker, &message.body));
-    } else {
-        SDR_TRY(take_snapshot(node, number));
-        message.body = sdr_body_hold(server->snapshot);
+                                  .batch = number};
+    SDR_TRY(sdr_current_values(node, worker, number, &message.body));
+    if (node->server == 0) {
+        struct sdr_assignment *of = &net->assignment[worker];
+        of->bytes = (uint32_t)sdr_message_bytes(&message);
+        of->tokens -= (double)of->bytes;
+        message.about = (int32_t)of->steps;
+        message.value = sdr_rate_at(node->run, node->run->at);
     }
-    if (node->server == 0)
-        net->assignment[worker].bytes = (uint32_t)sdr_message_bytes(&message);
     return sdr_send(node, &message);
 }
 
@@ -335,7 +342,7 @@ bool sdr_is_busy(const struct sdr_node *node, int worker)
     return node->run->network->assignment[worker].busy;
 }
 
-static enum sdr_status deal_again(struct sdr_network *net, uint64_t number)
+enum sdr_status sdr_deal_again(struct sdr_network *net, uint64_t number)
 {
     if (net->parts) /* all parts of a batch are dealt together */
         return SDR_OK;
@@ -353,7 +360,7 @@ static enum sdr_status deal_again(struct sdr_network *net, uint64_t number)
     return SDR_OK;
 }
 
-static uint64_t deal_number(struct sdr_network *net)
+uint64_t sdr_deal_number(struct sdr_network *net)
 {
     if (net->parts)
         return net->next;
@@ -371,12 +378,12 @@ enum sdr_status sdr_assign(struct sdr_node *node, int worker)
     struct sdr_assignment *of = &net->assignment[worker];
     uint8_t flags = of->busy ? SDR_URGENT : 0;
     if (of->busy)
-        SDR_TRY(deal_again(net, of->batch));
+        SDR_TRY(sdr_deal_again(net, of->batch));
     of->waited_for = !of->busy && net->last != worker ? net->last : -1;
     of->assigned = node->run->transport->now(node);
     if (of->busy) /* it has not waited */
         of->came = of->assigned;
-    of->batch = deal_number(net);
+    of->batch = sdr_deal_number(net);
     of->version = sdr_current_version(node);
     of->busy = true;
     for (int s = 1; s < net->servers; s++) {
@@ -429,9 +436,15 @@ static void receipt(struct sdr_node *node, const struct sdr_message *message,
                    .computing = head->computing,
                    .travelling = (float)(under_way > 0 ? under_way : 0),
                    .waiting = (float)((double)(of->assigned - of->came) * 1e-9)}};
-    of->busy = false;
+    of->busy = of->offered; /* then it has begun with that */
     of->came = now;
     net->last = worker;
+    if (of->offered) {
+        of->offered = false;
+        of->batch = of->next;
+        of->assigned = now;
+        of->waited_for = -1;
+    }
 }
 
 /* Watching must not end what is watched. */
@@ -461,7 +474,8 @@ enum sdr_status sdr_await_gradient(struct sdr_node *node, struct sdr_gradient *g
         if (message.kind == SDR_MESSAGE_GRADIENT) {
             int worker = message.from - net->servers;
             struct sdr_assignment *of = &net->assignment[worker];
-            if (of->busy && of->batch == message.batch && of->version == message.version) {
+            if (of->busy && of->batch == message.batch &&
+                (of->version == message.version || net->steps)) {
                 receipt(node, &message, gradient);
                 return SDR_OK;
             }
@@ -478,7 +492,7 @@ enum sdr_status sdr_drop(struct sdr_node *node, struct sdr_gradient *gradient)
     gradient->body = NULL;
     enter(node, gradient, SDR_LEDGER_DROPPED);
     SDR_TRY(drop_everywhere(node, gradient->worker, gradient->batch, gradient->version));
-    return deal_again(node->run->network, gradient->batch);
+    return sdr_deal_again(node->run->network, gradient->batch);
 }
 
 /* The other servers take the same step, and say when they have. */

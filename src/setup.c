@@ -137,6 +137,8 @@ static enum sdr_status check_added_steps(const struct sdr_run *run)
                         "--model %s does not take steps that could be added up: give another "
                         "--sync than %s, such as async",
                         run->kind->name, sync);
+    if (run->strategy->eager && s->servers > 1)
+        return sdr_fail(SDR_USAGE, "--sync %s has one server: leave --servers out", sync);
     if (run->optimizer->own_penalty)
         return sdr_fail(SDR_USAGE,
                         "--optimizer %s keeps the weights in its state, which with --sync %s is "

@@ -47,6 +47,9 @@ void sdr_steps_release(struct sdr_node *node)
         sdr_release(task->own[i].part);
     }
     drop_parts(node, task->step);
+    sdr_forget_patches(task);
+    sdr_body_drop(task->early.body);
+    sdr_release(task->patch);
     sdr_release(task->own);
     sdr_release(task->step);
     sdr_release(task->slot[0]);
@@ -89,21 +92,34 @@ static float *changes(struct sdr_body *body)
     return (float *)(void *)(body->data + sdr_slopes_at(head->leaves));
 }
 
-enum sdr_status sdr_steps_recall(struct sdr_node *node, struct sdr_desk *desk)
+/* Its own steps from where it has got to, up to a number. */
+static enum sdr_status recall(struct sdr_node *node, struct sdr_desk *desk, uint64_t *from,
+                              uint64_t end)
 {
     struct sdr_errand *task = node->task;
-    struct sdr_batch batch, now;
-    forget_included(node);
-    for (uint64_t i = task->first; i < task->taken; i++) {
-        const struct sdr_own_step *own = own_step(task, i);
-        SDR_TRY(sdr_network_batch(node->run, own->batch, node->worker, desk->row, &batch));
+    for (; *from < end && *from < task->taken; (*from)++) {
+        const struct sdr_own_step *own = own_step(task, *from);
+        struct sdr_batch batch;
+        SDR_TRY(sdr_network_batch(node->run, own->batch, node->worker, desk->own_row, &batch));
         for (int s = 0; s < node->servers; s++)
             pass(node, s, desk, &batch, desk->w, changes(own->part[s]), SDR_ADD);
     }
-    /* the desk has the rows of the task again */
-    return task->first < task->taken
-               ? sdr_network_batch(node->run, task->batch, node->worker, desk->row, &now)
-               : SDR_OK;
+    return SDR_OK;
+}
+
+enum sdr_status sdr_steps_recall(struct sdr_node *node, struct sdr_desk *desk,
+                                 const struct sdr_batch *batch)
+{
+    struct sdr_errand *task = node->task;
+    forget_included(node);
+    uint64_t at = task->first, sent = task->included;
+    for (uint32_t i = 0; i < task->patches; i++) { /* values that have more of them in them */
+        SDR_TRY(recall(node, desk, &at, task->patch[i].included));
+        sdr_apply_patch(node, desk, batch, &task->patch[i]);
+        sent = task->patch[i].included;
+    }
+    task->seen = task->fresh + (task->taken - sent);
+    return recall(node, desk, &at, task->taken);
 }
 
 /* Values before the step, for every server; then what it changed of them. */
@@ -189,7 +205,7 @@ enum sdr_status sdr_steps_push(struct sdr_node *node)
         task->step[s] = NULL;
         struct sdr_message message = {.kind = SDR_MESSAGE_GRADIENT,
                                       .to = s,
-                                      .version = task->version,
+                                      .version = task->seen,
                                       .batch = task->batch,
                                       .body = sdr_body_hold(own->part[s])};
         SDR_TRY(sdr_send(node, &message));

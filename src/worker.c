@@ -16,18 +16,20 @@ void sdr_forget_task(struct sdr_node *node)
 }
 
 /* Values of a task, or a part of them. What is older than what has arrived was overtaken. */
-static void take_piece(struct sdr_node *node, struct sdr_message *message)
+static enum sdr_status take_piece(struct sdr_node *node, const struct sdr_message *message)
 {
     struct sdr_errand *task = node->task;
     bool same = task->batch == message->batch && task->version == message->version;
     if (message->version < task->version) {
         sdr_body_drop(message->body);
-        return;
+        return SDR_OK;
     }
+    if (message->flags & SDR_PATCH)
+        return sdr_keep_patch(task, message);
     if (!same || task->arrived == 0) {
         sdr_forget_task(node);
         task->batch = message->batch;
-        task->version = message->version;
+        task->version = task->fresh = message->version;
         task->sparse = message->flags & SDR_SPARSE;
     }
     if (message->from == 0) {
@@ -37,6 +39,25 @@ static void take_piece(struct sdr_node *node, struct sdr_message *message)
     task->arrived++;
     sdr_body_drop(task->piece[message->from]);
     task->piece[message->from] = message->body;
+    return SDR_OK;
+}
+
+/* Values are sent ahead: a task that follows the one that has come. */
+static bool is_of_another(const struct sdr_node *node, const struct sdr_message *message)
+{
+    const struct sdr_errand *task = node->task;
+    return task->arrived == node->servers && task->batch != message->batch &&
+           !(message->flags & SDR_PATCH);
+}
+
+static enum sdr_status next_message(struct sdr_node *node, struct sdr_message *message)
+{
+    struct sdr_errand *task = node->task;
+    if (task->early.kind == SDR_MESSAGE_NONE)
+        return node->run->transport->receive(node, message);
+    *message = task->early;
+    task->early = (struct sdr_message){0};
+    return SDR_OK;
 }
 
 enum sdr_status sdr_await_task(struct sdr_node *node, bool *more)
@@ -45,15 +66,21 @@ enum sdr_status sdr_await_task(struct sdr_node *node, bool *more)
     int64_t before = transport->now(node);
     struct sdr_errand *task = node->task;
     task->arrived = 0; /* what the last task was made of is of no use */
+    sdr_forget_patches(task);
     do {
         struct sdr_message message;
-        SDR_TRY(transport->receive(node, &message));
+        SDR_TRY(next_message(node, &message));
         *more = message.kind != SDR_MESSAGE_STOP;
+        if (*more && is_of_another(node, &message)) {
+            task->early = message;
+            break;
+        }
         if (*more)
-            take_piece(node, &message);
+            SDR_TRY(take_piece(node, &message));
         else
             sdr_body_drop(message.body);
-    } while (*more && task->arrived < node->servers);
+    } while (*more && (task->arrived < node->servers ||
+                       (node->run->network->eager && transport->any(node))));
     task->number++;
     if (*more) /* the end is not waited for */
         task->waited += transport->now(node) - before;
@@ -97,7 +124,7 @@ static enum sdr_status compute(void *argument, const atomic_uint *stop)
     SDR_TRY(sdr_network_batch(run, task->batch, node->worker, desk->row, &batch));
     const float *w = sdr_lay_out(node, desk, &batch);
     if (net->steps)
-        SDR_TRY(sdr_steps_recall(node, desk));
+        SDR_TRY(sdr_steps_recall(node, desk, &batch));
     float *u = (float *)(void *)(task->gradient->data + sdr_slopes_at(head->leaves));
     for (uint32_t leaf = 0; leaf < head->leaves && !atomic_load(stop); leaf++) {
         struct sdr_batch part = batch;

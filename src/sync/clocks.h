@@ -31,6 +31,8 @@ bool sdr_clocks_tick(struct sdr_clocks *clocks, int worker);
 bool sdr_clocks_leave(struct sdr_clocks *clocks, int worker);
 /* Whether the worker may read now. */
 bool sdr_clocks_may_read(const struct sdr_clocks *clocks, int worker);
+/* Whether it may with one update more. */
+bool sdr_clocks_may_read_next(const struct sdr_clocks *clocks, int worker);
 /* Whether an update of this clock is to be shown to others. */
 bool sdr_clocks_shows(const struct sdr_clocks *clocks, uint64_t clock);
 

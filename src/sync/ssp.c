@@ -13,11 +13,20 @@
 
 struct options {
     char *staleness;
+    double budget;
 };
-static const struct sdr_option table[] = {
-    {"staleness", SDR_TEXT, "3", "S", 0, 0,
-     "clocks that the fastest worker may be ahead of the slowest; inf: any number",
-     offsetof(struct options, staleness), 0},
+#define STALENESS                                                                                  \
+    {                                                                                              \
+        "staleness", SDR_TEXT, "3", "S", 0, 0,                                                     \
+            "clocks that the fastest worker may be ahead of the slowest; inf: any number",         \
+            offsetof(struct options, staleness), 0                                                 \
+    }
+static const struct sdr_option table[] = {STALENESS, {0}};
+static const struct sdr_option eager_table[] = {
+    STALENESS,
+    {"budget", SDR_NUMBER, "0", "BYTES", 0, 1e15,
+     "a second to each worker; values that changed most go first; 0: no limit",
+     offsetof(struct options, budget), 0},
     {0}};
 
 /* Steps that others may not see yet. */
@@ -61,7 +70,18 @@ static enum sdr_status show(struct sdr_node *node, const struct sdr_clocks *cloc
     return status;
 }
 
-static enum sdr_status lead(struct sdr_node *node, struct sdr_clocks *clocks, struct held *held)
+/* Workers that may read when they are done with what they do are sent values ahead. */
+static enum sdr_status offer_ahead(struct sdr_node *node, const struct sdr_clocks *clocks)
+{
+    const struct options *o = node->options;
+    for (int w = 0; w < node->workers; w++)
+        if (sdr_is_busy(node, w) && sdr_clocks_may_read_next(clocks, w))
+            SDR_TRY(sdr_offer(node, w, o->budget));
+    return SDR_OK;
+}
+
+static enum sdr_status lead(struct sdr_node *node, struct sdr_clocks *clocks, struct held *held,
+                            bool eager)
 {
     bool more = true;
     for (int w = 0; w < node->workers; w++)
@@ -80,11 +100,13 @@ static enum sdr_status lead(struct sdr_node *node, struct sdr_clocks *clocks, st
         for (int w = first; w < end; w++)
             if (!sdr_is_busy(node, w) && sdr_clocks_may_read(clocks, w))
                 SDR_TRY(sdr_assign(node, w));
+        if (eager)
+            SDR_TRY(offer_ahead(node, clocks));
     }
     return sdr_dismiss(node);
 }
 
-static enum sdr_status serve(struct sdr_node *node)
+static enum sdr_status serve_all(struct sdr_node *node, bool eager)
 {
     const struct options *o = node->options;
     uint64_t staleness = SDR_CLOCKS_FREE, *clock;
@@ -93,12 +115,22 @@ static enum sdr_status serve(struct sdr_node *node)
     sdr_parse_u64(o->staleness, &staleness); /* or inf */
     SDR_TRY(sdr_allocate(&clock, (size_t)node->workers, sizeof *clock, "clocks"));
     sdr_clocks_start(&clocks, staleness, clock, node->workers);
-    enum sdr_status status = lead(node, &clocks, &held);
+    enum sdr_status status = lead(node, &clocks, &held, eager);
     for (uint64_t i = 0; i < held.count; i++)
         sdr_body_drop(held.step[i].gradient.body);
     sdr_release(held.step);
     sdr_release(clock);
     return status;
+}
+
+static enum sdr_status serve(struct sdr_node *node)
+{
+    return serve_all(node, false);
+}
+
+static enum sdr_status serve_eagerly(struct sdr_node *node)
+{
+    return serve_all(node, true);
 }
 
 static enum sdr_status client(struct sdr_node *node)
@@ -136,4 +168,17 @@ SDR_REGISTER(strategy, ssp) = {
     .client = client,
     .quorum = one_of,
     .steps = true,
+};
+
+SDR_REGISTER(strategy, essp) = {
+    .name = "essp",
+    .summary = "ssp whose server sends values ahead, within a budget",
+    .options = eager_table,
+    .options_size = sizeof(struct options),
+    .team = true,
+    .server = serve_eagerly,
+    .client = client,
+    .quorum = one_of,
+    .steps = true,
+    .eager = true,
 };

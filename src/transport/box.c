@@ -84,6 +84,14 @@ bool sdr_box_take(struct sdr_box *box, int64_t nanoseconds, struct sdr_message *
     return any;
 }
 
+bool sdr_box_any(struct sdr_box *box)
+{
+    pthread_mutex_lock(&box->lock);
+    bool any = box->count > 0;
+    pthread_mutex_unlock(&box->lock);
+    return any;
+}
+
 void sdr_box_rest(struct sdr_box *box, int64_t nanoseconds)
 {
     int64_t end = sdr_clock_now() + nanoseconds;

@@ -24,6 +24,8 @@ void sdr_box_free(struct sdr_box *box);
 enum sdr_status sdr_box_put(struct sdr_box *box, const struct sdr_message *message);
 /* The first message; false: none came for so many nanoseconds (negative: for ever), or the box is closed. */
 bool sdr_box_take(struct sdr_box *box, int64_t nanoseconds, struct sdr_message *message);
+/* Whether there is one. */
+bool sdr_box_any(struct sdr_box *box);
 /* Waits, unless something urgent comes. */
 void sdr_box_rest(struct sdr_box *box, int64_t nanoseconds);
 /* Ends all waiting, and what is computed. */

@@ -364,6 +364,11 @@ static enum sdr_status compute(struct sdr_node *node, const struct sdr_work *wor
     return sdr_box_compute(node->seat, node, work, done);
 }
 
+static bool any(struct sdr_node *node)
+{
+    return sdr_box_any(node->seat);
+}
+
 static int64_t now(const struct sdr_node *node)
 {
     return sdr_clock_now() - ((const struct shared *)node->run->network->shared)->crew.launched;
@@ -536,6 +541,7 @@ SDR_REGISTER(transport, mpi) = {
     .send = send,
     .receive = receive,
     .compute = compute,
+    .any = any,
     .now = now,
     .close = close_mpi,
 };

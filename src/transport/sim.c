@@ -229,6 +229,11 @@ static enum sdr_status compute(struct sdr_node *node, const struct sdr_work *wor
     return SDR_OK;
 }
 
+static bool any(struct sdr_node *node)
+{
+    return ((const struct seat *)node->seat)->count > 0;
+}
+
 static int64_t now(const struct sdr_node *node)
 {
     return ((const struct shared *)node->run->network->shared)->time;
@@ -362,6 +367,7 @@ SDR_REGISTER(transport, sim) = {
     .send = send,
     .receive = receive,
     .compute = compute,
+    .any = any,
     .now = now,
     .close = close_sim,
 };

@@ -53,6 +53,11 @@ static enum sdr_status compute(struct sdr_node *node, const struct sdr_work *wor
     return sdr_box_compute(node->seat, node, work, done);
 }
 
+static bool any(struct sdr_node *node)
+{
+    return sdr_box_any(node->seat);
+}
+
 static int64_t now(const struct sdr_node *node)
 {
     return sdr_clock_now() - ((const struct sdr_crew *)node->run->network->shared)->launched;
@@ -68,6 +73,7 @@ SDR_REGISTER(transport, threads) = {
     .send = send,
     .receive = receive,
     .compute = compute,
+    .any = any,
     .now = now,
     .close = close_threads,
 };
