@@ -40,6 +40,7 @@ enum sdr_message_kind {
     SDR_MESSAGE_ANSWER,   /* first server → the others: a worker is to be given a task */
     SDR_MESSAGE_APPLIED,  /* another server → the first one */
     SDR_MESSAGE_STOP,     /* the run is over */
+    SDR_MESSAGE_LOST,     /* transport → first server: a worker is gone */
 };
 enum sdr_message_flag {
     SDR_URGENT = 1, /* ends what the receiver computes: this is how work is cancelled */
@@ -48,13 +49,14 @@ enum sdr_message_flag {
 };
 struct sdr_message {
     uint8_t kind, flags;
-    int32_t from, to;      /* nodes, not processes */
-    int32_t about;         /* with ANSWER and DROP: the worker; with TASK: how many of its own steps
+    int32_t from, to; /* nodes, not processes */
+    int32_t about; /* with ANSWER, DROP and LOST: the worker; with TASK: how many of its own steps
                               the values have in them */
     uint64_t version;      /* of the values: those carried, or those a gradient was computed from */
     uint64_t batch;        /* number of the batch */
     double value;          /* with ANSWER: the penalty that is due so far; with TASK: the step size;
-                              with a PATCH: the version that the values are of with it */
+                              with a PATCH: the version that the values are of with it;
+                              with LOST: seconds of silence before */
     struct sdr_body *body; /* given away by send, owned after receive; may be NULL */
 };
 /* On a wire: a header of this size, and the body. */

@@ -278,6 +278,7 @@ enum sdr_status sdr_network_create(struct sdr_run *run, uint64_t quorum)
     net->steps = run->strategy->steps;
     net->eager = run->strategy->eager;
     net->last = -1;
+    net->left = run->workers;
     net->batch = s->batch < run->train_rows.count ? s->batch : run->train_rows.count;
     net->per_epoch = (run->train_rows.count + net->batch - 1) / net->batch;
     net->sparse = picks_values(run);

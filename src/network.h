@@ -63,7 +63,8 @@ struct sdr_sampler {
 /* What the first server knows of a worker. */
 struct sdr_assignment {
     uint64_t batch, version;
-    bool busy;              /* with that batch */
+    bool busy; /* with that batch */
+    bool gone;
     uint64_t steps;         /* of its own that were applied */
     int64_t assigned, came; /* transport time: of the task, and of the gradient before it */
     int32_t waited_for;     /* see ledger.h */
@@ -97,6 +98,7 @@ struct sdr_network {
     uint64_t next;                     /* number that was not dealt yet */
     uint64_t *again;                   /* owned: a queue of numbers to be dealt again */
     uint64_t again_from, again_count, again_room;
+    int left;                             /* workers that are not gone */
     int last;                             /* worker whose gradient came last; −1: none yet */
     uint64_t dropped;                     /* gradients that came too late */
     uint64_t applied, staleness, stalest; /* gradients; sum and largest */

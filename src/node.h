@@ -147,26 +147,31 @@ struct sdr_gradient {
     uint64_t batch, version; /* version: of the values it was computed from */
     struct sdr_body *body;   /* owned until it is applied or dropped */
     float weight;            /* of the gradient in its update; 1 when it comes */
+    bool lost;               /* the worker is gone, and this is no gradient */
     struct sdr_ledger_record record;
 };
 uint64_t sdr_current_version(const struct sdr_node *node);
 /* How many gradients make an update. */
 uint64_t sdr_quorum(const struct sdr_node *node);
 /* Gives a worker its next batch and the values as they are. The batch it is busy with, if it is, will be
-   dealt again, and its work ends. */
+   dealt again, and its work ends. One that is gone is given nothing. */
 enum sdr_status sdr_assign(struct sdr_node *node, int worker);
 bool sdr_is_busy(const struct sdr_node *node, int worker);
 /* Sends a busy worker the values of its next batch already now, or if it has them, what has changed of them
    since: what changed most, relative to its size, if the budget of the link (bytes a second; 0: none) does not
    do for all. It begins with that batch as soon as it is done with its own. */
 enum sdr_status sdr_offer(struct sdr_node *node, int worker, double budget);
-/* The next gradient of a batch that its worker still has; *more is false if the run was ended meanwhile. */
+/* The next gradient of a batch that its worker still has, or the word that a worker is gone, whose batch will
+   be dealt again; *more is false if the run was ended meanwhile. */
 enum sdr_status sdr_await_gradient(struct sdr_node *node, struct sdr_gradient *gradient,
                                    bool *more);
 /* One step with the weighted mean of the gradients, or where workers take steps themselves, these steps are
    added up; *more is false if the run is over then. */
 enum sdr_status sdr_apply(struct sdr_node *node, struct sdr_gradient *gradient, uint64_t count,
                           bool *more);
+/* A worker is gone: fails, with a checkpoint, where fewer than `needed` are left. */
+enum sdr_status sdr_go_on_without(struct sdr_node *node, const struct sdr_gradient *lost,
+                                  uint64_t needed);
 /* It is not applied; its batch will be dealt again. */
 enum sdr_status sdr_drop(struct sdr_node *node, struct sdr_gradient *gradient);
 /* Tells everybody that the run is over. */

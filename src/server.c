@@ -377,6 +377,8 @@ enum sdr_status sdr_assign(struct sdr_node *node, int worker)
     struct sdr_network *net = node->run->network;
     struct sdr_assignment *of = &net->assignment[worker];
     uint8_t flags = of->busy ? SDR_URGENT : 0;
+    if (of->gone)
+        return SDR_OK;
     if (of->busy)
         SDR_TRY(sdr_deal_again(net, of->batch));
     of->waited_for = !of->busy && net->last != worker ? net->last : -1;
@@ -447,6 +449,43 @@ static void receipt(struct sdr_node *node, const struct sdr_message *message,
     }
 }
 
+/* A worker is gone: what it had is dealt again. */
+static enum sdr_status lose(struct sdr_node *node, const struct sdr_message *message,
+                            struct sdr_gradient *gradient)
+{
+    struct sdr_network *net = node->run->network;
+    struct sdr_assignment *of = &net->assignment[message->about];
+    *gradient = (struct sdr_gradient){.worker = message->about, .lost = true};
+    if (of->busy)
+        SDR_TRY(sdr_deal_again(net, of->batch));
+    if (of->offered)
+        SDR_TRY(sdr_deal_again(net, of->next));
+    of->busy = of->offered = false;
+    of->gone = true;
+    net->left--;
+    sdr_note(&node->run->options, "worker %d is gone: process %llu was silent for %.1f s",
+             message->about, (unsigned long long)message->batch, message->value);
+    return SDR_OK;
+}
+
+enum sdr_status sdr_go_on_without(struct sdr_node *node, const struct sdr_gradient *lost,
+                                  uint64_t needed)
+{
+    struct sdr_run *run = node->run;
+    int left = run->network->left;
+    const char *rest = "";
+    if ((uint64_t)left >= needed)
+        return SDR_OK;
+    if (run->options.settings.run && run->process == 0) {
+        SDR_TRY(sdr_checkpoint_write(run));
+        rest = "; a checkpoint was written, go on with --resume";
+    }
+    return sdr_fail(SDR_PEER_LOST,
+                    "worker %d was lost: %d of %d are left, and --sync %s waits for %llu%s",
+                    lost->worker, left, run->network->workers, run->strategy->name,
+                    (unsigned long long)needed, rest);
+}
+
 /* Watching must not end what is watched. */
 static void enter(struct sdr_node *node, struct sdr_gradient *gradient, uint64_t applied)
 {
@@ -471,6 +510,8 @@ enum sdr_status sdr_await_gradient(struct sdr_node *node, struct sdr_gradient *g
                 return SDR_OK;
             continue;
         }
+        if (message.kind == SDR_MESSAGE_LOST)
+            return lose(node, &message, gradient);
         if (message.kind == SDR_MESSAGE_GRADIENT) {
             int worker = message.from - net->servers;
             struct sdr_assignment *of = &net->assignment[worker];

@@ -199,7 +199,7 @@ enum sdr_status sdr_steps_push(struct sdr_node *node)
         SDR_TRY(sdr_allocate(&own->part, (size_t)node->servers, sizeof *own->part, "steps"));
     own->batch = task->batch;
     task->taken++;
-    for (int s = 0; s < node->servers; s++) {
+    for (int s = node->servers - 1; s >= 0; s--) { /* what the first one has, all have */
         ((struct sdr_gradient_head *)(void *)task->step[s]->data)->computing = computing;
         own->part[s] = task->step[s];
         task->step[s] = NULL;

@@ -170,7 +170,7 @@ enum sdr_status sdr_push_gradient(struct sdr_node *node)
     struct sdr_errand *task = node->task;
     if (node->run->network->steps)
         return sdr_steps_push(node);
-    for (int s = 0; s < node->servers; s++) {
+    for (int s = node->servers - 1; s >= 0; s--) { /* what the first one has, all have */
         struct sdr_message message = {.kind = SDR_MESSAGE_GRADIENT,
                                       .to = s,
                                       .version = task->version,

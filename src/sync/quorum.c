@@ -32,6 +32,10 @@ static enum sdr_status lead(struct sdr_node *node, struct rule rule, struct sdr_
         SDR_TRY(sdr_await_gradient(node, &gradient, &more));
         if (!more)
             break;
+        if (gradient.lost) {
+            SDR_TRY(sdr_go_on_without(node, &gradient, rule.batches ? 1 : quorum));
+            continue;
+        }
         if (rule.synchronous && gradient.version != sdr_current_version(node)) {
             SDR_TRY(sdr_drop(node, &gradient));
             SDR_TRY(sdr_assign(node, gradient.worker));

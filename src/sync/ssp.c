@@ -80,10 +80,23 @@ static enum sdr_status offer_ahead(struct sdr_node *node, const struct sdr_clock
     return SDR_OK;
 }
 
+/* A step has come, or a worker is gone; *edge: the slowest clock has moved. */
+static enum sdr_status receive(struct sdr_node *node, struct sdr_clocks *clocks, struct held *held,
+                               const struct sdr_gradient *step, bool *edge)
+{
+    if (step->lost) {
+        *edge = sdr_clocks_leave(clocks, step->worker);
+        return sdr_go_on_without(node, step, 1);
+    }
+    SDR_TRY(hold(held, clocks->clock[step->worker], step));
+    *edge = sdr_clocks_tick(clocks, step->worker);
+    return SDR_OK;
+}
+
 static enum sdr_status lead(struct sdr_node *node, struct sdr_clocks *clocks, struct held *held,
                             bool eager)
 {
-    bool more = true;
+    bool more = true, edge;
     for (int w = 0; w < node->workers; w++)
         SDR_TRY(sdr_assign(node, w));
     for (;;) {
@@ -91,9 +104,9 @@ static enum sdr_status lead(struct sdr_node *node, struct sdr_clocks *clocks, st
         SDR_TRY(sdr_await_gradient(node, &step, &more));
         if (!more)
             break;
-        SDR_TRY(hold(held, clocks->clock[step.worker], &step));
-        bool edge = sdr_clocks_tick(clocks, step.worker);
-        SDR_TRY(show(node, clocks, held, edge ? 0 : held->count - 1, &more));
+        uint64_t before = held->count;
+        SDR_TRY(receive(node, clocks, held, &step, &edge));
+        SDR_TRY(show(node, clocks, held, edge ? 0 : before, &more));
         if (!more)
             break;
         int first = edge ? 0 : step.worker, end = edge ? node->workers : step.worker + 1;

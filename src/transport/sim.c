@@ -6,6 +6,7 @@
    computing until a time, or ready to go on. Work that is cancelled is never done. */
 #include "base/coroutine.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "network.h"
 #include "run.h"
 
@@ -14,7 +15,8 @@
 #include <string.h>
 
 struct options {
-    double latency, bandwidth, port;
+    double latency, bandwidth, port, silence;
+    char *dies;
 };
 static const struct sdr_option table[] = {
     {"latency", SDR_NUMBER, "0", "SECONDS", 0, 1e6, "that every message is under way",
@@ -25,6 +27,10 @@ static const struct sdr_option table[] = {
     {"port", SDR_NUMBER, "0", "BYTES", 0, 1e15,
      "a second into and out of a server, shared by all workers; 0: no limit",
      offsetof(struct options, port), 0},
+    {"dies", SDR_TEXT, "", "W@T", 0, 0, "worker W is gone from T seconds on; several with +",
+     offsetof(struct options, dies), 0},
+    {"silence", SDR_NUMBER, "0", "SECONDS", 0, 1e6, "after which the server knows of that",
+     offsetof(struct options, silence), 0},
     {0}};
 
 enum state { READY, RECEIVING, COMPUTING, OVER };
@@ -46,14 +52,14 @@ struct event {
     int64_t time;
     uint64_t sequence;
     int32_t node;
-    bool delivery;
+    enum { WORK_ENDS, DELIVERY, DEATH } what;
     struct sdr_message message; /* of a delivery */
 };
 
 struct shared {
     const struct options *options;
     struct seat *seat; /* owned */
-    int nodes;
+    int nodes, over;   /* over: of the nodes, how many have returned or died */
     int64_t time;
     uint64_t sequence, events;
     struct event *heap; /* owned */
@@ -182,7 +188,7 @@ static enum sdr_status send(struct sdr_node *node, struct sdr_message *message)
     int64_t time = arrival(shared, message);
     if (time == shared->time)
         return deliver(shared, message);
-    struct event event = {time, shared->sequence++, message->to, true, *message};
+    struct event event = {time, shared->sequence++, message->to, DELIVERY, *message};
     enum sdr_status status = push(shared, &event);
     if (status != SDR_OK)
         sdr_body_drop(message->body);
@@ -219,7 +225,7 @@ static enum sdr_status compute(struct sdr_node *node, const struct sdr_work *wor
                         "virtual time has run out after 73 years: give shorter --compute times");
     seat->computing = shared->sequence++;
     struct event event = {
-        shared->time + sdr_network_compute_time(node), seat->computing, node->id, false, {0}};
+        shared->time + sdr_network_compute_time(node), seat->computing, node->id, WORK_ENDS, {0}};
     SDR_TRY(push(shared, &event));
     seat->cancelled = false;
     seat->work = *work;
@@ -265,13 +271,63 @@ static enum sdr_status stuck(const struct shared *shared)
                     waiting, shared->nodes, first, (double)shared->time * 1e-9);
 }
 
+/* A node that is gone hears nothing and does nothing; the server gets to know of it. */
+static enum sdr_status die(struct shared *shared, const struct event *event)
+{
+    struct seat *seat = &shared->seat[event->node];
+    if (seat->state == OVER)
+        return SDR_OK;
+    shared->time = event->time;
+    shared->over++;
+    seat->state = OVER;
+    struct event word = {event->time + (int64_t)llrint(shared->options->silence * 1e9),
+                         shared->sequence++,
+                         0,
+                         DELIVERY,
+                         {.kind = SDR_MESSAGE_LOST,
+                          .about = seat->node->worker,
+                          .batch = (uint64_t)seat->node->id,
+                          .value = shared->options->silence}};
+    return push(shared, &word);
+}
+
+/* "2@30+5@41.5": who dies, and when. */
+static enum sdr_status plan_deaths(struct shared *shared, const struct sdr_network *net)
+{
+    for (const char *at = shared->options->dies; *at;) {
+        char item[64];
+        size_t length = strcspn(at, "+");
+        snprintf(item, sizeof item, "%.*s", (int)(length < 63 ? length : 63), at);
+        char *sign = strchr(item, '@');
+        uint64_t worker;
+        double time;
+        if (sign)
+            *sign = 0;
+        if (!sign || !sdr_parse_u64(item, &worker) || !sdr_parse_double(sign + 1, &time) ||
+            !(time >= 0 && time <= 1e9) || worker >= (uint64_t)net->workers)
+            return sdr_fail(SDR_USAGE,
+                            "sim:dies takes WORKER@SECONDS, such as 2@30, of workers 0 … %d",
+                            net->workers - 1);
+        struct event event = {(int64_t)llrint(time * 1e9),
+                              shared->sequence++,
+                              net->servers + (int)worker,
+                              DEATH,
+                              {0}};
+        SDR_TRY(push(shared, &event));
+        at += length + (at[length] == '+');
+    }
+    return SDR_OK;
+}
+
 static enum sdr_status happen(struct shared *shared, const struct event *event)
 {
     struct seat *seat = &shared->seat[event->node];
-    if (event->delivery) {
+    if (event->what == DELIVERY) {
         shared->time = event->time;
         return deliver(shared, &event->message);
     }
+    if (event->what == DEATH)
+        return die(shared, event);
     if (seat->state != COMPUTING || seat->computing != event->sequence)
         return SDR_OK; /* it was cancelled */
     shared->time = event->time;
@@ -282,12 +338,12 @@ static enum sdr_status happen(struct shared *shared, const struct event *event)
 
 /* On to where the node rests again. Work that nobody can cancel is done when it begins: then the values it
    is computed from can be let go. It is never done on the node's own small stack. */
-static enum sdr_status go_on(struct shared *shared, int *over)
+static enum sdr_status go_on(struct shared *shared)
 {
     struct seat *seat = &shared->seat[shared->ready[shared->ready_from]];
     shared->ready_from = (shared->ready_from + 1) % (uint64_t)shared->nodes;
     shared->ready_count--;
-    *over += !sdr_coroutine_resume(seat->coroutine);
+    shared->over += !sdr_coroutine_resume(seat->coroutine);
     if (seat->state == COMPUTING && seat->work.certain)
         return seat->work.run(seat->work.argument, &seat->urgent);
     return SDR_OK;
@@ -296,13 +352,12 @@ static enum sdr_status go_on(struct shared *shared, int *over)
 static enum sdr_status launch(struct sdr_run *run, enum sdr_status (*loop)(struct sdr_node *node))
 {
     struct shared *shared = run->network->shared;
-    int over = 0;
     shared->loop = loop;
     for (int i = 0; i < shared->nodes; i++)
         make_ready(shared, &shared->seat[i]);
-    while (over < shared->nodes && shared->status == SDR_OK) {
+    while (shared->over < shared->nodes && shared->status == SDR_OK) {
         if (shared->ready_count) {
-            SDR_TRY(go_on(shared, &over));
+            SDR_TRY(go_on(shared));
         } else if (shared->count) {
             struct event event = pop(shared);
             SDR_TRY(happen(shared, &event));
@@ -332,7 +387,7 @@ static enum sdr_status open_sim(struct sdr_run *run, const void *options)
         SDR_TRY(sdr_coroutine_create(run_node, seat, seat->node->server >= 0 ? LARGE : SMALL,
                                      &seat->coroutine));
     }
-    return SDR_OK;
+    return plan_deaths(shared, net);
 }
 
 static void close_sim(struct sdr_run *run)
