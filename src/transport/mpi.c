@@ -1,7 +1,12 @@
 /* Nodes in the processes of an MPI job: servers in the first one, workers one to a process (or more, in turn).
    Messages to nodes of the same process go into their box; others travel as a header, with the body in it
    where it is small and behind it otherwise. Nothing blocks inside MPI: whoever waits for a message looks
-   after all of them, and a thread that mostly sleeps does so while others compute. */
+   after all of them, and a thread that mostly sleeps does so while others compute.
+
+   MPI does not tell that a process has died. So processes that talk to each other say at times that they are
+   alive, and one that has been silent for long is lost: nothing is sent to it any more, what was on its way is
+   abandoned, and the server is told about its workers. (mpirun lets the others live if it is given
+   -enable-recovery; without, it ends the job.) */
 #define _GNU_SOURCE /* dladdr */
 #include "base/clock.h"
 #include "base/memory.h"
@@ -19,16 +24,20 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { BYE = 255 }; /* a message that is the last one of a process */
+/* Messages of processes: the last one of it, and one that says no more than that it is alive. */
+enum { BYE = 255, ALIVE = 254 };
 enum { HELLO_TAG = 6, HEADER_TAG = 7, BODY_TAG = 8, INLINE_BYTES = 4096, BODY_MOST = 0x7FFFFFFF };
 
 struct options {
-    double deadline;
+    double deadline, silence;
 };
 static const struct sdr_option table[] = {
     {"deadline", SDR_NUMBER, "60", "SECONDS", 1, 86400,
      "that processes wait for each other at the start and the end",
      offsetof(struct options, deadline), 0},
+    {"silence", SDR_NUMBER, "20", "SECONDS", 0.5, 86400,
+     "without a sign of life after which a process is taken for lost",
+     offsetof(struct options, silence), 0},
     {0}};
 
 /* What goes over the wire first. */
@@ -45,8 +54,9 @@ enum { HEADER_ALONE = offsetof(struct header, body) };
 struct line {
     struct header header;
     unsigned char request[SDR_MPI_REQUEST_BYTES];
-    bool listening;
-    struct sdr_body *body; /* owned: on its way */
+    bool listening, bye, lost; /* bye: its last message has come */
+    int64_t heard, told;       /* clock: of its last message, and of the last one to it */
+    struct sdr_body *body;     /* owned: on its way */
 };
 
 /* What is on its way out. */
@@ -55,6 +65,7 @@ struct sending {
     unsigned char request[2][SDR_MPI_REQUEST_BYTES];
     bool done[2];
     struct sdr_body *body; /* owned */
+    int process;           /* where to */
     struct sending *next;
 };
 
@@ -64,14 +75,16 @@ struct shared {
     pthread_mutex_t calls;       /* one thread at a time calls MPI, and guards what follows */
     struct line *line;           /* owned, per process */
     struct sending *out, *spare; /* owned */
+    int64_t next_clock;          /* when signs of life are looked at again */
+    bool parting;                /* the last message of this process was sent */
     pthread_t carrier;
-    int byes; /* of the processes that this one talks to, how many have said so */
     atomic_bool over;
 };
 
 /* ---- the module ---- */
 static const struct sdr_mpi *mpi;
 static int this_process, all_processes;
+static bool somebody_lost; /* then MPI cannot be ended properly: that would wait for the dead */
 
 static const struct sdr_mpi *load_from(const char *folder, const char *rest)
 {
@@ -118,13 +131,28 @@ static enum sdr_status join(int *process, int *processes)
     return SDR_OK;
 }
 
+static void *finish(void *unused)
+{
+    (void)unused;
+    mpi->finish();
+    return NULL;
+}
+
 static void leave(enum sdr_status status)
 {
-    /* After a failure the others would wait for this one. */
-    if (status == SDR_OK || all_processes == 1)
-        mpi->finish();
-    else
+    enum { SECONDS = 30 }; /* somebody may have died since */
+    pthread_t thread;
+    struct timespec until;
+    if (somebody_lost) /* the others know it too, and leave */
+        return;
+    if (status != SDR_OK && all_processes > 1) { /* the others would wait for this one */
         mpi->give_up((int)status);
+        return;
+    }
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += SECONDS;
+    if (pthread_create(&thread, NULL, finish, NULL) == 0)
+        pthread_timedjoin_np(thread, NULL, &until);
 }
 
 /* ---- where nodes live ---- */
@@ -144,12 +172,39 @@ static enum sdr_status trouble(const char *what)
     return what ? sdr_fail(SDR_RUNTIME, "%s", what) : SDR_OK;
 }
 
-static enum sdr_status listen(struct shared *shared, int from)
+/* A process is lost: nobody listens to it any more. The server is told about its workers; without the server
+   there is nothing to do. */
+static enum sdr_status lose(struct sdr_run *run, int process)
 {
-    struct line *line = &shared->line[from];
+    struct sdr_network *net = run->network;
+    struct shared *shared = net->shared;
+    struct line *line = &shared->line[process];
+    double silence = (double)(sdr_clock_now() - line->heard) * 1e-9;
+    if (line->lost || line->bye)
+        return SDR_OK;
+    line->lost = somebody_lost = true;
+    line->listening = false;
+    if (process == 0)
+        return sdr_fail(SDR_PEER_LOST,
+                        "process 0, which has the server, was lost: silent for %.1f s", silence);
+    for (int id = net->servers; id < net->nodes; id++) {
+        struct sdr_message word = {.kind = SDR_MESSAGE_LOST,
+                                   .about = id - net->servers,
+                                   .batch = (uint64_t)process,
+                                   .value = silence};
+        if (process_of(net, id) == process)
+            SDR_TRY(sdr_box_put(&shared->crew.box[0], &word));
+    }
+    return SDR_OK;
+}
+
+static enum sdr_status listen(struct sdr_run *run, int from)
+{
+    struct line *line = &((struct shared *)run->network->shared)->line[from];
     line->listening = true;
-    return trouble(
-        mpi->receive(from, HEADER_TAG, &line->header, sizeof line->header, line->request));
+    if (mpi->receive(from, HEADER_TAG, &line->header, sizeof line->header, line->request))
+        return lose(run, from);
+    return SDR_OK;
 }
 
 static enum sdr_status deliver(struct sdr_run *run, struct line *line)
@@ -182,23 +237,31 @@ static enum sdr_status arrived(struct sdr_run *run, int from)
     struct shared *shared = run->network->shared;
     struct line *line = &shared->line[from];
     struct header *h = &line->header;
+    line->heard = sdr_clock_now();
     if (!line->body && h->kind == BYE) {
         line->listening = false;
-        shared->byes++;
-        return SDR_OK;
+        line->bye = true;
+        somebody_lost |= h->about != 0;
+        return h->flags == 0 ? SDR_OK
+                             : sdr_fail(SDR_PEER_LOST, "process %d has ended the run: %s", from,
+                                        sdr_status_text((enum sdr_status)h->flags));
     }
+    if (!line->body && h->kind == ALIVE)
+        return listen(run, from);
     if (line->body || h->bytes == 0) {
         SDR_TRY(deliver(run, line));
-        return listen(shared, from);
+        return listen(run, from);
     }
     if (h->bytes > BODY_MOST || (h->inlined && h->bytes > INLINE_BYTES))
         return sdr_fail(SDR_RUNTIME, "process %d sent a message that makes no sense", from);
     SDR_TRY(sdr_body_create(run->network->pool, h->bytes, &line->body));
     if (!h->inlined)
-        return trouble(mpi->receive(from, BODY_TAG, line->body->data, h->bytes, line->request));
+        return mpi->receive(from, BODY_TAG, line->body->data, h->bytes, line->request)
+                   ? lose(run, from)
+                   : SDR_OK;
     memcpy(line->body->data, h->body, h->bytes);
     SDR_TRY(deliver(run, line));
-    return listen(shared, from);
+    return listen(run, from);
 }
 
 static enum sdr_status look_at_lines(struct sdr_run *run, bool *any)
@@ -207,31 +270,108 @@ static enum sdr_status look_at_lines(struct sdr_run *run, bool *any)
     for (int p = 0; p < all_processes; p++) {
         bool done = true;
         while (done && shared->line[p].listening) {
-            SDR_TRY(trouble(mpi->test(shared->line[p].request, &done)));
-            *any |= done;
-            if (done)
+            if (mpi->test(shared->line[p].request, &done))
+                SDR_TRY(lose(run, p));
+            else if (done)
                 SDR_TRY(arrived(run, p));
+            *any |= done;
         }
     }
     return SDR_OK;
 }
 
-/* What has been sent is let go. */
-static enum sdr_status look_at_sendings(struct shared *shared)
+/* What has been sent is let go. What was on its way to somebody who is lost stays where it is: MPI may still
+   look at it. */
+static enum sdr_status look_at_sendings(struct sdr_run *run)
 {
+    struct shared *shared = run->network->shared;
     for (struct sending **link = &shared->out; *link;) {
         struct sending *sending = *link;
-        for (int i = 0; i < 2; i++)
-            if (!sending->done[i])
-                SDR_TRY(trouble(mpi->test(sending->request[i], &sending->done[i])));
-        if (!sending->done[0] || !sending->done[1]) {
+        bool lost = shared->line[sending->process].lost;
+        for (int i = 0; i < 2 && !lost; i++)
+            if (!sending->done[i] && mpi->test(sending->request[i], &sending->done[i]))
+                SDR_TRY(lose(run, sending->process));
+        if (!lost && (!sending->done[0] || !sending->done[1])) {
             link = &sending->next;
             continue;
         }
-        sdr_body_drop(sending->body);
         *link = sending->next;
+        if (lost)
+            continue;
+        sdr_body_drop(sending->body);
         sending->next = shared->spare;
         shared->spare = sending;
+    }
+    return SDR_OK;
+}
+
+static enum sdr_status post(struct sdr_run *run, int process, const struct sdr_message *message)
+{
+    struct shared *shared = run->network->shared;
+    struct sending *sending = shared->spare;
+    enum sdr_status status = SDR_OK;
+    if (sending)
+        shared->spare = sending->next;
+    else
+        status = sdr_allocate(&sending, 1, sizeof *sending, "a message");
+    if (status != SDR_OK) {
+        sdr_body_drop(message->body);
+        return status;
+    }
+    struct header *h = &sending->header;
+    uint64_t bytes = message->body ? message->body->bytes : 0;
+    bool inlined = bytes <= INLINE_BYTES;
+    *sending = (struct sending){
+        .done = {true, true}, .body = message->body, .process = process, .next = shared->out};
+    shared->line[process].told = sdr_clock_now();
+    shared->out = sending;
+    h->kind = message->kind;
+    h->flags = message->flags;
+    h->from = message->from;
+    h->to = message->to;
+    h->about = message->about;
+    h->version = message->version;
+    h->batch = message->batch;
+    h->value = message->value;
+    h->bytes = bytes;
+    h->inlined = inlined;
+    if (inlined && bytes)
+        memcpy(h->body, message->body->data, bytes);
+    if (mpi->send(process, HEADER_TAG, h, HEADER_ALONE + (inlined ? bytes : 0),
+                  sending->request[0]))
+        return lose(run, process);
+    sending->done[0] = false;
+    if (inlined)
+        return SDR_OK;
+    if (mpi->send(process, BODY_TAG, message->body->data, bytes, sending->request[1]))
+        return lose(run, process);
+    sending->done[1] = false;
+    return SDR_OK;
+}
+
+/* Workers talk to servers, which live in the first process, and to nobody else. */
+static bool talks_to(int process)
+{
+    return process != this_process && (this_process == 0 || process == 0);
+}
+
+/* Says that this process is alive, where it has said nothing for a while, and finds those that do not. */
+static enum sdr_status look_at_clock(struct sdr_run *run)
+{
+    struct shared *shared = run->network->shared;
+    int64_t now = sdr_clock_now(), silence = (int64_t)(shared->options->silence * 1e9);
+    struct sdr_message alive = {.kind = ALIVE};
+    if (now < shared->next_clock)
+        return SDR_OK;
+    shared->next_clock = now + silence / 20;
+    for (int p = 0; p < all_processes; p++) {
+        const struct line *line = &shared->line[p];
+        if (!talks_to(p) || line->lost || line->bye)
+            continue;
+        if (now - line->heard > silence)
+            SDR_TRY(lose(run, p));
+        else if (now - line->told > silence / 5 && !shared->parting)
+            SDR_TRY(post(run, p, &alive));
     }
     return SDR_OK;
 }
@@ -246,7 +386,9 @@ static enum sdr_status look(struct sdr_run *run, bool *any)
         return SDR_OK; /* somebody does */
     status = look_at_lines(run, any);
     if (status == SDR_OK)
-        status = look_at_sendings(shared);
+        status = look_at_sendings(run);
+    if (status == SDR_OK)
+        status = look_at_clock(run);
     pthread_mutex_unlock(&shared->calls);
     return status;
 }
@@ -276,45 +418,6 @@ static void *carry(void *argument)
 }
 
 /* ---- for nodes ---- */
-static enum sdr_status post(struct shared *shared, int process, const struct sdr_message *message)
-{
-    struct sending *sending = shared->spare;
-    enum sdr_status status = SDR_OK;
-    if (sending)
-        shared->spare = sending->next;
-    else
-        status = sdr_allocate(&sending, 1, sizeof *sending, "a message");
-    if (status != SDR_OK) {
-        sdr_body_drop(message->body);
-        return status;
-    }
-    struct header *h = &sending->header;
-    uint64_t bytes = message->body ? message->body->bytes : 0;
-    bool inlined = bytes <= INLINE_BYTES;
-    *sending = (struct sending){.done = {true, true}, .body = message->body, .next = shared->out};
-    shared->out = sending;
-    h->kind = message->kind;
-    h->flags = message->flags;
-    h->from = message->from;
-    h->to = message->to;
-    h->about = message->about;
-    h->version = message->version;
-    h->batch = message->batch;
-    h->value = message->value;
-    h->bytes = bytes;
-    h->inlined = inlined;
-    if (inlined && bytes)
-        memcpy(h->body, message->body->data, bytes);
-    SDR_TRY(trouble(mpi->send(process, HEADER_TAG, h, HEADER_ALONE + (inlined ? bytes : 0),
-                              sending->request[0])));
-    sending->done[0] = false;
-    if (inlined)
-        return SDR_OK;
-    SDR_TRY(trouble(mpi->send(process, BODY_TAG, message->body->data, bytes, sending->request[1])));
-    sending->done[1] = false;
-    return SDR_OK;
-}
-
 static enum sdr_status send(struct sdr_node *node, struct sdr_message *message)
 {
     struct shared *shared = node->run->network->shared;
@@ -326,9 +429,13 @@ static enum sdr_status send(struct sdr_node *node, struct sdr_message *message)
         return sdr_fail(SDR_RUNTIME, "a message is larger than 2 GB: give more --servers");
     }
     pthread_mutex_lock(&shared->calls);
-    enum sdr_status status = post(shared, process, message);
+    enum sdr_status status = SDR_OK;
+    if (shared->line[process].lost)
+        sdr_body_drop(message->body);
+    else
+        status = post(node->run, process, message);
     if (status == SDR_OK)
-        status = look_at_sendings(shared);
+        status = look_at_sendings(node->run);
     pthread_mutex_unlock(&shared->calls);
     return status;
 }
@@ -386,35 +493,59 @@ static enum sdr_status open_mpi(struct sdr_run *run, const void *options)
     return sdr_allocate(&shared->line, (size_t)all_processes, sizeof *shared->line, "MPI");
 }
 
-/* Workers talk to servers, which live in the first process, and to nobody else. */
-static bool talks_to(int process)
+/* Says the last word to everybody: how it went, and whether somebody was lost. */
+static enum sdr_status say_bye(struct sdr_run *run, enum sdr_status how)
 {
-    return process != this_process && (this_process == 0 || process == 0);
+    struct shared *shared = run->network->shared;
+    struct sdr_message bye = {.kind = BYE, .flags = (uint8_t)how, .about = somebody_lost};
+    enum sdr_status status = SDR_OK;
+    pthread_mutex_lock(&shared->calls);
+    shared->parting = true;
+    for (int p = 0; p < all_processes && status == SDR_OK; p++)
+        if (talks_to(p) && !shared->line[p].lost)
+            status = post(run, p, &bye);
+    pthread_mutex_unlock(&shared->calls);
+    return status;
+}
+
+static bool all_gone(const struct shared *shared)
+{
+    for (int p = 0; p < all_processes; p++)
+        if (talks_to(p) && !shared->line[p].bye && !shared->line[p].lost)
+            return false;
+    return !shared->out;
 }
 
 /* Waits until what is on its way out has gone, and what was sent to this process has come: a message that
-   nobody receives would keep its sender waiting. */
+   nobody receives would keep its sender waiting. Whoever is silent is lost, and not waited for. */
 static enum sdr_status part(struct sdr_run *run)
 {
     enum { NAP = 100000 };
     struct shared *shared = run->network->shared;
     int64_t until = sdr_clock_now() + (int64_t)(shared->options->deadline * 1e9);
-    int others = this_process == 0 ? all_processes - 1 : 1;
-    struct sdr_message bye = {.kind = BYE};
-    enum sdr_status status = SDR_OK;
-    pthread_mutex_lock(&shared->calls);
-    for (int p = 0; p < all_processes && status == SDR_OK; p++)
-        if (talks_to(p))
-            status = post(shared, p, &bye);
-    pthread_mutex_unlock(&shared->calls);
-    for (bool any, over = false; status == SDR_OK && !over; nap(NAP)) {
+    enum sdr_status status = say_bye(run, SDR_OK);
+    for (bool any; status == SDR_OK && !all_gone(shared); nap(NAP)) {
         status = look(run, &any);
-        over = !shared->out && shared->byes == others; /* the only thread that is left */
-        if (status == SDR_OK && !over && sdr_clock_now() > until)
-            status = sdr_fail(SDR_PEER_LOST, "%d of %d processes did not say that they are done",
-                              others - shared->byes, others);
+        if (status == SDR_OK && sdr_clock_now() > until)
+            status = sdr_fail(SDR_PEER_LOST,
+                              "processes did not say within %g seconds that they are done",
+                              shared->options->deadline);
     }
     return status;
+}
+
+/* After a failure: the others get to know, if that is possible at once. */
+static void part_in_anger(struct sdr_run *run, enum sdr_status how)
+{
+    enum { NAP = 1000000, NAPS = 300 };
+    struct shared *shared = run->network->shared;
+    char sentence[1024];
+    bool any;
+    snprintf(sentence, sizeof sentence, "%s", sdr_error());
+    enum sdr_status status = say_bye(run, how);
+    for (int i = 0; i < NAPS && status == SDR_OK && shared->out; i++, nap(NAP))
+        status = look(run, &any);
+    sdr_fail(how, "%s", sentence);
 }
 
 /* ---- before they start: whether all are there, and mean the same ---- */
@@ -496,24 +627,31 @@ static enum sdr_status launch(struct sdr_run *run, enum sdr_status (*loop)(struc
 {
     struct shared *shared = run->network->shared;
     SDR_TRY(greet(run));
-    for (int p = 0; p < all_processes; p++)
+    for (int p = 0; p < all_processes; p++) {
+        shared->line[p].heard = shared->line[p].told = sdr_clock_now();
         if (talks_to(p))
-            SDR_TRY(listen(shared, p));
+            SDR_TRY(listen(run, p));
+    }
     if (pthread_create(&shared->carrier, NULL, carry, run) != 0)
         return sdr_fail(SDR_RUNTIME, "a thread that looks after messages cannot be started");
     enum sdr_status status = sdr_crew_launch(run, loop, lives_here);
     atomic_store(&shared->over, true);
     pthread_join(shared->carrier, NULL);
-    return status == SDR_OK && all_processes > 1 ? part(run) : status;
+    if (status == SDR_OK)
+        return all_processes > 1 ? part(run) : SDR_OK;
+    if (this_process == 0 && somebody_lost)
+        part_in_anger(run, status);
+    return status;
 }
 
 static void close_mpi(struct sdr_run *run)
 {
     struct shared *shared = run->network->shared;
     for (int p = 0; p < all_processes && shared->line; p++) {
-        if (shared->line[p].listening)
+        if (shared->line[p].listening && !somebody_lost)
             mpi->cancel(shared->line[p].request);
-        sdr_body_drop(shared->line[p].body);
+        if (!shared->line[p].lost)
+            sdr_body_drop(shared->line[p].body);
     }
     for (struct sending *sending; (sending = shared->out); sdr_release(sending)) {
         shared->out = sending->next;
@@ -523,7 +661,8 @@ static void close_mpi(struct sdr_run *run)
         shared->spare = sending->next;
     sdr_crew_free(&shared->crew);
     pthread_mutex_destroy(&shared->calls);
-    sdr_release(shared->line);
+    if (!somebody_lost) /* else MPI may still write what has come too late into it */
+        sdr_release(shared->line);
     sdr_release(shared);
     run->network->shared = NULL;
 }
