@@ -1,8 +1,9 @@
-/* sounder inspect: what is in a model file or in data. */
+/* sounder inspect: what is in a model file, in data, or in the folder of a run. */
 #include "cli.h"
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* A safetensors file is 8 bytes of length, little-endian, and then a JSON object. Text has no zero
    bytes, and compressed files have other ninth bytes, so the two never meet. */
@@ -44,6 +45,20 @@ static enum sdr_status inspect_model(const struct cli_arguments *arguments, char
     return status;
 }
 
+static bool is_folder(const char *path)
+{
+    struct stat found;
+    return stat(path, &found) == 0 && S_ISDIR(found.st_mode);
+}
+
+static enum sdr_status inspect_run(const struct cli_arguments *arguments, char **json)
+{
+    if (arguments->path_count > 1)
+        return cli_fail(SDR_USAGE, "'%s' is a folder; inspect takes one run at a time",
+                        arguments->paths[0]);
+    return sdr_run_inspect(arguments->paths[0], json);
+}
+
 static enum sdr_status inspect_data(const struct cli_arguments *arguments, char **json)
 {
     struct sdr_data *data;
@@ -61,8 +76,9 @@ static enum sdr_status run(struct cli_arguments *arguments)
     cli_progress_start(arguments);
     if ((arguments->given & CLI_SPARSITY) && is_model(arguments->paths[0]))
         return cli_fail(SDR_USAGE, "--sparsity is of data; '%s' is a model", arguments->paths[0]);
-    CLI_TRY(is_model(arguments->paths[0]) ? inspect_model(arguments, &json)
-                                          : inspect_data(arguments, &json));
+    CLI_TRY(is_folder(arguments->paths[0])  ? inspect_run(arguments, &json)
+            : is_model(arguments->paths[0]) ? inspect_model(arguments, &json)
+                                            : inspect_data(arguments, &json));
     cli_progress_clear();
     enum sdr_status status = SDR_OK;
     if (arguments->given & CLI_JSON)
@@ -76,16 +92,21 @@ static enum sdr_status run(struct cli_arguments *arguments)
 const struct cli_command cli_inspect = {
     .name = "inspect",
     .positional = "PATH...",
-    .summary = "tell what is in a model file or in data",
-    .description = "PATH is a model, or data as 'sounder train' takes it. Of a model it prints the "
-                   "schema, the\n"
-                   "blocks, the options of its training and the largest weights; of data the "
-                   "format, the size\n"
-                   "and the labels. With --sparsity of data: how much its rows conflict, which "
-                   "decides what\n"
-                   "several workers gain.\n",
+    .summary = "tell what is in a model file, in data or in the folder of a run",
+    .description =
+        "PATH is a model, data as 'sounder train' takes it, or the folder of a run. Of a model it\n"
+        "prints the schema, the blocks, the options of its training and the largest weights; of "
+        "data\n"
+        "the format, the size and the labels. With --sparsity of data: how much its rows "
+        "conflict,\n"
+        "which decides what several workers gain. Of a run: where it stands, how stale gradients "
+        "were,\n"
+        "and what every worker did: seconds computing, travelling (messages), waiting, and awaited "
+        "by\n"
+        "others; a straggler is named.\n",
     .example = "  sounder inspect a9a.model\n"
-               "  sounder inspect a9a --json\n",
+               "  sounder inspect a9a --json\n"
+               "  sounder inspect runs/1\n",
     .least = 1,
     .most = SIZE_MAX,
     .takes = CLI_HELP | CLI_JSON | CLI_QUIET | CLI_CONFIG | CLI_PRINT_CONFIG | CLI_SPARSITY,

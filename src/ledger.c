@@ -17,12 +17,17 @@ static void add(struct sdr_ledger *ledger, const struct sdr_ledger_record *recor
         sum->dropped++;
     } else {
         uint64_t missed = record->applied - record->read;
-        ledger->staleness[missed < SDR_LEDGER_STALENESS - 1 ? missed : SDR_LEDGER_STALENESS - 1]++;
+        uint64_t count = missed < SDR_LEDGER_STALENESS - 1 ? missed : SDR_LEDGER_STALENESS - 1;
+        ledger->staleness[count]++;
+        ledger->since.staleness[count]++;
         sum->applied++;
     }
     sum->computing += record->computing;
     sum->travelling += record->travelling;
     sum->waiting += record->waiting;
+    ledger->since.computing += record->computing;
+    ledger->since.travelling += record->travelling;
+    ledger->since.waiting += record->waiting;
     if (record->waited_for >= 0)
         ledger->sum[record->waited_for].awaited += record->waiting;
 }
@@ -113,14 +118,33 @@ static int straggler(const struct sdr_ledger *ledger)
     return counted > 1 && pace(&ledger->sum[slowest]) > 1.5 * median ? slowest : -1;
 }
 
-void sdr_ledger_json(const struct sdr_ledger *ledger, json_t *object)
+static json_t *counts_of(const uint64_t count[SDR_LEDGER_STALENESS])
 {
-    json_t *counts = json_array(), *workers = json_array();
-    int last = SDR_LEDGER_STALENESS - 1, slow = straggler(ledger);
-    while (last > 0 && !ledger->staleness[last])
+    json_t *counts = json_array();
+    int last = SDR_LEDGER_STALENESS - 1;
+    while (last > 0 && !count[last])
         last--;
     for (int i = 0; i <= last; i++)
-        json_array_append_new(counts, json_integer((json_int_t)ledger->staleness[i]));
+        json_array_append_new(counts, json_integer((json_int_t)count[i]));
+    return counts;
+}
+
+void sdr_ledger_interval(struct sdr_ledger *ledger, json_t *object)
+{
+    double time = ledger->since.computing + ledger->since.travelling + ledger->since.waiting;
+    json_object_set_new(object, "staleness_counts", counts_of(ledger->since.staleness));
+    if (time > 0) {
+        json_object_set_new(object, "computing_share", json_real(ledger->since.computing / time));
+        json_object_set_new(object, "travelling_share", json_real(ledger->since.travelling / time));
+        json_object_set_new(object, "waiting_share", json_real(ledger->since.waiting / time));
+    }
+    memset(&ledger->since, 0, sizeof ledger->since);
+}
+
+void sdr_ledger_json(const struct sdr_ledger *ledger, json_t *object)
+{
+    json_t *workers = json_array();
+    int slow = straggler(ledger);
     for (int w = 0; w < ledger->workers; w++) {
         const struct sdr_ledger_sum *sum = &ledger->sum[w];
         json_array_append_new(workers, json_pack("{s:i, s:I, s:I, s:f, s:f, s:f, s:f}", "worker", w,
@@ -129,7 +153,7 @@ void sdr_ledger_json(const struct sdr_ledger *ledger, json_t *object)
                                                  sum->computing, "travelling", sum->travelling,
                                                  "waiting", sum->waiting, "awaited", sum->awaited));
     }
-    json_object_set_new(object, "staleness_counts", counts);
+    json_object_set_new(object, "staleness_counts", counts_of(ledger->staleness));
     json_object_set_new(object, "workers_detail", workers);
     if (slow >= 0)
         json_object_set_new(object, "straggler", json_integer(slow));

@@ -30,6 +30,10 @@ struct sdr_ledger {
     bool begun; /* the file has what belongs before the records */
     int workers;
     uint64_t staleness[SDR_LEDGER_STALENESS]; /* gradients applied, by the updates they missed */
+    struct {
+        uint64_t staleness[SDR_LEDGER_STALENESS];
+        double computing, travelling, waiting;
+    } since; /* the last interval ended */
     struct sdr_ledger_sum {
         uint64_t applied, dropped;
         double computing, travelling, waiting;
@@ -44,6 +48,8 @@ enum sdr_status sdr_ledger_note(struct sdr_ledger *ledger, const struct sdr_ledg
 /* Writes what is to be written; goes_on: behind what a run that this one goes on from has written. */
 enum sdr_status sdr_ledger_flush(struct sdr_ledger *ledger, bool goes_on);
 void sdr_ledger_free(struct sdr_ledger *ledger);
+/* Adds what was noted since the last call: gradients, staleness_counts, and shares of the workers' time. */
+void sdr_ledger_interval(struct sdr_ledger *ledger, json_t *object);
 /* Adds staleness_counts, workers_detail and, where somebody stands out, straggler to an object. */
 void sdr_ledger_json(const struct sdr_ledger *ledger, json_t *object);
 /* Sums of a ledger in a run directory. */

@@ -151,6 +151,8 @@ struct sdr_gradient {
     struct sdr_ledger_record record;
 };
 uint64_t sdr_current_version(const struct sdr_node *node);
+/* Epochs that were trained on, with the part of the present one. */
+double sdr_epochs_done(const struct sdr_node *node);
 /* How many gradients make an update. */
 uint64_t sdr_quorum(const struct sdr_node *node);
 /* Gives a worker its next batch and the values as they are. The batch it is busy with, if it is, will be

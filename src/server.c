@@ -337,6 +337,12 @@ uint64_t sdr_quorum(const struct sdr_node *node)
     return node->run->network->quorum;
 }
 
+double sdr_epochs_done(const struct sdr_node *node)
+{
+    const struct sdr_run *run = node->run;
+    return (double)run->epoch + (double)run->at * run->per_row;
+}
+
 bool sdr_is_busy(const struct sdr_node *node, int worker)
 {
     return node->run->network->assignment[worker].busy;

@@ -54,7 +54,7 @@ static double loss_of(const struct sdr_run *run)
 }
 
 /* One line of metrics, or the content of status.json. */
-static char *print_state(const struct sdr_run *run, const char *state, double objective)
+static char *print_state(const struct sdr_run *run, const char *state, double objective, bool line)
 {
     json_t *object = json_pack("{s:s, s:I, s:I, s:I, s:I}", "state", state, "epoch",
                                (json_int_t)run->epoch, "epochs", (json_int_t)run->epochs, "rows",
@@ -65,6 +65,8 @@ static char *print_state(const struct sdr_run *run, const char *state, double ob
     set_number(object, "objective", objective);
     if (run->valid && run->epoch)
         sdr_evaluation_json(&run->valid_result, run->kind->task, "valid_", object);
+    if (line && run->network)
+        sdr_ledger_interval(&run->network->ledger, object);
     char *text = json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(9));
     json_decref(object);
     return text;
@@ -77,7 +79,7 @@ static enum sdr_status put_state(struct sdr_run *run, const char *state, double 
     char *path = NULL, *text;
     if (!folder)
         return SDR_OK;
-    text = print_state(run, state, objective);
+    text = print_state(run, state, objective, line);
     struct sdr_text out = {0};
     sdr_text_add(&out, "%s\n", text ? text : "{}");
     free(text);

@@ -170,6 +170,9 @@ SDR_API void sdr_run_request(struct sdr_run *run, unsigned requests);
 SDR_API enum sdr_status sdr_run_train(struct sdr_run *run);
 /* One JSON object with the results and the chosen options. Given away. */
 SDR_API enum sdr_status sdr_run_summary(const struct sdr_run *run, char **json);
+/* Where a run stands, by its directory, and of one with servers: staleness, and what every worker did, waited for
+   and was waited for; "straggler" where one stands out. Given away. */
+SDR_API enum sdr_status sdr_run_inspect(const char *folder, char **json);
 /* The trained model; the caller destroys it. */
 SDR_API enum sdr_status sdr_run_model(const struct sdr_run *run, struct sdr_model **model);
 

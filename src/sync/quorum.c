@@ -15,11 +15,37 @@
 #include "message.h"
 #include "sync/bsp.h"
 
+#include <string.h>
+
 struct rule {
     bool batches;     /* a worker may bring several gradients to an update */
     bool synchronous; /* gradients of older values do not count */
     bool cancels;     /* what the others compute ends with the update */
+    bool aware;       /* stale gradients make smaller steps (Zhang, Gupta, Lian and Liu, 2016) */
+    uint64_t late;    /* updates that every gradient is kept back (Chen et al., 2016) */
+    double ramp;      /* epochs in which that grows from 0 */
 };
+
+static uint64_t late_now(const struct sdr_node *node, const struct rule *rule)
+{
+    double share = rule->ramp > 0 ? sdr_epochs_done(node) / rule->ramp : 1;
+    return share < 1 ? (uint64_t)(share * (double)rule->late) : rule->late;
+}
+
+/* The first of the gradients gathered make an update; the others move up. */
+static enum sdr_status apply(struct sdr_node *node, const struct rule *rule,
+                             struct sdr_gradient *gathered, uint64_t *count, bool *more)
+{
+    uint64_t quorum = sdr_quorum(node);
+    for (uint64_t i = 0; i < quorum && rule->aware; i++)
+        gathered[i].weight = 1.0f / (float)(1 + sdr_current_version(node) - gathered[i].version);
+    SDR_TRY(sdr_apply(node, gathered, quorum, more));
+    *count -= quorum;
+    memmove(gathered, gathered + quorum, *count * sizeof *gathered);
+    for (uint64_t i = *count; i < *count + quorum; i++)
+        gathered[i].body = NULL;
+    return SDR_OK;
+}
 
 static enum sdr_status lead(struct sdr_node *node, struct rule rule, struct sdr_gradient *gathered)
 {
@@ -42,13 +68,13 @@ static enum sdr_status lead(struct sdr_node *node, struct rule rule, struct sdr_
             continue;
         }
         gathered[count++] = gradient;
-        if (count < quorum) {
-            if (rule.batches)
+        uint64_t late = late_now(node, &rule);
+        if (count < quorum + late) {
+            if (rule.batches || late > 0)
                 SDR_TRY(sdr_assign(node, gradient.worker));
             continue;
         }
-        SDR_TRY(sdr_apply(node, gathered, count, &more));
-        count = 0;
+        SDR_TRY(apply(node, &rule, gathered, &count, &more));
         for (int w = 0; w < node->workers && more; w++)
             if (rule.cancels || !sdr_is_busy(node, w))
                 SDR_TRY(sdr_assign(node, w));
@@ -59,9 +85,10 @@ static enum sdr_status lead(struct sdr_node *node, struct rule rule, struct sdr_
 static enum sdr_status serve(struct sdr_node *node, struct rule rule)
 {
     struct sdr_gradient *gathered;
-    SDR_TRY(sdr_allocate(&gathered, sdr_quorum(node), sizeof *gathered, "gradients"));
+    uint64_t most = sdr_quorum(node) + rule.late;
+    SDR_TRY(sdr_allocate(&gathered, most, sizeof *gathered, "gradients"));
     enum sdr_status status = lead(node, rule, gathered);
-    for (uint64_t i = 0; i < sdr_quorum(node); i++)
+    for (uint64_t i = 0; i < most; i++)
         sdr_body_drop(gathered[i].body);
     sdr_release(gathered);
     return status;
@@ -83,7 +110,9 @@ static enum sdr_status client(struct sdr_node *node)
 /* ---- the members of the family ---- */
 struct options {
     uint64_t k;
-    bool cancel;
+    bool cancel, aware;
+    uint64_t staleness;
+    double ramp;
 };
 static const struct sdr_option counts[] = {{"k", SDR_INTEGER, "0", "K", 0, 1e6,
                                             "gradients that make an update; 0: half of the workers",
@@ -94,6 +123,26 @@ static const struct sdr_option spares[] = {
      offsetof(struct options, k), 0},
     {"cancel", SDR_FLAG, "no", NULL, 0, 0, "end the work of the others at an update: k-sync",
      offsetof(struct options, cancel), 0},
+    {0}};
+
+#define AWARE                                                                                      \
+    {                                                                                              \
+        "aware", SDR_FLAG, "no", NULL, 0, 0,                                                       \
+            "a gradient that missed N updates makes a step of 1/(1+N)",                            \
+            offsetof(struct options, aware), 0                                                     \
+    }
+static const struct sdr_option stale_counts[] = {
+    {"k", SDR_INTEGER, "0", "K", 0, 1e6, "gradients that make an update; 0: half of the workers",
+     offsetof(struct options, k), 0},
+    AWARE,
+    {0}};
+static const struct sdr_option stale[] = {
+    {"staleness", SDR_INTEGER, "0", "N", 0, 1e6,
+     "keep every gradient back for N updates, on top of what workers bring",
+     offsetof(struct options, staleness), 0},
+    {"ramp", SDR_NUMBER, "0", "EPOCHS", 0, 1e6, "in which that staleness grows from 0",
+     offsetof(struct options, ramp), 0},
+    AWARE,
     {0}};
 
 static enum sdr_status all_of(const void *options, uint64_t workers, uint64_t *gradients)
@@ -169,12 +218,20 @@ static enum sdr_status serve_k_batch_sync(struct sdr_node *node)
 
 static enum sdr_status serve_k_async(struct sdr_node *node)
 {
-    return serve(node, (struct rule){.batches = false});
+    const struct options *o = node->options;
+    return serve(node, (struct rule){.aware = o->aware});
+}
+
+static enum sdr_status serve_async(struct sdr_node *node)
+{
+    const struct options *o = node->options;
+    return serve(node, (struct rule){.aware = o->aware, .late = o->staleness, .ramp = o->ramp});
 }
 
 static enum sdr_status serve_k_batch_async(struct sdr_node *node)
 {
-    return serve(node, (struct rule){.batches = true});
+    const struct options *o = node->options;
+    return serve(node, (struct rule){.batches = true, .aware = o->aware});
 }
 
 SDR_REGISTER(strategy, bsp) = {
@@ -229,7 +286,7 @@ SDR_REGISTER(strategy, k_batch_sync) = {
 SDR_REGISTER(strategy, k_async) = {
     .name = "k-async",
     .summary = "a server waits for K workers; the others go on from older values",
-    .options = counts,
+    .options = stale_counts,
     .options_size = sizeof(struct options),
     .team = true,
     .server = serve_k_async,
@@ -240,7 +297,7 @@ SDR_REGISTER(strategy, k_async) = {
 SDR_REGISTER(strategy, k_batch_async) = {
     .name = "k-batch-async",
     .summary = "a server waits for K batches, of whichever worker; nobody waits for it",
-    .options = counts,
+    .options = stale_counts,
     .options_size = sizeof(struct options),
     .team = true,
     .server = serve_k_batch_async,
@@ -251,8 +308,10 @@ SDR_REGISTER(strategy, k_batch_async) = {
 SDR_REGISTER(strategy, async) = {
     .name = "async",
     .summary = "a server takes a step with every gradient that comes",
+    .options = stale,
+    .options_size = sizeof(struct options),
     .team = true,
-    .server = serve_k_async,
+    .server = serve_async,
     .client = client,
     .quorum = one_of,
 };

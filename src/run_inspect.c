@@ -1,0 +1,84 @@
+/* What a run directory tells: where the run stands, and what its ledger says of the workers. */
+#include "base/file.h"
+#include "base/json.h"
+#include "base/memory.h"
+#include "ledger.h"
+#include "sounder/sounder.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+static enum sdr_status read_status(const char *folder, json_t **object)
+{
+    char *path;
+    json_error_t error;
+    SDR_TRY(sdr_path_join(folder, "status.json", &path));
+    *object = json_load_file(path, 0, &error);
+    enum sdr_status status = SDR_OK;
+    if (access(path, R_OK) != 0)
+        status = sdr_fail(SDR_BAD_FILE, "'%s' is not the folder of a run: it has no status.json",
+                          folder);
+    else if (!json_is_object(*object))
+        status = sdr_fail(SDR_BAD_FILE, "'%s' is damaged: %s", path, error.text);
+    if (status != SDR_OK)
+        json_decref(*object);
+    sdr_release(path);
+    return status;
+}
+
+static bool has_ledger(const char *folder)
+{
+    char *path;
+    if (sdr_path_join(folder, "ledger", &path) != SDR_OK)
+        return false;
+    bool there = access(path, R_OK) == 0;
+    sdr_release(path);
+    return there;
+}
+
+/* Sums over all workers, in front of the table of them. */
+static void add_sums(const struct sdr_ledger *ledger, json_t *object)
+{
+    struct sdr_ledger_sum all = {0};
+    uint64_t missed = 0;
+    for (int w = 0; w < ledger->workers; w++) {
+        all.applied += ledger->sum[w].applied;
+        all.dropped += ledger->sum[w].dropped;
+        all.computing += ledger->sum[w].computing;
+        all.travelling += ledger->sum[w].travelling;
+        all.waiting += ledger->sum[w].waiting;
+    }
+    for (uint64_t i = 0; i < SDR_LEDGER_STALENESS; i++)
+        missed += i * ledger->staleness[i];
+    double time = all.computing + all.travelling + all.waiting;
+    json_object_set_new(object, "gradients", json_integer((json_int_t)all.applied));
+    json_object_set_new(object, "gradients_dropped", json_integer((json_int_t)all.dropped));
+    if (all.applied) /* those beyond the last count are counted as that */
+        json_object_set_new(object, "staleness_mean",
+                            json_real((double)missed / (double)all.applied));
+    if (time > 0) {
+        json_object_set_new(object, "computing_share", json_real(all.computing / time));
+        json_object_set_new(object, "travelling_share", json_real(all.travelling / time));
+        json_object_set_new(object, "waiting_share", json_real(all.waiting / time));
+    }
+}
+
+enum sdr_status sdr_run_inspect(const char *folder, char **json)
+{
+    json_t *object;
+    struct sdr_ledger ledger = {0};
+    SDR_TRY(read_status(folder, &object));
+    enum sdr_status status = SDR_OK;
+    if (has_ledger(folder)) {
+        status = sdr_ledger_read(folder, &ledger);
+        if (status == SDR_OK) {
+            add_sums(&ledger, object);
+            sdr_ledger_json(&ledger, object);
+        }
+    }
+    sdr_ledger_free(&ledger);
+    if (status == SDR_OK)
+        return sdr_json_text(object, json);
+    json_decref(object);
+    return status;
+}
