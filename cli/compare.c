@@ -314,9 +314,8 @@ const struct cli_command cli_compare = {
         "each strategy gets down to; without --lr the step is chosen as for 'sounder train'.\n"
         "Curves have a hundred points unless --evaluate-every says how many updates lie between "
         "two;\n"
-        "evaluating takes no time of the runs. Runs do not stop at --target: the table tells when "
-        "they\n"
-        "got there. A run that diverges is counted, and the others go on.\n"
+        "the clock stands still while they are evaluated. Runs do not stop at --target: the table\n"
+        "tells when they got there. A run that diverges is counted, and the others go on.\n"
         "Under mpirun, with --transport mpi, the first process prints and writes.\n",
     .example =
         "  sounder compare rcv1.svm --sync bsp,k-async:k=4,async --transport sim --workers 8 \\\n"

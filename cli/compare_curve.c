@@ -50,7 +50,8 @@ void cli_band_make(const struct cli_comparison *c, size_t contender, enum cli_ax
         if (has_curve(&trial[s]))
             end = fmin(end, place_of(&trial[s].point[trial[s].points - 1], axis));
     for (size_t i = 0; i < CLI_GRID && isfinite(end); i++) {
-        double x = end * (double)i / (CLI_GRID - 1), sum = 0, low = INFINITY, high = -INFINITY;
+        double share = (double)i / (CLI_GRID - 1), x = end * share * share; /* closer at first */
+        double sum = 0, low = INFINITY, high = -INFINITY;
         size_t seeds = 0;
         for (size_t s = 0; s < c->seeds; s++) {
             if (!has_curve(&trial[s]))

@@ -182,7 +182,8 @@ static void print_cell(const struct cli_measure *measure, const struct cli_sprea
     else if (measure->unit == CLI_PERCENT)
         snprintf(text, CLI_CELL, "%.1f %%", 100 * spread->median);
     else if (measure->precise && isfinite(spread->half))
-        snprintf(text, CLI_CELL, "%.4g ±%.2g", spread->median, spread->half);
+        snprintf(text, CLI_CELL, spread->half < 100 ? "%.4g ±%.2g" : "%.4g ±%.0f", spread->median,
+                 spread->half);
     else if (spread->median >= 1e4 && spread->median < 1e15)
         snprintf(text, CLI_CELL, "%.0f", spread->median);
     else
@@ -297,6 +298,9 @@ enum sdr_status cli_print_comparison(const struct cli_comparison *c)
     free(cells.text);
     CLI_TRY(status);
     cli_cells_caption(c, caption, sizeof caption);
-    printf("%s\n", caption);
+    for (const char *at = caption; *at; at++) /* a clause a line */
+        if (at == caption || at[-1] != ';')
+            putchar(*at == ';' ? '\n' : *at);
+    putchar('\n');
     return SDR_OK;
 }

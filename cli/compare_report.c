@@ -207,7 +207,7 @@ static enum sdr_status write_all_curves(FILE *out, const struct cli_comparison *
                 ? "Lines are means over seeds, bands reach from the smallest to the largest."
                 : "One seed each.");
     CLI_TRY(write_curves(out, c, CLI_OBJECTIVE, "objective", !valid));
-    if (valid)
+    if (valid && (!accuracy || isfinite(c->target)))
         CLI_TRY(write_curves(out, c, CLI_VALID_LOSS, "validation loss", true));
     if (accuracy)
         CLI_TRY(write_curves(out, c, CLI_VALID_ERROR, "validation error", false));

@@ -147,7 +147,7 @@ static uint64_t until_due(const struct sdr_run *run, uint64_t most)
     uint64_t next = run->next_checkpoint_update;
     if (run->checkpoint_updates && next > version && next - version < due)
         due = next - version;
-    if (run->point_every && run->next_point - version < due)
+    if (run->next_point > version && run->next_point - version < due)
         due = run->next_point - version;
     if (updates > version && updates - version < due)
         due = updates - version;

@@ -31,12 +31,10 @@ enum sdr_status sdr_points_plan(struct sdr_run *run)
     if (strcmp(text, "no") == 0)
         return SDR_OK;
     run->points = true;
-    if (strcmp(text, "auto") == 0) {
-        uint64_t all = counts_updates(run) ? planned_updates(run) : 0;
-        run->point_every = all / POINTS + (counts_updates(run) && all < POINTS);
-    } else {
+    if (strcmp(text, "auto") != 0)
         sdr_parse_u64(text, &run->point_every); /* sdr_options_check has looked at it */
-    }
+    else if (counts_updates(run))
+        run->point_span = planned_updates(run);
     if (run->point_every && !counts_updates(run))
         return sdr_fail(SDR_USAGE,
                         "--evaluate-every needs a strategy with servers, or serial, batch or bsp: "
@@ -56,15 +54,22 @@ enum sdr_status sdr_points_plan(struct sdr_run *run)
 
 void sdr_points_begin(struct sdr_run *run)
 {
+    uint64_t version = run->parameters.version;
     if (run->point_every)
-        run->next_point = (run->parameters.version / run->point_every + 1) * run->point_every;
+        run->next_point = (version / run->point_every + 1) * run->point_every;
+    if (run->point_span) { /* point k at span·(k/POINTS)²: runs change most at first */
+        double span = (double)run->point_span;
+        double k = floor(POINTS * sqrt((double)version / span) + 1e-9) + 1;
+        uint64_t next = (uint64_t)(span * (k / POINTS) * (k / POINTS));
+        run->next_point = next > version ? next : version + 1;
+    }
 }
 
 bool sdr_point_due(const struct sdr_run *run, bool epoch_ended)
 {
     if (!run->points || run->diverged)
         return false;
-    return run->point_every ? run->parameters.version >= run->next_point : epoch_ended;
+    return run->next_point ? run->parameters.version >= run->next_point : epoch_ended;
 }
 
 /* What looking at weights changes: penalties that are due are charged. */

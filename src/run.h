@@ -123,9 +123,12 @@ struct sdr_run {
     bool trouble, trained; /* the run directory cannot be written; sdr_run_train was called */
     uint64_t next_checkpoint_update, checkpoint_updates;
     double checkpoint_seconds;
-    bool points;                      /* of the curve are evaluated */
-    uint64_t point_every, next_point; /* updates; 0: at the ends of epochs */
-    struct sdr_row_list point_rows;   /* they are evaluated on */
+    bool points;          /* of the curve are evaluated */
+    uint64_t point_every; /* updates; 0: not by their number */
+    uint64_t
+        point_span; /* updates over which a hundred points are spread, closer at first; 0: none */
+    uint64_t next_point;            /* updates; 0: at the ends of epochs */
+    struct sdr_row_list point_rows; /* they are evaluated on */
     double seconds_train, seconds_total_start;
     char *path, *fingerprint; /* owned: the options that define the path, and their hash */
 

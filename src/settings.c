@@ -123,9 +123,8 @@ const struct sdr_option sdr_settings_table[] = {
      "stop once the validation loss (without: the objective) is at most LOSS", AT(target),
      SDR_TRAIN},
     {"evaluate-every", SDR_TEXT, "no", "N", 0, 0,
-     "tell the objective, of 20 000 rows at most, every N updates; 0: at the ends of epochs; auto: "
-     "a "
-     "hundred times a run",
+     "tell the objective, of 20 000 rows at most, every N updates; 0: at the ends of epochs; "
+     "auto: a hundred times a run, more often at first",
      AT(evaluate_every), TRAINS},
     {"run", SDR_TEXT, NULL, "DIR", 0, 0, "folder for metrics, status and checkpoints", AT(run),
      SDR_TRAIN},
