@@ -79,28 +79,52 @@ static void tick_text(double value, char text[CLI_NUMBER_TEXT])
 
 /* ---- axes ---- */
 struct frame {
-    double top;                   /* of the plot */
-    double x_high, y_low, y_high; /* x begins at 0 */
-    bool logarithmic;             /* in y */
+    double top; /* of the plot */
+    double x_low, x_high, y_low, y_high;
+    bool x_log, y_log; /* logarithmic axes */
 };
+
+static double share_of(double value, double low, double high, bool logarithmic)
+{
+    if (logarithmic)
+        return log(fmax(value, low) / low) / log(high / low);
+    return (value - low) / (high - low);
+}
 
 static double across(const struct frame *f, double x)
 {
-    return LEFT + (WIDTH - LEFT - RIGHT) * x / f->x_high;
+    return LEFT + (WIDTH - LEFT - RIGHT) * share_of(x, f->x_low, f->x_high, f->x_log);
 }
 
 static double down(const struct frame *f, double y)
 {
-    double share = f->logarithmic ? log(y / f->y_low) / log(f->y_high / f->y_low)
-                                  : (y - f->y_low) / (f->y_high - f->y_low);
-    return f->top + PLOT * (1 - share);
+    return f->top + PLOT * (1 - share_of(y, f->y_low, f->y_high, f->y_log));
+}
+
+/* Nearly all of every fall lies at the left edge of the chart. */
+static bool falls_at_once(const struct cli_chart *chart, double x_high)
+{
+    bool any = false;
+    for (size_t i = 0; i < chart->count; i++) {
+        const struct cli_band *band = chart->series[i].band;
+        double least = INFINITY, early = INFINITY;
+        for (size_t k = 0; k < band->count; k++) {
+            least = fmin(least, band->mean[k]);
+            if (band->x[k] <= 0.05 * x_high)
+                early = fmin(early, band->mean[k]);
+        }
+        if (band->count && !(band->mean[0] - early >= 0.8 * (band->mean[0] - least)))
+            return false;
+        any |= band->count > 0 && least < band->mean[0];
+    }
+    return any;
 }
 
 /* What all curves, and the target, lie within. */
 static void measure_frame(const struct cli_chart *chart, struct frame *f)
 {
     double low = INFINITY, high = -INFINITY;
-    f->x_high = 0;
+    f->x_low = f->x_high = 0;
     for (size_t i = 0; i < chart->count; i++) {
         const struct cli_band *band = chart->series[i].band;
         for (size_t k = 0; k < band->count; k++) {
@@ -115,8 +139,8 @@ static void measure_frame(const struct cli_chart *chart, struct frame *f)
     }
     if (!isfinite(low) || !isfinite(high))
         low = 0, high = 1;
-    f->logarithmic = low > 0 && high / low > 10;
-    if (f->logarithmic) {
+    f->y_log = low > 0 && high / low > 10;
+    if (f->y_log) {
         double pad = pow(high / low, 0.04);
         f->y_low = low / pad;
         f->y_high = high * pad;
@@ -126,13 +150,16 @@ static void measure_frame(const struct cli_chart *chart, struct frame *f)
         f->y_high = high + pad;
     }
     f->x_high = f->x_high > 0 ? f->x_high : 1;
+    f->x_log = falls_at_once(chart, f->x_high);
+    if (f->x_log)
+        f->x_low = f->x_high / 1000;
 }
 
 static void draw_axes(FILE *out, const struct cli_chart *chart, const struct frame *f)
 {
     double tick[CLI_TICKS], bottom = f->top + PLOT;
     char text[CLI_NUMBER_TEXT];
-    size_t count = cli_ticks(f->y_low, f->y_high, f->logarithmic, tick);
+    size_t count = cli_ticks(f->y_low, f->y_high, f->y_log, tick);
     for (size_t i = 0; i < count; i++) {
         double y = down(f, tick[i]);
         tick_text(tick[i], text);
@@ -141,7 +168,7 @@ static void draw_axes(FILE *out, const struct cli_chart *chart, const struct fra
                 "<text class=\"tick\" text-anchor=\"end\" x=\"%d\" y=\"%.1f\">%s</text>\n",
                 LEFT, WIDTH - RIGHT, y, y, LEFT - 8, y + 4, text);
     }
-    count = cli_ticks(0, f->x_high, false, tick);
+    count = cli_ticks(f->x_low, f->x_high, f->x_log, tick);
     for (size_t i = 0; i < count; i++) {
         double x = across(f, tick[i]);
         tick_text(tick[i], text);
@@ -155,12 +182,13 @@ static void draw_axes(FILE *out, const struct cli_chart *chart, const struct fra
     fprintf(out, "<text class=\"label\" text-anchor=\"middle\" x=\"%d\" y=\"%.1f\">",
             (LEFT + WIDTH - RIGHT) / 2, bottom + 42);
     cli_html(out, chart->x_label);
-    fprintf(out,
-            "</text>\n<text class=\"label\" text-anchor=\"middle\" transform=\"translate(18 %.1f) "
-            "rotate(-90)\">",
-            f->top + PLOT / 2.0);
+    fprintf(
+        out,
+        "%s</text>\n<text class=\"label\" text-anchor=\"middle\" transform=\"translate(18 %.1f) "
+        "rotate(-90)\">",
+        f->x_log ? ", logarithmic" : "", f->top + PLOT / 2.0);
     cli_html(out, chart->y_label);
-    fprintf(out, "%s</text>\n", f->logarithmic ? " (logarithmic)" : "");
+    fprintf(out, "%s</text>\n", f->y_log ? ", logarithmic" : "");
 }
 
 /* ---- the legend ---- */
