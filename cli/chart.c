@@ -54,7 +54,7 @@ static size_t log_ticks(double low, double high, double tick[CLI_TICKS])
 
 size_t cli_ticks(double low, double high, bool logarithmic, double tick[CLI_TICKS])
 {
-    enum { WANTED = 6 };
+    enum { WANTED = 7 };
     size_t count = 0;
     if (!(high > low))
         return 0;
@@ -113,7 +113,7 @@ static bool falls_at_once(const struct cli_chart *chart, double x_high)
             if (band->x[k] <= 0.05 * x_high)
                 early = fmin(early, band->mean[k]);
         }
-        if (band->count && !(band->mean[0] - early >= 0.8 * (band->mean[0] - least)))
+        if (band->count && !(band->mean[0] - early >= 0.7 * (band->mean[0] - least)))
             return false;
         any |= band->count > 0 && least < band->mean[0];
     }

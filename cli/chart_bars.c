@@ -42,8 +42,10 @@ void cli_chart_histogram(FILE *out, const struct cli_histogram *h)
                 h->colour % CLI_COLOURS, LEFT + slot * ((double)i + 0.1), bottom - tall, 0.8 * slot,
                 tall);
     }
-    for (size_t i = 0; i < h->width; i += step) {
-        bool last = h->open && i + 1 == h->count;
+    for (size_t i = 0; i < h->width; i++) {
+        bool last = i + 1 == h->width;
+        if (!last && (i % step != 0 || i + step / 2 + 1 >= h->width)) /* the last needs room */
+            continue;
         fprintf(out,
                 "<text class=\"tick\" text-anchor=\"middle\" x=\"%.1f\" y=\"%.1f\">%zu%s</text>\n",
                 LEFT + slot * ((double)i + 0.5), bottom + 16, i, last ? "+" : "");

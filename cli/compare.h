@@ -112,14 +112,13 @@ void cli_chart_lines(FILE *out, const struct cli_chart *chart);
 enum { CLI_TICKS = 32 };
 size_t cli_ticks(double low, double high, bool logarithmic, double tick[CLI_TICKS]);
 
-/* Shares of the whole by their number, 0 … count − 1; `open`: the last is "and more". `width` bars have
-   room, so that charts beside each other have the same axis. */
+/* Shares of the whole by their number, 0 … count − 1. `width` bars have room, so that charts beside each other
+   have the same axis; the last of them is "and more". */
 struct cli_histogram {
-    const char *title, *x_label, *y_label;
+    const char *title, *x_label;
     int colour;
     const double *share;
     size_t count, width;
-    bool open;
     double highest; /* of the axis */
     double mean;    /* marked; NaN: not */
 };

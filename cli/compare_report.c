@@ -215,9 +215,10 @@ static enum sdr_status write_all_curves(FILE *out, const struct cli_comparison *
 }
 
 /* ---- staleness ---- */
-/* Shares of the gradients of all seeds; returns how many buckets there are up to the last that is not empty. */
-static size_t staleness_shares(const struct cli_comparison *c, size_t contender,
-                               double share[BUCKETS_MOST], size_t *buckets)
+/* Shares of the gradients of all seeds by staleness, *last and more in the last one; returns how many there
+   are, or 0. */
+static size_t staleness_shares(const struct cli_comparison *c, size_t contender, size_t last,
+                               double share[BUCKETS_MOST])
 {
     double sum = 0;
     size_t used = 0;
@@ -227,54 +228,74 @@ static size_t staleness_shares(const struct cli_comparison *c, size_t contender,
             json_object_get(c->contender[contender].trial[s].summary, "staleness_counts");
         for (size_t i = 0; i < json_array_size(counts) && i < BUCKETS_MOST; i++) {
             double count = json_number_value(json_array_get(counts, i));
-            share[i] += count;
+            size_t at = i < last ? i : last;
+            share[at] += count;
             sum += count;
-            used = count > 0 && i + 1 > used ? i + 1 : used;
+            used = count > 0 && at + 1 > used ? at + 1 : used;
         }
-        *buckets = json_array_size(counts) > *buckets ? json_array_size(counts) : *buckets;
     }
     for (size_t i = 0; i < used; i++)
         share[i] /= sum;
     return used;
 }
 
+/* The staleness that one gradient in 200, of no strategy more, goes beyond: stray ones would take the room of
+   all others. */
+static size_t typical_most(const struct cli_comparison *c, double share[BUCKETS_MOST])
+{
+    size_t most = 0;
+    for (size_t i = 0; i < c->count; i++) {
+        size_t used = staleness_shares(c, i, BUCKETS_MOST - 1, share);
+        double beyond = 0;
+        while (used > most + 1 && beyond + share[used - 1] < 0.005)
+            beyond += share[--used];
+        most = used > most + 1 ? used - 1 : most;
+    }
+    return most;
+}
+
+static void write_staleness_of(FILE *out, const struct cli_comparison *c, size_t contender,
+                               size_t last, const double *share, size_t count)
+{
+    double highest = 0, sum = 0;
+    size_t seeds = 0;
+    for (size_t k = 0; k < count; k++)
+        highest = fmax(highest, share[k]);
+    for (size_t s = 0; s < c->seeds; s++) {
+        double mean = cli_summary_number(&c->contender[contender].trial[s], "staleness_mean");
+        sum += isfinite(mean) ? mean : 0;
+        seeds += isfinite(mean);
+    }
+    struct cli_histogram histogram = {.title = c->contender[contender].sync,
+                                      .x_label = "staleness (updates)",
+                                      .colour = (int)contender,
+                                      .share = share,
+                                      .count = count,
+                                      .width = last + 1,
+                                      .highest = highest * 1.08,
+                                      .mean = seeds ? sum / (double)seeds : NAN};
+    cli_chart_histogram(out, &histogram);
+}
+
 static void write_staleness(FILE *out, const struct cli_comparison *c)
 {
     static double share[BUCKETS_MOST];
-    size_t buckets = 0, width = 4;
-    double highest = 0;
+    size_t last = typical_most(c, share) + 1;
+    bool begun = false;
+    last = last < 4 ? 4 : last;
     for (size_t i = 0; i < c->count; i++) {
-        size_t used = staleness_shares(c, i, share, &buckets);
-        width = used > width ? used : width;
-        for (size_t k = 0; k < used; k++)
-            highest = fmax(highest, share[k]);
+        size_t count = staleness_shares(c, i, last, share);
+        if (count && !begun)
+            fputs("<h2>Staleness</h2>\n<p class=\"soft\">Share of the gradients by the number of "
+                  "updates between the values they were computed from and their own.</p>\n"
+                  "<div class=\"small\">\n",
+                  out);
+        begun |= count > 0;
+        if (count)
+            write_staleness_of(out, c, i, last, share, count);
     }
-    if (highest == 0)
-        return;
-    fputs("<h2>Staleness</h2>\n<p class=\"soft\">Share of the gradients by the number of updates "
-          "between the values they were computed from and their own.</p>\n<div class=\"small\">\n",
-          out);
-    for (size_t i = 0; i < c->count; i++) {
-        struct cli_spread mean;
-        size_t used = staleness_shares(c, i, share, &buckets);
-        for (const struct cli_measure *m = cli_measures; m->key; m++)
-            if (strcmp(m->key, "staleness_mean") == 0 &&
-                cli_measure_spread(c, i, m, &mean) != SDR_OK)
-                mean.mean = NAN;
-            else if (strcmp(m->key, "staleness_mean") == 0)
-                break;
-        struct cli_histogram histogram = {.title = c->contender[i].sync,
-                                          .x_label = "staleness (updates)",
-                                          .colour = (int)i,
-                                          .share = share,
-                                          .count = used,
-                                          .width = width,
-                                          .open = used == buckets,
-                                          .highest = highest * 1.05,
-                                          .mean = mean.mean};
-        cli_chart_histogram(out, &histogram);
-    }
-    fputs("</div>\n", out);
+    if (begun)
+        fputs("</div>\n", out);
 }
 
 /* ---- who waited ---- */
@@ -295,7 +316,7 @@ static size_t into_tenths(struct cli_bar *bar, size_t count)
             sum.computing += bar[i].computing / (double)(end - from);
             sum.waiting += bar[i].waiting / (double)(end - from);
         }
-        snprintf(sum.label, sizeof sum.label, "%zu–%zu %%", t * 10, t * 10 + 10);
+        snprintf(sum.label, sizeof sum.label, "%zu–%zu", t * 10, t * 10 + 10);
         bar[t] = sum; /* t ≤ from: what is overwritten has been summed */
     }
     return TENTHS;
@@ -341,7 +362,7 @@ static enum sdr_status write_waits(FILE *out, const struct cli_comparison *c)
         "%llu.<span class=\"swatch computing\"></span>computing (in the strategy's colour)"
         "<span class=\"swatch waiting\"></span>waiting, with its share</p>\n"
         "<div class=\"small\">\n",
-        workers > BARS_MOST ? "tenths of the workers, by how long they waited," : "workers",
+        workers > BARS_MOST ? "workers, in tenths by how long they waited," : "workers",
         (unsigned long long)c->first_seed);
     for (size_t i = 0; i < c->count; i++)
         CLI_TRY(write_waits_of(out, c, i));
