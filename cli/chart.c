@@ -261,14 +261,15 @@ void cli_chart_lines(FILE *out, const struct cli_chart *chart)
     draw_axes(out, chart, &f);
     for (size_t i = 0; i < chart->count; i++)
         draw_band(out, &f, chart->series[i].band, i);
-    if (isfinite(chart->target)) {
-        double y = down(&f, chart->target);
-        fprintf(out,
-                "<line class=\"target\" x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\"/>"
-                "<text class=\"tick\" text-anchor=\"end\" x=\"%d\" y=\"%.1f\">target %.6g</text>\n",
-                LEFT, WIDTH - RIGHT, y, y, WIDTH - RIGHT - 4, y - 5, chart->target);
-    }
     for (size_t i = 0; i < chart->count; i++)
         draw_line(out, &f, chart->series[i].band, i);
+    if (isfinite(chart->target)) {
+        double y = down(&f, chart->target);
+        fprintf(
+            out,
+            "<line class=\"target\" x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\"/>"
+            "<text class=\"tick tag\" text-anchor=\"end\" x=\"%d\" y=\"%.1f\">target %.6g</text>\n",
+            LEFT, WIDTH - RIGHT, y, y, WIDTH - RIGHT - 4, y - 5, chart->target);
+    }
     fputs("</svg></figure>\n", out);
 }

@@ -182,8 +182,9 @@ static void print_cell(const struct cli_measure *measure, const struct cli_sprea
     else if (measure->unit == CLI_PERCENT)
         snprintf(text, CLI_CELL, "%.1f %%", 100 * spread->median);
     else if (measure->precise && isfinite(spread->half))
-        snprintf(text, CLI_CELL, spread->half < 100 ? "%.4g ±%.2g" : "%.4g ±%.0f", spread->median,
-                 spread->half);
+        snprintf(text, CLI_CELL,
+                 spread->half >= 100 && spread->half < 1e6 ? "%.4g ±%.0f" : "%.4g ±%.2g",
+                 spread->median, spread->half);
     else if (spread->median >= 1e4 && spread->median < 1e15)
         snprintf(text, CLI_CELL, "%.0f", spread->median);
     else

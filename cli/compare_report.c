@@ -36,6 +36,7 @@ static const char *const style =
     ".axis{stroke:var(--soft);fill:none}.grid{stroke:var(--grid)}"
     ".target{stroke:var(--soft);stroke-dasharray:5 4}"
     ".line{fill:none;stroke-width:2.2;stroke-linejoin:round}.again{stroke-dasharray:7 4}"
+    ".tag{paint-order:stroke;stroke:var(--paper);stroke-width:4}"
     ".band{fill-opacity:.18;stroke:none}.wait{fill:var(--wait)}\n"
     ".swatch{display:inline-block;width:.9em;height:.9em;vertical-align:-.1em;margin:0 .4em 0 "
     "1em}\n"
@@ -215,7 +216,7 @@ static enum sdr_status write_all_curves(FILE *out, const struct cli_comparison *
 }
 
 /* ---- staleness ---- */
-/* Shares of the gradients of all seeds by staleness, *last and more in the last one; returns how many there
+/* Shares of the gradients of all seeds by staleness, `last` and more in the last one; returns how many there
    are, or 0. */
 static size_t staleness_shares(const struct cli_comparison *c, size_t contender, size_t last,
                                double share[BUCKETS_MOST])
@@ -280,9 +281,14 @@ static void write_staleness_of(FILE *out, const struct cli_comparison *c, size_t
 static void write_staleness(FILE *out, const struct cli_comparison *c)
 {
     static double share[BUCKETS_MOST];
-    size_t last = typical_most(c, share) + 1;
+    size_t last = typical_most(c, share) + 1, buckets = 0;
     bool begun = false;
-    last = last < 4 ? 4 : last;
+    for (size_t i = 0; i < c->count; i++) {
+        const json_t *counts =
+            json_object_get(c->contender[i].trial[0].summary, "staleness_counts");
+        buckets = json_array_size(counts) > buckets ? json_array_size(counts) : buckets;
+    }
+    last = last < 4 ? 4 : last < buckets ? last : buckets - 1; /* the library's last: and more */
     for (size_t i = 0; i < c->count; i++) {
         size_t count = staleness_shares(c, i, last, share);
         if (count && !begun)
