@@ -77,6 +77,7 @@ enum sdr_status sdr_account(struct sdr_run *run, uint64_t rows)
     const struct sdr_settings *s = &run->options.settings;
     run->at += rows;
     run->rows_done += rows;
+    run->paused_then = run->paused;
     bool ended = run->at >= run->train_rows.count;
     bool checkpoint =
         run->checkpoint_updates && run->parameters.version >= run->next_checkpoint_update;

@@ -118,6 +118,7 @@ struct sdr_run {
     const char *enough;   /* why the strategy wants no more than this epoch, static text; NULL */
     atomic_uint requests;
     int64_t started, paused, tick; /* clock: start of training; nanoseconds evaluating; next look */
+    int64_t paused_then;           /* of `paused`, when updates were last accounted for */
     int64_t next_checkpoint_time, next_status;
     int lock;              /* of the run directory, 0: none */
     bool trouble, trained; /* the run directory cannot be written; sdr_run_train was called */

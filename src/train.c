@@ -244,6 +244,8 @@ enum sdr_status sdr_run_train(struct sdr_run *run)
     sdr_points_begin(run);
     if (run->points && run->parameters.version == 0 && run->process == 0)
         SDR_TRY(sdr_point(run));
+    run->started = sdr_clock_now();
+    run->paused = 0;
     if (!run->over) {
         if (!run->network)
             sdr_order_lay(run);
