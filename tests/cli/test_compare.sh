@@ -83,6 +83,13 @@ check "two seeds, t = 12.706" \
 again second.json
 holds "the same command, the same JSON" cmp -s first.json second.json
 
+# With a constant step: the less a strategy waits the sooner it is at the target, and the higher its floor.
+"$sounder" generate dense-regression line.csv --rows 5000 --features 20 --noise 1 --quiet >/dev/null
+succeeds compare line.csv --sync bsp,k-async:k=4,async --seeds 3 --target 0.6 --transport sim --workers 8 --json --quiet \
+    --compute const:1+exp:rate=0.5 --batch 4 --optimizer sgd --lr 0.02 --schedule constant --epochs 4
+check "async is first, bsp last" '(lambda t: t[0] > 2 * t[1] > 4 * t[2])([s["measures"]["time_to_target"]["median"] for s in it["strategies"]])'
+check "async ends highest, bsp lowest" '(lambda l: l[0] < l[1] < l[2])([s["measures"]["objective"]["median"] for s in it["strategies"]])'
+
 # One that diverges is a line, not the end.
 stale="--transport sim --workers 32 --model squared --lr 0.15 --schedule constant --scale none --optimizer sgd --epochs 3 --seeds 2"
 # shellcheck disable=SC2086
