@@ -12,6 +12,11 @@ const struct cli_own_option cli_own_options[] = {
     {"scores", NULL, CLI_SCORES, "write the raw scores behind the label"},
     {"sparsity", NULL, CLI_SPARSITY, "data: how much rows conflict (omega, delta, rho)"},
     {"top", "N", CLI_TOP, "ratings: write the N best new items of every user in DATA"},
+    {"sync", "LIST", CLI_SYNC, "the strategies, separated by commas: see 'sounder list sync'"},
+    {"seeds", "N", CLI_SEEDS, "train every strategy with N seeds, from --seed on [10]"},
+    {"target", "LOSS", CLI_TARGET,
+     "tell when the validation loss (without: the objective) gets there"},
+    {"report", "FILE", CLI_REPORT, "write a page with charts here, HTML in one file"},
     {"json", NULL, CLI_JSON, "print the results as one JSON object on one line"},
     {"verbose", NULL, CLI_VERBOSE, "add the options of every plug-in"},
     {"config", "FILE", CLI_CONFIG, "read 'name = value' lines; options given here win over it"},
@@ -101,12 +106,16 @@ static enum sdr_status own_option(struct cli_arguments *arguments, struct walk *
         on = strcmp(walk->value, "yes") == 0;
     }
     arguments->given = on ? arguments->given | own->bit : arguments->given & ~own->bit;
-    if (own->bit == CLI_OUT)
-        arguments->out = value;
-    if (own->bit == CLI_CONFIG)
-        arguments->config = value;
-    if (own->bit == CLI_TOP)
-        arguments->top = value;
+    const struct {
+        unsigned bit;
+        const char **place;
+    } values[] = {{CLI_OUT, &arguments->out},      {CLI_CONFIG, &arguments->config},
+                  {CLI_TOP, &arguments->top},      {CLI_SYNC, &arguments->sync},
+                  {CLI_SEEDS, &arguments->seeds},  {CLI_TARGET, &arguments->target},
+                  {CLI_REPORT, &arguments->report}};
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++)
+        if (own->bit == values[i].bit)
+            *values[i].place = value;
     return SDR_OK;
 }
 
@@ -148,7 +157,8 @@ static enum sdr_status one_option(struct cli_arguments *arguments, struct walk *
     memcpy(name, text, length);
     name[length] = '\0';
     const struct cli_own_option *own = own_find(name);
-    if (own)
+    /* Some mean one thing to a command of ours and another to the library. */
+    if (own && ((arguments->command->takes & own->bit) || !library_knows(name)))
         return own_option(arguments, walk, own, true);
     own = strncmp(name, "no-", 3) == 0 ? own_find(name + 3) : NULL;
     if (own && !own->value && !walk->value)
@@ -205,6 +215,21 @@ enum sdr_status cli_arguments_check(const struct cli_arguments *arguments)
     if (count > command->most)
         return cli_fail(SDR_USAGE, "'%s' is one argument too many: sounder %s %s",
                         arguments->paths[command->most], command->name, command->positional);
+    return SDR_OK;
+}
+
+enum sdr_status cli_arguments_check_input(const struct cli_arguments *arguments)
+{
+    static const char *const readers[] = {"labels", "valid", "valid-labels"};
+    size_t standard = 0;
+    for (size_t i = 0; i < arguments->path_count; i++)
+        standard += strcmp(arguments->paths[i], "-") == 0;
+    for (size_t i = 0; i < sizeof readers / sizeof *readers; i++) {
+        const char *path = sdr_options_get(arguments->options, readers[i]);
+        standard += path && strcmp(path, "-") == 0;
+    }
+    if (standard > 1)
+        return cli_fail(SDR_USAGE, "standard input ('-') is given twice");
     return SDR_OK;
 }
 

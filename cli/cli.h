@@ -52,7 +52,11 @@ enum {
     CLI_SCORES = 1 << 7,
     CLI_VERBOSE = 1 << 8,
     CLI_TOP = 1 << 9,
-    CLI_SPARSITY = 1 << 10
+    CLI_SPARSITY = 1 << 10,
+    CLI_SYNC = 1 << 11,
+    CLI_SEEDS = 1 << 12,
+    CLI_TARGET = 1 << 13,
+    CLI_REPORT = 1 << 14
 };
 
 struct cli_arguments {
@@ -60,8 +64,9 @@ struct cli_arguments {
     struct sdr_options *options;       /* owned: the library's options, flags and file merged */
     const char **paths;                /* owned array of borrowed texts: what is not an option */
     size_t path_count;
-    unsigned given;                 /* CLI_… that were set */
-    const char *out, *config, *top; /* borrowed from argv; NULL if not given */
+    unsigned given; /* CLI_… that were set */
+    const char *out, *config, *top, *sync, *seeds, *target,
+        *report; /* borrowed from argv; NULL: not given */
 };
 
 struct cli_command {
@@ -80,11 +85,13 @@ enum sdr_status cli_arguments_parse(struct cli_arguments *arguments,
                                     const struct cli_command *command, int count, char **texts);
 /* Too few or too many positional arguments. */
 enum sdr_status cli_arguments_check(const struct cli_arguments *arguments);
+/* Standard input can be read once, be it as data or as labels. */
+enum sdr_status cli_arguments_check_input(const struct cli_arguments *arguments);
 void cli_arguments_destroy(struct cli_arguments *arguments);
 
 /* ---- commands and their help (help.c) ---- */
 extern const struct cli_command cli_train, cli_predict, cli_eval, cli_inspect, cli_convert,
-    cli_generate, cli_list;
+    cli_generate, cli_list, cli_compare;
 extern const struct cli_command *const cli_commands[]; /* ends with NULL */
 /* NULL if there is none of that name; *nearest is then a name like it, or NULL. */
 const struct cli_command *cli_command_find(const char *name, const char **nearest);
@@ -154,6 +161,8 @@ void cli_print_json(const char *json);
 enum sdr_status cli_print_table(const char *json);
 /* Prints the object, which it takes over (NULL: out of memory), as one line. */
 enum sdr_status cli_print_object(json_t *object);
+/* Columns on a terminal, not bytes. */
+size_t cli_text_width(const char *text);
 /* Parses the library's JSON text; the caller releases *object with json_decref. */
 enum sdr_status cli_json_parse(const char *json, json_t **object);
 

@@ -6,7 +6,8 @@
 #include <unistd.h>
 
 const struct cli_command *const cli_commands[] = {
-    &cli_train, &cli_predict, &cli_eval, &cli_inspect, &cli_convert, &cli_generate, &cli_list, NULL,
+    &cli_train,   &cli_compare,  &cli_predict, &cli_eval, &cli_inspect,
+    &cli_convert, &cli_generate, &cli_list,    NULL,
 };
 
 const struct cli_command *cli_command_find(const char *name, const char **nearest)
@@ -35,7 +36,8 @@ void cli_help(void)
 {
     printf(
         "Sounder %s trains models by stochastic gradient descent: least squares, logistic, SVM,\n"
-        "softmax, ratings, clusters and graph cuts, on sparse and dense data in all common file formats.\n"
+        "softmax, ratings, clusters and graph cuts, on sparse and dense data in all common file "
+        "formats.\n"
         "\nusage: sounder COMMAND [ARGUMENTS] [OPTIONS]\n\ncommands:\n",
         sdr_version());
     for (size_t i = 0; cli_commands[i]; i++)
@@ -97,7 +99,7 @@ static void print_options(const char *text)
 /* The library knows the commands that take run options; for the others it has no help. */
 static bool has_library_options(const struct cli_command *command)
 {
-    return command->takes & CLI_CONFIG;
+    return command->takes & (CLI_CONFIG | CLI_SYNC);
 }
 
 enum sdr_status cli_command_help(const struct cli_command *command)

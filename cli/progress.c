@@ -16,7 +16,7 @@ static struct {
     bool line_shown;     /* the refreshed line stands on the terminal */
     double last;         /* when progress was last printed, seconds */
     double valid_metric; /* of the last epoch; NaN if unknown */
-    int epochs_shown;
+    int epochs_shown, points_shown;
 } state = {.valid_metric = NAN};
 
 static const double plain_interval = 1.0, terminal_interval = 0.1;
@@ -202,6 +202,22 @@ static void show_epoch(const struct sdr_report *report)
     show(&line);
 }
 
+static void show_point(const struct sdr_report *report)
+{
+    struct line line;
+    enum { ALL_SHOWN = 30 };
+    if (++state.points_shown > ALL_SHOWN && !due())
+        return;
+    begin_line(&line);
+    add_field(&line, "update %llu", (unsigned long long)report->updates);
+    add_field(&line, "%.2f s", report->seconds);
+    add_loss(&line, "objective", report->objective);
+    add_loss(&line, "valid loss", report->valid_loss);
+    if (report->metric)
+        add_loss(&line, report->metric, report->valid_metric);
+    show(&line);
+}
+
 static void on_report(void *context, const struct sdr_report *report)
 {
     (void)context;
@@ -222,6 +238,9 @@ static void on_report(void *context, const struct sdr_report *report)
         break;
     case SDR_REPORT_EPOCH:
         show_epoch(report);
+        break;
+    case SDR_REPORT_POINT:
+        show_point(report);
         break;
     }
 }

@@ -113,7 +113,7 @@ static void print_value(const json_t *value)
 }
 
 /* Columns on a terminal, not bytes: continuation bytes of UTF-8 take none. */
-static size_t text_width(const char *text)
+size_t cli_text_width(const char *text)
 {
     size_t width = 0;
     for (; *text; text++)
@@ -123,7 +123,7 @@ static size_t text_width(const char *text)
 
 static void print_padded(const char *text, size_t width, bool to_the_right)
 {
-    size_t taken = text_width(text), gap = taken < width ? width - taken : 0;
+    size_t taken = cli_text_width(text), gap = taken < width ? width - taken : 0;
     if (to_the_right)
         printf("%*s", (int)gap, "");
     cli_print_clean(stdout, text);
@@ -142,10 +142,10 @@ static void print_rows(const json_t *array, int indent)
         if (count == MOST_COLUMNS)
             break;
         names[count] = name;
-        widths[count] = text_width(name);
+        widths[count] = cli_text_width(name);
         for (size_t i = 0; i < rows; i++) {
             char *text = scalar_text(json_object_get(json_array_get(array, i), name));
-            size_t width = text ? text_width(text) : 0;
+            size_t width = text ? cli_text_width(text) : 0;
             if (width > widths[count])
                 widths[count] = width < WIDEST_CELL ? width : WIDEST_CELL;
             free(text);
@@ -177,8 +177,8 @@ static void print_object(json_t *object, int indent)
     size_t width = 0;
     json_object_foreach(object, name, value)
     {
-        if (!is_group(value) && !is_table(value) && text_width(name) > width)
-            width = text_width(name);
+        if (!is_group(value) && !is_table(value) && cli_text_width(name) > width)
+            width = cli_text_width(name);
     }
     json_object_foreach(object, name, value)
     {

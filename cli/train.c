@@ -139,16 +139,7 @@ static enum sdr_status train_on(const struct cli_arguments *arguments, struct sd
 /* Before hours of work, not after them. */
 static enum sdr_status check_files(const struct cli_arguments *arguments)
 {
-    static const char *const readers[] = {"labels", "valid", "valid-labels"};
-    size_t standard = 0;
-    for (size_t i = 0; i < arguments->path_count; i++)
-        standard += strcmp(arguments->paths[i], "-") == 0;
-    for (size_t i = 0; i < sizeof readers / sizeof *readers; i++) {
-        const char *path = sdr_options_get(arguments->options, readers[i]);
-        standard += path && strcmp(path, "-") == 0;
-    }
-    if (standard > 1)
-        return cli_fail(SDR_USAGE, "standard input ('-') is given twice");
+    CLI_TRY(cli_arguments_check_input(arguments));
     const char *record = sdr_options_get(arguments->options, "record");
     if (record && *record) {
         CLI_TRY(cli_output_check_all("--record", record, arguments, arguments->path_count, true));

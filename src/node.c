@@ -77,6 +77,7 @@ enum sdr_status sdr_account(struct sdr_run *run, uint64_t rows)
     const struct sdr_settings *s = &run->options.settings;
     run->at += rows;
     run->rows_done += rows;
+    run->paused_then = run->paused;
     bool ended = run->at >= run->train_rows.count;
     bool checkpoint =
         run->checkpoint_updates && run->parameters.version >= run->next_checkpoint_update;
@@ -85,6 +86,8 @@ enum sdr_status sdr_account(struct sdr_run *run, uint64_t rows)
         check_health(run);
     if (ended && !run->over)
         SDR_TRY(sdr_epoch_end(run));
+    if (sdr_point_due(run, ended))
+        SDR_TRY(sdr_point(run));
     if (look && !run->over)
         SDR_TRY(sdr_look_around(run));
     if (!run->over && s->updates && run->parameters.version >= s->updates) {
@@ -137,7 +140,7 @@ enum sdr_status sdr_deal_all(struct sdr_node *node, struct sdr_batch *batch, boo
 }
 
 /* Fewer, if something is due within the next `most` updates: a look around, a checkpoint, the end,
-   a sample of the average. */
+   a sample of the average, a point of the curve. */
 static uint64_t until_due(const struct sdr_run *run, uint64_t most)
 {
     uint64_t version = run->parameters.version, updates = run->options.settings.updates;
@@ -145,6 +148,8 @@ static uint64_t until_due(const struct sdr_run *run, uint64_t most)
     uint64_t next = run->next_checkpoint_update;
     if (run->checkpoint_updates && next > version && next - version < due)
         due = next - version;
+    if (run->next_point > version && run->next_point - version < due)
+        due = run->next_point - version;
     if (updates > version && updates - version < due)
         due = updates - version;
     if (run->epoch >= run->average_from && run->average_every - version % run->average_every < due)

@@ -118,15 +118,23 @@ struct sdr_run {
     const char *enough;   /* why the strategy wants no more than this epoch, static text; NULL */
     atomic_uint requests;
     int64_t started, paused, tick; /* clock: start of training; nanoseconds evaluating; next look */
+    int64_t paused_then;           /* of `paused`, when updates were last accounted for */
     int64_t next_checkpoint_time, next_status;
     int lock;              /* of the run directory, 0: none */
     bool trouble, trained; /* the run directory cannot be written; sdr_run_train was called */
     uint64_t next_checkpoint_update, checkpoint_updates;
     double checkpoint_seconds;
+    bool points;          /* of the curve are evaluated */
+    uint64_t point_every; /* updates; 0: not by their number */
+    uint64_t
+        point_span; /* updates over which a hundred points are spread, closer at first; 0: none */
+    uint64_t next_point;            /* updates; 0: at the ends of epochs */
+    struct sdr_row_list point_rows; /* they are evaluated on */
     double seconds_train, seconds_total_start;
     char *path, *fingerprint; /* owned: the options that define the path, and their hash */
 
     struct sdr_evaluation train_result, valid_result; /* of the final weights */
+    bool valid_known; /* valid_result is of weights that this run had */
     double objective;
     struct sdr_model *model; /* owned, once trained */
 };
@@ -175,12 +183,20 @@ void sdr_evaluation_json(const struct sdr_evaluation *e, enum sdr_task task, con
 enum sdr_status sdr_watch_open(struct sdr_run *run); /* resumes, where that is asked for */
 void sdr_watch_release(struct sdr_run *run);
 enum sdr_status sdr_watch_epoch(struct sdr_run *run, double objective);
+void sdr_watch_point(struct sdr_run *run, double objective);
 enum sdr_status sdr_watch_tick(struct sdr_run *run);
 /* Halves of a tick: a checkpoint is due; progress is reported if that is due. */
 bool sdr_watch_checkpoint_due(const struct sdr_run *run);
 enum sdr_status sdr_watch_progress(struct sdr_run *run);
 enum sdr_status sdr_watch_close(struct sdr_run *run, const char *state);
 double sdr_run_seconds(const struct sdr_run *run);
+
+/* point.c: --evaluate-every. plan: from the options, or refuses; begin: where the next point is; point: it is
+   evaluated and told. Nobody may be training meanwhile. */
+enum sdr_status sdr_points_plan(struct sdr_run *run);
+void sdr_points_begin(struct sdr_run *run);
+bool sdr_point_due(const struct sdr_run *run, bool epoch_ended);
+enum sdr_status sdr_point(struct sdr_run *run);
 
 /* checkpoint.c */
 enum sdr_status sdr_checkpoint_write(struct sdr_run *run);
@@ -219,6 +235,9 @@ uint64_t sdr_team_dealt(const struct sdr_run *run);
 
 /* train.c, for node.c: an epoch's rows were all dealt; evaluates and decides what follows. */
 enum sdr_status sdr_epoch_end(struct sdr_run *run);
+/* train.c, for point.c: the validation loss of weights; whether it, or the objective, is good enough. */
+enum sdr_status sdr_evaluate_valid(struct sdr_run *run, const float *w);
+void sdr_consider_target(struct sdr_run *run, double reached);
 
 /* order.c: the order of the rows in the epoch that begins, into run->order. */
 enum sdr_status sdr_order_allocate(struct sdr_run *run);

@@ -11,10 +11,10 @@
 #include <unistd.h>
 
 enum {
-    READS = SDR_TRAIN | SDR_PREDICT | SDR_EVAL | SDR_INSPECT | SDR_CONVERT,
-    DEFINES =
-        SDR_TRAIN | SDR_INSPECT | SDR_CONVERT, /* what columns mean; later the model says it */
-    SEEDED = SDR_TRAIN | SDR_GENERATE
+    TRAINS = SDR_TRAIN | SDR_COMPARE,
+    READS = TRAINS | SDR_PREDICT | SDR_EVAL | SDR_INSPECT | SDR_CONVERT,
+    DEFINES = TRAINS | SDR_INSPECT | SDR_CONVERT, /* what columns mean; later the model says it */
+    SEEDED = TRAINS | SDR_GENERATE
 };
 #define AT(member) offsetof(struct sdr_settings, member)
 
@@ -48,82 +48,84 @@ const struct sdr_option sdr_settings_table[] = {
      "threads that read files and evaluate; 0: all cores", AT(threads), READS},
     /* model */
     {"model", SDR_TEXT, "auto", "NAME", 0, 0,
-     "what is trained: see 'sounder list model'; auto: by the labels", AT(model), SDR_TRAIN},
+     "what is trained: see 'sounder list model'; auto: by the labels", AT(model), TRAINS},
     {"intercept", SDR_FLAG, "yes", NULL, 0, 0, "the model has an intercept (--no-intercept)",
-     AT(intercept), SDR_TRAIN},
+     AT(intercept), TRAINS},
     {"class-weight", SDR_TEXT, "none", "W", 0, 0,
-     "none, balanced, or LABEL=W,LABEL=W: weight of the losses by class", AT(class_weight),
-     SDR_TRAIN},
+     "none, balanced, or LABEL=W,LABEL=W: weight of the losses by class", AT(class_weight), TRAINS},
     {"l1", SDR_NUMBER, "0", "X", 0, 1e30,
      "penalty X·Σ|w|; for weights of exactly 0 use --optimizer ftrl or --sync batch", AT(l1),
-     SDR_TRAIN},
-    {"l2", SDR_NUMBER, "0", "X", 0, 1e30, "penalty X/2·Σw²", AT(l2), SDR_TRAIN},
+     TRAINS},
+    {"l2", SDR_NUMBER, "0", "X", 0, 1e30, "penalty X/2·Σw²", AT(l2), TRAINS},
     {"group-lasso", SDR_NUMBER, "0", "X", 0, 1e30, "softmax: penalty X·Σ‖w of a feature‖",
-     AT(group_lasso), SDR_TRAIN},
+     AT(group_lasso), TRAINS},
     {"penalty-on", SDR_CHOICE, "mean", "mean|sum", 0, 0,
-     "the penalties are added to the mean loss or to the sum of losses", AT(penalty_on), SDR_TRAIN},
+     "the penalties are added to the mean loss or to the sum of losses", AT(penalty_on), TRAINS},
     {"standardize", SDR_FLAG, "no", NULL, 0, 0,
-     "penalise weights in units of the features' standard deviations", AT(standardize), SDR_TRAIN},
+     "penalise weights in units of the features' standard deviations", AT(standardize), TRAINS},
     {"scale", SDR_CHOICE, "auto", "auto|none|feature", 0, 0,
-     "take steps in units of each feature's size; auto: unless --lr is given", AT(scale),
-     SDR_TRAIN},
+     "take steps in units of each feature's size; auto: unless --lr is given", AT(scale), TRAINS},
     /* training */
     {"optimizer", SDR_TEXT, "auto", "NAME", 0, 0,
      "see 'sounder list optimizer'; auto: adagrad in scaled units, or what suits the model",
-     AT(optimizer), SDR_TRAIN},
-    {"lr", SDR_NUMBER, "0", "X", 0, 1e30, "step size; 0: chosen from the data", AT(lr), SDR_TRAIN},
+     AT(optimizer), TRAINS},
+    {"lr", SDR_NUMBER, "0", "X", 0, 1e30, "step size; 0: chosen from the data", AT(lr), TRAINS},
     {"schedule", SDR_TEXT, "auto", "NAME", 0, 0,
      "how the step changes: see 'sounder list schedule'; auto: by the optimizer", AT(schedule),
-     SDR_TRAIN},
+     TRAINS},
     {"average", SDR_TEXT, "auto", "N", 0, 0,
-     "average the weights from the end of epoch N on; no: off", AT(average), SDR_TRAIN},
-    {"batch", SDR_INTEGER, "1", "N", 1, 16777216, "rows per update", AT(batch), SDR_TRAIN},
+     "average the weights from the end of epoch N on; no: off", AT(average), TRAINS},
+    {"batch", SDR_INTEGER, "1", "N", 1, 16777216, "rows per update", AT(batch), TRAINS},
     {"epochs", SDR_INTEGER, "0", "N", 0, 1e9, "passes over the data; 0: chosen from its size",
-     AT(epochs), SDR_TRAIN},
+     AT(epochs), TRAINS},
     {"updates", SDR_INTEGER, "0", "N", 0, 1e18, "stop after N updates; 0: no such limit",
-     AT(updates), SDR_TRAIN},
+     AT(updates), TRAINS},
     {"shuffle", SDR_CHOICE, "auto", "auto|rows|chunks|blocks|none", 0, 0,
      "order of the rows in an epoch; auto: rows, chunks of 16 or 32 where data is large, blocks "
      "where it "
      "streams",
-     AT(shuffle), SDR_TRAIN},
+     AT(shuffle), TRAINS},
     {"sync", SDR_TEXT, "serial", "NAME", 0, 0, "strategy: see 'sounder list sync'", AT(sync),
      SDR_TRAIN},
     {"transport", SDR_TEXT, "threads", "NAME", 0, 0,
      "how the nodes of strategies with a server talk: see 'sounder list transport'", AT(transport),
-     SDR_TRAIN},
+     TRAINS},
     {"servers", SDR_INTEGER, "1", "N", 1, 64, "servers, each with a part of the features",
-     AT(servers), SDR_TRAIN},
+     AT(servers), TRAINS},
     {"compute", SDR_TEXT, NULL, "TIMES", 0, 0,
      "--transport sim: seconds that a gradient takes, such as const:1+exp:rate=0.5; default "
      "const:1",
-     AT(compute), SDR_TRAIN},
+     AT(compute), TRAINS},
     {"delay", SDR_TEXT, NULL, "TIMES", 0, 0,
-     "time that every gradient is held up, such as exp:mean=0.01", AT(delay), SDR_TRAIN},
+     "time that every gradient is held up, such as exp:mean=0.01", AT(delay), TRAINS},
     {"slow", SDR_TEXT, NULL, "W:Fx", 0, 0,
-     "worker W takes F times as long, such as 2:3x; several with commas", AT(slow), SDR_TRAIN},
+     "worker W takes F times as long, such as 2:3x; several with commas", AT(slow), TRAINS},
     {"workers", SDR_INTEGER, "0", "N", 0, 100000,
-     "workers that train; 0: all cores, or one where the strategy has one", AT(workers), SDR_TRAIN},
+     "workers that train; 0: all cores, or one where the strategy has one", AT(workers), TRAINS},
     {"pin", SDR_CHOICE, "auto", "auto|yes|no", 0, 0,
      "keep every worker on a core of its own; auto: where memory has several nodes", AT(pin),
-     SDR_TRAIN},
+     TRAINS},
     {"deterministic", SDR_FLAG, "no", NULL, 0, 0,
      "the same bits for any number of workers; refused by strategies that cannot",
-     AT(deterministic), SDR_TRAIN},
+     AT(deterministic), TRAINS},
     {"seed", SDR_INTEGER, "1", "N", 0, 0, "seed of all randomness", AT(seed), SEEDED},
     /* watching */
-    {"valid", SDR_TEXT, NULL, "FILE", 0, 0, "validation data", AT(valid), SDR_TRAIN},
+    {"valid", SDR_TEXT, NULL, "FILE", 0, 0, "validation data", AT(valid), TRAINS},
     {"valid-labels", SDR_TEXT, NULL, "FILE", 0, 0, "its labels, where --labels is used",
-     AT(valid_labels), SDR_TRAIN},
+     AT(valid_labels), TRAINS},
     {"valid-fraction", SDR_NUMBER, "0", "F", 0, 0.99,
      "set this share of the rows aside for validation, by a hash of their numbers",
-     AT(valid_fraction), SDR_TRAIN},
+     AT(valid_fraction), TRAINS},
     {"early-stop", SDR_INTEGER, "0", "N", 0, 1e9,
      "stop after N epochs without a better validation loss, keep the best model; 0: off",
-     AT(early_stop), SDR_TRAIN},
+     AT(early_stop), TRAINS},
     {"target", SDR_TEXT, NULL, "LOSS", 0, 0,
      "stop once the validation loss (without: the objective) is at most LOSS", AT(target),
      SDR_TRAIN},
+    {"evaluate-every", SDR_TEXT, "no", "N", 0, 0,
+     "tell the objective, of 20 000 rows at most, every N updates; 0: at the ends of epochs; "
+     "auto: a hundred times a run, more often at first",
+     AT(evaluate_every), TRAINS},
     {"run", SDR_TEXT, NULL, "DIR", 0, 0, "folder for metrics, status and checkpoints", AT(run),
      SDR_TRAIN},
     {"checkpoint-every", SDR_TEXT, "60s", "T", 0, 0,
@@ -315,8 +317,8 @@ enum sdr_status sdr_options_print(const struct sdr_options *options, char **text
 
 static unsigned command_bit(const char *command)
 {
-    static const char *const names[] = {"train",   "predict", "eval",
-                                        "inspect", "convert", "generate"};
+    static const char *const names[] = {"train",   "predict",  "eval",   "inspect",
+                                        "convert", "generate", "compare"};
     for (unsigned i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(command, names[i]) == 0)
             return 1u << i;
@@ -381,6 +383,10 @@ enum sdr_status sdr_options_check(const struct sdr_options *options)
         return sdr_fail(SDR_USAGE, "--valid-labels needs --valid");
     if (s->target && !sdr_parse_double(s->target, &number))
         return sdr_fail(SDR_USAGE, "--target takes a loss, not '%s'", s->target);
+    if (strcmp(s->evaluate_every, "no") != 0 && strcmp(s->evaluate_every, "auto") != 0 &&
+        !sdr_parse_u64(s->evaluate_every, &updates))
+        return sdr_fail(SDR_USAGE, "--evaluate-every takes updates, auto or no, not '%s'",
+                        s->evaluate_every);
     if (s->replay && s->resume)
         return sdr_fail(SDR_USAGE, "--replay begins at the beginning: not with --resume");
     if (s->record && s->replay)

@@ -12,7 +12,8 @@ enum sdr_command {
     SDR_EVAL = 4,
     SDR_INSPECT = 8,
     SDR_CONVERT = 16,
-    SDR_GENERATE = 32
+    SDR_GENERATE = 32,
+    SDR_COMPARE = 64
 };
 enum sdr_scale_choice { SDR_SCALE_AUTO, SDR_SCALE_NONE, SDR_SCALE_FEATURE };
 enum sdr_shuffle_choice {
@@ -36,7 +37,7 @@ struct sdr_settings {
     bool standardize, intercept, deterministic;
     uint64_t batch, epochs, updates, seed, workers, servers;
     /* watching it */
-    char *valid, *valid_labels, *run, *checkpoint_every, *target, *record, *replay;
+    char *valid, *valid_labels, *run, *checkpoint_every, *evaluate_every, *target, *record, *replay;
     double valid_fraction;
     uint64_t early_stop;
     bool resume;

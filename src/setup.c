@@ -542,6 +542,7 @@ enum sdr_status sdr_run_create(const struct sdr_options *options, struct sdr_dat
     SDR_CHECK(make_parameters(run));
     SDR_CHECK(sdr_fingerprint(run));
     SDR_CHECK(open_record(run));
+    SDR_CHECK(sdr_points_plan(run));
     if (!own_steps(run) && run->kind->task != SDR_CLUSTERS)
         sdr_note(&run->options, "%s, step %.3g (%s)%s, up to %g epochs", run->optimizer->name,
                  run->rate, run->schedule->name,
@@ -597,6 +598,7 @@ void sdr_run_destroy(struct sdr_run *run)
     sdr_release(run->schedule_options);
     sdr_plugin_free(run->strategy, run->strategy_options);
     sdr_release(run->transport_options);
+    sdr_release(run->point_rows.row);
     sdr_release(run->good);
     sdr_release(run->best);
     sdr_release(run->order);

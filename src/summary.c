@@ -97,6 +97,11 @@ enum sdr_status sdr_run_summary(const struct sdr_run *run, char **json)
     json_object_set_new(object, "staleness_mean",
                         json_real(steps ? (double)missed / (double)steps : 0));
     set_integer(object, "staleness_max", most);
+    if (net && !run->transport->simulated && net->ended > run->paused_then) {
+        /* Who waited while weights were evaluated did not wait for others. */
+        double paused = (double)run->paused_then / (double)net->ended;
+        waited = fmax(0, (waited - paused) / (1 - paused));
+    }
     json_object_set_new(object, "wait_fraction", json_real(waited));
     json_t *options = json_object();
     for (const struct sdr_option *row = sdr_settings_table; row->key; row++)

@@ -39,7 +39,7 @@ static bool all_finite(const float *w, uint64_t count)
 
 /* Dense rows are centered where they are read; those that a file of validation rows has sparse are not,
    and need the weights of rows as they are. */
-static enum sdr_status evaluate_valid(struct sdr_run *run, const float *w)
+enum sdr_status sdr_evaluate_valid(struct sdr_run *run, const float *w)
 {
     const struct sdr_parameters *p = &run->parameters;
     float *folded = NULL;
@@ -53,6 +53,7 @@ static enum sdr_status evaluate_valid(struct sdr_run *run, const float *w)
         sdr_evaluate(run->kind, &run->valid_problem, p->block, folded ? folded : w,
                      &run->valid_rows, sdr_run_threads(run), &run->valid_result);
     sdr_release(folded);
+    run->valid_known = status == SDR_OK;
     return status;
 }
 
@@ -71,26 +72,31 @@ static void consider_early_stop(struct sdr_run *run, const float *w)
     }
 }
 
-/* --target: on the validation loss, or without one on the objective, evaluated for it. */
-static enum sdr_status consider_target(struct sdr_run *run, const float *w, double *objective)
+void sdr_consider_target(struct sdr_run *run, double reached)
 {
-    double target = 0, reached;
+    double target = 0;
     const char *text = run->options.settings.target;
     if (!text)
-        return SDR_OK;
+        return;
     sdr_parse_double(text, &target); /* checked when the run was set up */
-    if (run->valid) {
-        reached = sdr_evaluation_loss(&run->valid_result);
-    } else {
-        SDR_TRY(sdr_evaluate(run->kind, &run->problem, run->parameters.block, w, &run->train_rows,
-                             sdr_run_threads(run), &run->train_result));
-        reached = *objective = sdr_evaluation_loss(&run->train_result) +
-                               sdr_parameters_penalty(&run->parameters, w, NULL);
-    }
     if (reached <= target) {
         run->over = run->ended_early = true;
         run->why_over = "the target was reached";
     }
+}
+
+/* --target at an epoch's end: on the validation loss, or without one on the objective, evaluated for it. */
+static enum sdr_status target_at_end(struct sdr_run *run, const float *w, double *objective)
+{
+    if (!run->options.settings.target)
+        return SDR_OK;
+    if (!run->valid) {
+        SDR_TRY(sdr_evaluate(run->kind, &run->problem, run->parameters.block, w, &run->train_rows,
+                             sdr_run_threads(run), &run->train_result));
+        *objective = sdr_evaluation_loss(&run->train_result) +
+                     sdr_parameters_penalty(&run->parameters, w, NULL);
+    }
+    sdr_consider_target(run, run->valid ? sdr_evaluation_loss(&run->valid_result) : *objective);
     return SDR_OK;
 }
 
@@ -120,7 +126,7 @@ enum sdr_status sdr_epoch_end(struct sdr_run *run)
     memcpy(run->good, w, run->parameters.count * sizeof *w);
     run->has_good = true;
     if (run->valid)
-        SDR_TRY(evaluate_valid(run, w));
+        SDR_TRY(sdr_evaluate_valid(run, w));
     if (run->epoch >= run->epochs) {
         run->over = true;
         run->why_over = "all epochs done";
@@ -131,7 +137,7 @@ enum sdr_status sdr_epoch_end(struct sdr_run *run)
     }
     if (run->options.settings.early_stop)
         consider_early_stop(run, w);
-    SDR_TRY(consider_target(run, w, &objective));
+    SDR_TRY(target_at_end(run, w, &objective));
     run->paused += sdr_clock_now() - before;
     SDR_TRY(sdr_watch_epoch(run, objective));
     if (!run->over && !run->network)
@@ -158,7 +164,7 @@ static enum sdr_status finish(struct sdr_run *run)
     SDR_TRY(sdr_evaluate(run->kind, &run->problem, run->parameters.block, w, &run->train_rows,
                          sdr_run_threads(run), &run->train_result));
     if (run->valid)
-        SDR_TRY(evaluate_valid(run, w));
+        SDR_TRY(sdr_evaluate_valid(run, w));
     run->objective =
         sdr_evaluation_loss(&run->train_result) + sdr_parameters_penalty(&run->parameters, w, NULL);
     if (!isfinite(run->objective))
@@ -235,6 +241,11 @@ enum sdr_status sdr_run_train(struct sdr_run *run)
     run->trained = true;
     SDR_TRY(sdr_watch_open(run));
     run->started = sdr_clock_now();
+    sdr_points_begin(run);
+    if (run->points && run->parameters.version == 0 && run->process == 0)
+        SDR_TRY(sdr_point(run));
+    run->started = sdr_clock_now();
+    run->paused = 0;
     if (!run->over) {
         if (!run->network)
             sdr_order_lay(run);

@@ -63,7 +63,7 @@ static char *print_state(const struct sdr_run *run, const char *state, double ob
     set_number(object, "seconds", sdr_run_seconds(run));
     set_number(object, "train_loss", loss);
     set_number(object, "objective", objective);
-    if (run->valid && run->epoch)
+    if (run->valid_known)
         sdr_evaluation_json(&run->valid_result, run->kind->task, "valid_", object);
     if (line && run->network)
         sdr_ledger_interval(&run->network->ledger, object);
@@ -184,13 +184,12 @@ static struct sdr_report report_of(const struct sdr_run *run, enum sdr_report_ki
         .eta = rate > 0 && total > done ? (double)(total - done) / rate : 0,
         .train_loss = loss_of(run),
         .objective = NAN,
-        .valid_loss = run->valid && run->epoch ? sdr_evaluation_loss(&run->valid_result) : NAN,
-        .metric = !run->valid || !run->epoch || !sdr_has_truth(run->kind->task) ? NULL
-                  : run->kind->task == SDR_REGRESSION                           ? "r2"
-                                                                                : "accuracy",
-        .valid_metric = run->valid && run->epoch
-                            ? sdr_evaluation_metric(&run->valid_result, run->kind->task)
-                            : NAN};
+        .valid_loss = run->valid_known ? sdr_evaluation_loss(&run->valid_result) : NAN,
+        .metric = !run->valid_known || !sdr_has_truth(run->kind->task) ? NULL
+                  : run->kind->task == SDR_REGRESSION                  ? "r2"
+                                                                       : "accuracy",
+        .valid_metric =
+            run->valid_known ? sdr_evaluation_metric(&run->valid_result, run->kind->task) : NAN};
 }
 
 /* Watching must not end what is watched: a full disk is told once and tried again. */
@@ -249,6 +248,16 @@ enum sdr_status sdr_watch_epoch(struct sdr_run *run, double objective)
     }
     tolerate(run, put_state(run, "training", objective, true));
     return checkpoint_if_due(run);
+}
+
+void sdr_watch_point(struct sdr_run *run, double objective)
+{
+    if (run->options.report) {
+        struct sdr_report report = report_of(run, SDR_REPORT_POINT);
+        report.objective = objective;
+        run->options.report(run->options.report_context, &report);
+    }
+    tolerate(run, put_state(run, "point", objective, true));
 }
 
 enum sdr_status sdr_watch_close(struct sdr_run *run, const char *state)

@@ -72,7 +72,7 @@ SDR_API enum sdr_status sdr_options_print(const struct sdr_options *options, cha
 /* Rules across options that can be told before any data is read; sdr_run_create checks them too. */
 SDR_API enum sdr_status sdr_options_check(const struct sdr_options *options);
 /* Help for the options of one command ("train", "predict", "eval", "inspect", "convert",
-   "generate"). Given away. */
+   "generate", "compare"). Given away. */
 SDR_API enum sdr_status sdr_options_help(const char *command, char **text);
 /* True if the command takes the option. */
 SDR_API bool sdr_options_for_command(const char *command, const char *name);
@@ -87,7 +87,8 @@ enum sdr_report_kind {
     SDR_REPORT_NOTE,     /* a sentence: a guess that was made, a cache rebuilt, a model chosen */
     SDR_REPORT_READ,     /* reading: bytes done of bytes in all (0: unknown)                   */
     SDR_REPORT_PROGRESS, /* training, a few times a second                                     */
-    SDR_REPORT_EPOCH     /* an epoch ended and was evaluated                                   */
+    SDR_REPORT_EPOCH,    /* an epoch ended and was evaluated                                   */
+    SDR_REPORT_POINT     /* a point of the curve was evaluated: option evaluate-every          */
 };
 struct sdr_report {
     enum sdr_report_kind kind;
@@ -97,9 +98,9 @@ struct sdr_report {
     uint64_t epoch, epochs;    /* finished, planned */
     double seconds, rate, eta; /* so far; rows (or bytes) per second; seconds to go, < 0 unknown */
     double train_loss;         /* running mean of the loss before each update; NaN if unknown */
-    double objective;          /* EPOCH: train loss at the end + penalty; NaN if not evaluated */
-    double valid_loss;         /* EPOCH: NaN without validation data */
-    const char *metric;        /* EPOCH: "accuracy", "r2"; NULL without validation data */
+    double objective;          /* EPOCH, POINT: train loss + penalty; NaN if not evaluated */
+    double valid_loss;         /* EPOCH, POINT: NaN without validation data */
+    const char *metric;        /* EPOCH, POINT: "accuracy", "r2"; NULL without validation data */
     double valid_metric;
 };
 /* Called from the thread that called the library, never concurrently. */

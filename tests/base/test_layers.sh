@@ -25,7 +25,7 @@ may src/optimizer '(base|kernel|optimizer)/[^/]+|plugin\.h'
 may src/schedule '(base|schedule)/[^/]+|plugin\.h'
 may src/sync '(base|sync)/[^/]+|(plugin|node|message)\.h'
 may src/transport '(base|transport)/[^/]+|transport/mpi/shim\.h|(plugin|node|message|network|run)\.h'
-may cli 'cli\.h|sounder/sounder\.h'
+may cli '(cli|compare)\.h|sounder/sounder\.h'
 may examples 'sounder/sounder\.h'
 may include 'sounder/sounder\.h'
 

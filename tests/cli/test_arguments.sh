@@ -3,7 +3,7 @@
 # shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
 small_data data.svm
-commands="train predict eval inspect convert generate list"
+commands="train compare predict eval inspect convert generate list"
 
 # Help goes to standard output, wherever --help stands, however wrong the rest is.
 succeeds --version

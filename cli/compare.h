@@ -1,0 +1,134 @@
+/* What the files of `sounder compare` share: the runs, what is measured on them, and charts. */
+#ifndef CLI_COMPARE_H
+#define CLI_COMPARE_H
+
+#include "cli.h"
+
+/* A point of a run's curve; NaN where something is not known. */
+struct cli_point {
+    double seconds, updates, rows, objective, valid_loss, valid_metric;
+};
+
+enum cli_outcome { CLI_NOT_RUN, CLI_TRAINED, CLI_DIVERGED };
+
+/* One run: a strategy with a seed. */
+struct cli_trial {
+    enum cli_outcome outcome;
+    struct cli_point *point; /* owned */
+    size_t points, room;
+    bool failed;     /* there was no memory for a point */
+    json_t *summary; /* owned: the library's, without times of this machine; NULL: not run */
+    double wall;     /* seconds that it took here */
+};
+
+struct cli_contender {
+    char *sync;              /* owned: as it was given */
+    struct cli_trial *trial; /* owned: one per seed */
+};
+
+struct cli_comparison {
+    const struct cli_arguments *arguments; /* borrowed */
+    struct cli_contender *contender;       /* owned */
+    size_t count, seeds;
+    uint64_t first_seed;
+    double target;      /* NaN: none */
+    const char *metric; /* static: "accuracy", "r2"; NULL: there is none, or no validation data */
+    bool simulated;     /* seconds are virtual */
+};
+
+/* The loss that a target is meant for: of validation data, where there is some. */
+double cli_point_loss(const struct cli_point *point);
+/* The first point at or below the target, or NULL. */
+const struct cli_point *cli_first_at_target(const struct cli_comparison *c,
+                                            const struct cli_trial *trial);
+/* A number of a run's summary; NaN if it is not there. */
+double cli_summary_number(const struct cli_trial *trial, const char *key);
+size_t cli_trials_with(const struct cli_comparison *c, size_t contender, enum cli_outcome outcome);
+
+/* ---- what is measured (compare_measure.c) ---- */
+/* Of some numbers: their median, mean, and half the 95 % confidence interval of the mean by Student's t
+   (NaN for one number). */
+struct cli_spread {
+    size_t count;
+    double median, mean, half;
+};
+struct cli_measure {
+    const char *key, *heading;
+    enum { CLI_PLAIN, CLI_BYTES, CLI_PERCENT } unit;
+    bool precise; /* worth its spread in a table */
+    double (*of)(const struct cli_comparison *c, const struct cli_trial *trial);
+};
+extern const struct cli_measure cli_measures[]; /* ends with key NULL */
+/* Over the seeds that did not diverge. */
+enum sdr_status cli_measure_spread(const struct cli_comparison *c, size_t contender,
+                                   const struct cli_measure *measure, struct cli_spread *spread);
+
+enum { CLI_CELL = 64, CLI_COLUMNS = 16 };
+/* The results as texts, for a table: headings in cell[0 … columns − 1], then a row per strategy. The caller
+   frees *cells. */
+struct cli_cells {
+    size_t rows, columns;
+    char (*text)[CLI_CELL]; /* owned: (rows, columns) */
+};
+enum sdr_status cli_cells_make(const struct cli_comparison *c, struct cli_cells *cells);
+/* How to read them, one sentence. */
+void cli_cells_caption(const struct cli_comparison *c, char *text, size_t room);
+enum sdr_status cli_print_comparison(const struct cli_comparison *c);
+
+/* ---- everything, for programs (compare_json.c) ---- */
+json_t *cli_comparison_json(const struct cli_comparison *c); /* NULL: out of memory */
+
+/* ---- the page (compare_report.c) ---- */
+enum sdr_status cli_report_write(const struct cli_comparison *c, const char *path);
+
+/* ---- curves on a common grid (compare_curve.c) ---- */
+enum { CLI_GRID = 240 };
+enum cli_axis { CLI_BY_TIME, CLI_BY_UPDATES };
+enum cli_error { CLI_OBJECTIVE, CLI_VALID_LOSS, CLI_VALID_ERROR };
+/* Mean, smallest and largest over seeds at CLI_GRID places; count is 0 if there is no curve. */
+struct cli_band {
+    size_t count;
+    double x[CLI_GRID], mean[CLI_GRID], low[CLI_GRID], high[CLI_GRID];
+};
+void cli_band_make(const struct cli_comparison *c, size_t contender, enum cli_axis axis,
+                   enum cli_error error, struct cli_band *band);
+
+/* ---- charts (chart.c, chart_bars.c): SVG inside a page, coloured by its style ---- */
+enum { CLI_COLOURS = 7 };
+/* Text with <, >, & and quotes written so that HTML takes them as text. */
+void cli_html(FILE *out, const char *text);
+struct cli_series {
+    const char *name;
+    const struct cli_band *band;
+};
+struct cli_chart {
+    const char *title, *x_label, *y_label;
+    double target; /* a line across; NaN: none */
+    const struct cli_series *series;
+    size_t count;
+};
+void cli_chart_lines(FILE *out, const struct cli_chart *chart);
+/* Ticks of an axis: 1, 2 or 5 times a power of ten; for a logarithmic one, of every decade. */
+enum { CLI_TICKS = 32 };
+size_t cli_ticks(double low, double high, bool logarithmic, double tick[CLI_TICKS]);
+
+/* Shares of the whole by their number, 0 … count − 1. `width` bars have room, so that charts beside each other
+   have the same axis; the last of them is "and more". */
+struct cli_histogram {
+    const char *title, *x_label;
+    int colour;
+    const double *share;
+    size_t count, width;
+    double highest; /* of the axis */
+    double mean;    /* marked; NaN: not */
+};
+void cli_chart_histogram(FILE *out, const struct cli_histogram *histogram);
+/* A bar per label, of two parts. */
+struct cli_bar {
+    char label[48];
+    double computing, waiting;
+};
+void cli_chart_bars(FILE *out, const char *title, const char *x_label, int colour,
+                    const struct cli_bar *bar, size_t count);
+
+#endif

@@ -1,0 +1,72 @@
+/* Curves of several seeds on one grid: seeds have their points at other times, so each is read off between
+   its points. */
+#include "compare.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+static double place_of(const struct cli_point *point, enum cli_axis axis)
+{
+    return axis == CLI_BY_TIME ? point->seconds : point->updates;
+}
+
+static double error_of(const struct cli_point *point, enum cli_error error)
+{
+    return error == CLI_OBJECTIVE    ? point->objective
+           : error == CLI_VALID_LOSS ? point->valid_loss
+                                     : 1 - point->valid_metric;
+}
+
+static double read_off(const struct cli_trial *trial, enum cli_axis axis, enum cli_error error,
+                       double x)
+{
+    size_t low = 0, high = trial->points - 1;
+    while (high - low > 1) {
+        size_t middle = (low + high) / 2;
+        if (place_of(&trial->point[middle], axis) <= x)
+            low = middle;
+        else
+            high = middle;
+    }
+    const struct cli_point *a = &trial->point[low], *b = &trial->point[high];
+    double from = place_of(a, axis), length = place_of(b, axis) - from;
+    double share = length > 0 ? (x - from) / length : 1;
+    share = share < 0 ? 0 : share > 1 ? 1 : share;
+    return (1 - share) * error_of(a, error) + share * error_of(b, error);
+}
+
+static bool has_curve(const struct cli_trial *trial)
+{
+    return trial->outcome == CLI_TRAINED && trial->points > 1;
+}
+
+void cli_band_make(const struct cli_comparison *c, size_t contender, enum cli_axis axis,
+                   enum cli_error error, struct cli_band *band)
+{
+    const struct cli_trial *trial = c->contender[contender].trial;
+    double end = INFINITY; /* of the shortest run: further on seeds would drop out one by one */
+    band->count = 0;
+    for (size_t s = 0; s < c->seeds; s++)
+        if (has_curve(&trial[s]))
+            end = fmin(end, place_of(&trial[s].point[trial[s].points - 1], axis));
+    for (size_t i = 0; i < CLI_GRID && isfinite(end); i++) {
+        double share = (double)i / (CLI_GRID - 1), x = end * share * share; /* closer at first */
+        double sum = 0, low = INFINITY, high = -INFINITY;
+        size_t seeds = 0;
+        for (size_t s = 0; s < c->seeds; s++) {
+            if (!has_curve(&trial[s]))
+                continue;
+            double y = read_off(&trial[s], axis, error, x);
+            sum += y;
+            low = fmin(low, y);
+            high = fmax(high, y);
+            seeds++;
+        }
+        if (!isfinite(sum))
+            continue;
+        band->x[band->count] = x;
+        band->mean[band->count] = sum / (double)seeds;
+        band->low[band->count] = low;
+        band->high[band->count++] = high;
+    }
+}

@@ -1,0 +1,100 @@
+/* A comparison as one JSON object: every curve, every summary, and what came of it over seeds. */
+#include "compare.h"
+
+#include <math.h>
+#include <stddef.h>
+#include <string.h>
+
+static json_t *number(double value)
+{
+    if (!isfinite(value))
+        return json_null();
+    return fabs(value) < 1e15 && value == floor(value) ? json_integer((json_int_t)value)
+                                                       : json_real(value);
+}
+
+static json_t *curve(const struct cli_trial *trial)
+{
+    static const struct {
+        const char *key;
+        size_t offset;
+    } columns[] = {{"seconds", offsetof(struct cli_point, seconds)},
+                   {"updates", offsetof(struct cli_point, updates)},
+                   {"rows", offsetof(struct cli_point, rows)},
+                   {"objective", offsetof(struct cli_point, objective)},
+                   {"valid_loss", offsetof(struct cli_point, valid_loss)},
+                   {"valid_metric", offsetof(struct cli_point, valid_metric)}};
+    json_t *object = json_object();
+    for (size_t c = 0; c < sizeof columns / sizeof *columns; c++) {
+        json_t *array = json_array();
+        bool known = false;
+        for (size_t i = 0; i < trial->points; i++) {
+            double value;
+            memcpy(&value, (const char *)&trial->point[i] + columns[c].offset, sizeof value);
+            known |= isfinite(value);
+            json_array_append_new(array, number(value));
+        }
+        if (known || c < 4) /* without validation data there are no such columns */
+            json_object_set_new(object, columns[c].key, array);
+        else
+            json_decref(array);
+    }
+    return object;
+}
+
+static json_t *runs(const struct cli_comparison *c, size_t contender)
+{
+    json_t *array = json_array();
+    for (size_t s = 0; s < c->seeds; s++) {
+        const struct cli_trial *trial = &c->contender[contender].trial[s];
+        if (trial->outcome == CLI_NOT_RUN)
+            continue;
+        json_t *run = json_pack(
+            "{s:I, s:s, s:f, s:o, s:O}", "seed", (json_int_t)(c->first_seed + s), "outcome",
+            trial->outcome == CLI_DIVERGED ? "diverged" : "trained", "wall_seconds", trial->wall,
+            "curve", curve(trial), "summary", trial->summary);
+        json_array_append_new(array, run);
+    }
+    return array;
+}
+
+static json_t *measures(const struct cli_comparison *c, size_t contender)
+{
+    json_t *object = json_object();
+    for (const struct cli_measure *m = cli_measures; m->key; m++) {
+        struct cli_spread spread;
+        if (cli_measure_spread(c, contender, m, &spread) != SDR_OK || spread.count == 0)
+            continue;
+        json_t *entry = json_pack("{s:I, s:o, s:o}", "seeds", (json_int_t)spread.count, "median",
+                                  number(spread.median), "mean", number(spread.mean));
+        if (isfinite(spread.half)) {
+            json_object_set_new(entry, "low", number(spread.mean - spread.half));
+            json_object_set_new(entry, "high", number(spread.mean + spread.half));
+        }
+        json_object_set_new(object, m->key, entry);
+    }
+    return object;
+}
+
+json_t *cli_comparison_json(const struct cli_comparison *c)
+{
+    json_t *object = json_object(), *strategies = json_array(), *data = json_array();
+    for (size_t i = 0; i < c->arguments->path_count; i++)
+        json_array_append_new(data, json_string(c->arguments->paths[i]));
+    json_object_set_new(object, "data", data);
+    json_object_set_new(object, "seeds", json_integer((json_int_t)c->seeds));
+    json_object_set_new(object, "interval",
+                        json_string("95 % confidence of the mean, Student's t"));
+    json_object_set_new(object, "virtual_time", json_boolean(c->simulated));
+    if (isfinite(c->target))
+        json_object_set_new(object, "target", json_real(c->target));
+    if (c->metric)
+        json_object_set_new(object, "metric", json_string(c->metric));
+    for (size_t i = 0; i < c->count; i++)
+        json_array_append_new(strategies,
+                              json_pack("{s:s, s:I, s:o, s:o}", "sync", c->contender[i].sync,
+                                        "diverged", (json_int_t)cli_trials_with(c, i, CLI_DIVERGED),
+                                        "measures", measures(c, i), "runs", runs(c, i)));
+    json_object_set_new(object, "strategies", strategies);
+    return object;
+}
