@@ -98,7 +98,7 @@ static double across(const struct frame *f, double x)
 
 static double down(const struct frame *f, double y)
 {
-    return f->top + PLOT * (1 - share_of(y, f->y_low, f->y_high, f->y_log));
+    return f->top + PLOT * (1 - fmin(share_of(y, f->y_low, f->y_high, f->y_log), 1));
 }
 
 /* Nearly all of every fall lies at the left edge of the chart. */
@@ -129,7 +129,7 @@ static void measure_frame(const struct cli_chart *chart, struct frame *f)
         const struct cli_band *band = chart->series[i].band;
         for (size_t k = 0; k < band->count; k++) {
             low = fmin(low, band->low[k]);
-            high = fmax(high, band->high[k]);
+            high = fmax(high, band->mean[k]); /* one bad seed does not flatten all curves */
             f->x_high = fmax(f->x_high, band->x[k]);
         }
     }

@@ -20,9 +20,9 @@ static const char *const style =
     "margin:2rem auto;padding:0 1rem}\n"
     "h1{font-size:1.6rem;margin:0 0 .3rem}h2{font-size:1.2rem;margin:2.2rem 0 .3rem}"
     "p{margin:.3rem 0}.soft{color:var(--soft)}\n"
-    ".wide{overflow-x:auto}table{border-collapse:collapse;margin:.6rem "
+    ".wide{overflow-x:auto}table{border-collapse:collapse;font-size:14px;margin:.6rem "
     "0;font-variant-numeric:tabular-nums}"
-    "th,td{padding:.3rem .8rem;text-align:right;border-bottom:1px solid "
+    "th,td{padding:.3rem .55rem;text-align:right;border-bottom:1px solid "
     "var(--grid);white-space:nowrap}"
     "th:first-child,td:first-child{text-align:left}th{font-weight:600}\n"
     ".options td{text-align:left;white-space:normal}summary{cursor:pointer}\n"
@@ -205,7 +205,7 @@ static enum sdr_status write_all_curves(FILE *out, const struct cli_comparison *
     bool valid = has_valid(c), accuracy = c->metric && strcmp(c->metric, "accuracy") == 0;
     fprintf(out, "<h2>Curves</h2>\n<p class=\"soft\">%s</p>\n",
             c->seeds > 1
-                ? "Lines are means over seeds, bands reach from the smallest to the largest."
+                ? "Lines are means over seeds, bands reach from the smallest to the largest (as far as there is room)."
                 : "One seed each.");
     CLI_TRY(write_curves(out, c, CLI_OBJECTIVE, "objective", !valid));
     if (valid && (!accuracy || isfinite(c->target)))

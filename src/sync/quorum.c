@@ -15,6 +15,7 @@
 #include "message.h"
 #include "sync/bsp.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 struct rule {
@@ -47,9 +48,29 @@ static enum sdr_status apply(struct sdr_node *node, const struct rule *rule,
     return SDR_OK;
 }
 
-static enum sdr_status lead(struct sdr_node *node, struct rule rule, struct sdr_gradient *gathered)
+static int ascending(const void *a, const void *b)
 {
-    uint64_t count = 0, quorum = sdr_quorum(node);
+    return *(const int *)a - *(const int *)b;
+}
+
+/* After an update: everybody begins anew, or those that have waited for it, by their numbers. */
+static enum sdr_status assign_next(struct sdr_node *node, bool everybody, int *waiting,
+                                   uint64_t *count)
+{
+    for (int w = 0; w < node->workers && everybody; w++)
+        SDR_TRY(sdr_assign(node, w));
+    if (!everybody)
+        qsort(waiting, *count, sizeof *waiting, ascending);
+    for (uint64_t i = 0; i < *count && !everybody; i++)
+        SDR_TRY(sdr_assign(node, waiting[i]));
+    *count = 0;
+    return SDR_OK;
+}
+
+static enum sdr_status lead(struct sdr_node *node, struct rule rule, struct sdr_gradient *gathered,
+                            int *waiting)
+{
+    uint64_t count = 0, waits = 0, quorum = sdr_quorum(node);
     bool more = true;
     for (int w = 0; w < node->workers; w++)
         SDR_TRY(sdr_assign(node, w));
@@ -69,15 +90,15 @@ static enum sdr_status lead(struct sdr_node *node, struct rule rule, struct sdr_
         }
         gathered[count++] = gradient;
         uint64_t late = late_now(node, &rule);
-        if (count < quorum + late) {
-            if (rule.batches || late > 0)
-                SDR_TRY(sdr_assign(node, gradient.worker));
+        if (count < quorum + late && (rule.batches || late > 0))
+            SDR_TRY(sdr_assign(node, gradient.worker));
+        else
+            waiting[waits++] = gradient.worker;
+        if (count < quorum + late)
             continue;
-        }
         SDR_TRY(apply(node, &rule, gathered, &count, &more));
-        for (int w = 0; w < node->workers && more; w++)
-            if (rule.cancels || !sdr_is_busy(node, w))
-                SDR_TRY(sdr_assign(node, w));
+        if (more)
+            SDR_TRY(assign_next(node, rule.cancels, waiting, &waits));
     }
     return sdr_dismiss(node);
 }
@@ -85,11 +106,16 @@ static enum sdr_status lead(struct sdr_node *node, struct rule rule, struct sdr_
 static enum sdr_status serve(struct sdr_node *node, struct rule rule)
 {
     struct sdr_gradient *gathered;
+    int *waiting;
     uint64_t most = sdr_quorum(node) + rule.late;
     SDR_TRY(sdr_allocate(&gathered, most, sizeof *gathered, "gradients"));
-    enum sdr_status status = lead(node, rule, gathered);
+    enum sdr_status status =
+        sdr_allocate(&waiting, (size_t)node->workers, sizeof *waiting, "workers");
+    if (status == SDR_OK)
+        status = lead(node, rule, gathered, waiting);
     for (uint64_t i = 0; i < most; i++)
         sdr_body_drop(gathered[i].body);
+    sdr_release(waiting);
     sdr_release(gathered);
     return status;
 }
