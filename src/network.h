@@ -100,7 +100,8 @@ struct sdr_network {
     uint64_t again_from, again_count, again_room;
     int left;                             /* workers that are not gone */
     int last;                             /* worker whose gradient came last; −1: none yet */
-    uint64_t dropped;                     /* gradients that came too late */
+    uint64_t anew;    /* gradients of values before this version are worth nothing */
+    uint64_t dropped; /* gradients that came too late */
     uint64_t applied, staleness, stalest; /* gradients; sum and largest */
     struct sdr_ledger ledger;
     bool ledger_trouble;                  /* it cannot be written, which was said */

@@ -11,20 +11,40 @@ enum {
     STRETCH = 64,      /* rows at most that are walked over without looking up */
 };
 
-/* A loss beyond all reason is the end of a run, long before it overflows. */
+void sdr_diverge(struct sdr_run *run)
+{
+    struct sdr_parameters *p = &run->parameters;
+    if (run->restarts == run->options.settings.restarts) {
+        run->over = run->diverged = true;
+        run->why_over = "diverged";
+        return;
+    }
+    run->restarts++;
+    if (run->network)
+        run->network->anew =
+            p->version + 1; /* gradients of earlier values would ruin the new ones */
+    run->rate *= 0.5;
+    run->tally = (struct sdr_tally){0};
+    sdr_parameters_reset(p, run->good);
+    sdr_note(&run->options,
+             "the loss explodes: back to the weights of epoch %llu, with a step of %.4g",
+             (unsigned long long)(run->has_good ? run->epoch : 0), run->rate);
+}
+
+/* A loss beyond all reason is the end of a run, long before it overflows; where the run may go back, one that is
+   far above that of no model at all is bad enough. */
 static void check_health(struct sdr_run *run)
 {
     double typical = run->tally.weight > 0 ? run->tally.loss / run->tally.weight : 0;
-    double bound =
-        1e9 * (run->kind->task == SDR_REGRESSION
-                   ? run->target_size * run->target_size + run->target_mean * run->target_mean
-                   : 1);
+    bool may_go_back = run->restarts < run->options.settings.restarts;
+    double bound = may_go_back ? 5 * log(fmax(2, run->classes.count)) : 1e9;
+    if (run->kind->task == SDR_REGRESSION)
+        bound = (may_go_back ? 5 : 1e9) *
+                (run->target_size * run->target_size + run->target_mean * run->target_mean);
     if (!sdr_has_truth(run->kind->task)) /* distances are of any size */
         bound = INFINITY;
-    if (!isfinite(typical) || typical > bound) {
-        run->over = run->diverged = true;
-        run->why_over = "diverged";
-    }
+    if (!isfinite(typical) || typical > bound)
+        sdr_diverge(run);
 }
 
 enum sdr_status sdr_look_around(struct sdr_run *run)

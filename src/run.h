@@ -59,6 +59,7 @@ struct sdr_run {
     double typical_row; /* mean squared length of a row, in the units steps are taken in */
     double target_mean, target_size; /* regression: mean and standard deviation of the labels */
     double rate;                     /* the step size in force */
+    uint64_t restarts;               /* so far: see --restarts */
     uint64_t epochs;                 /* planned */
     double length;                   /* of the step's schedule, in epochs */
     double per_row;                  /* 1 / training rows */
@@ -219,6 +220,8 @@ enum sdr_status sdr_look_around(struct sdr_run *run);
 void sdr_stream(struct sdr_run *run);
 /* The step of an update that begins `at` rows into the present epoch. */
 double sdr_rate_at(const struct sdr_run *run, uint64_t at);
+/* Training goes wrong: goes back to the last good weights if that is wanted, or ends the run. */
+void sdr_diverge(struct sdr_run *run);
 /* The steps of `count` updates, the i-th of which begins i rows behind `at`. */
 void sdr_rates(const struct sdr_run *run, uint64_t at, uint32_t count, double *rate);
 

@@ -607,6 +607,8 @@ enum sdr_status sdr_apply(struct sdr_node *node, struct sdr_gradient *gradient, 
     double rate = sdr_rate_at(run, run->at);
     if (net->parts)
         sort_by_worker(gradient, count);
+    for (uint64_t i = 0; i < count; i++)
+        gradient[i].weight = gradient[i].version < net->anew ? 0 : gradient[i].weight;
     SDR_TRY(spread_decision(node, gradient, count, rate));
     for (uint64_t i = 0; i < count; i++) {
         const struct sdr_gradient_head *head =
@@ -618,6 +620,8 @@ enum sdr_status sdr_apply(struct sdr_node *node, struct sdr_gradient *gradient, 
         net->staleness += missed;
         net->stalest = missed > net->stalest ? missed : net->stalest;
         rows += head->rows;
+        if (gradient[i].version < net->anew)
+            continue;
         for (uint32_t leaf = 0; leaf < head->leaves; leaf++) {
             run->tally.loss += head->tally[leaf].loss;
             run->tally.weight += head->tally[leaf].weight;

@@ -39,7 +39,7 @@ struct sdr_settings {
     /* watching it */
     char *valid, *valid_labels, *run, *checkpoint_every, *evaluate_every, *target, *record, *replay;
     double valid_fraction;
-    uint64_t early_stop;
+    uint64_t early_stop, restarts;
     bool resume;
     /* generate */
     uint64_t rows, features, nnz, classes;

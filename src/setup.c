@@ -157,6 +157,16 @@ static bool own_steps(const struct sdr_run *run)
     return run->strategy->own_steps && run->strategy->own_steps(run->strategy_options);
 }
 
+/* Going back is for runs whose weights are in one place. */
+static enum sdr_status check_restarts(const struct sdr_run *run)
+{
+    if (!run->options.settings.restarts || by_messages(run) ||
+        (run->strategy->ordered && !own_steps(run)))
+        return SDR_OK;
+    return sdr_fail(SDR_USAGE,
+                    "--restarts needs a strategy with servers, such as async, or --sync serial");
+}
+
 /* An option that does nothing is an error, not a surprise. */
 static enum sdr_status check_own_steps(const struct sdr_run *run)
 {
@@ -244,6 +254,7 @@ static enum sdr_status choose_workers(struct sdr_run *run)
                        : s->workers         ? s->workers
                        : run->processes > 1 ? (uint64_t)run->processes
                                             : (uint64_t)sdr_thread_limit();
+    SDR_TRY(check_restarts(run));
     SDR_TRY(check_messages(run));
     uint64_t most = by_messages(run) ? run->transport->workers_most : SDR_WORKERS_MOST;
     if (workers > most && !by_messages(run))
@@ -457,6 +468,8 @@ static enum sdr_status make_parameters(struct sdr_run *run)
     /* Regression starts at the mean: the intercept need not travel there in small steps. */
     if (run->problem.intercept && run->kind->task == SDR_REGRESSION && !run->optimizer->own_penalty)
         p->value[p->block[1].offset] = (float)run->target_mean;
+    memcpy(run->good, p->value,
+           p->count * sizeof *p->value); /* what --restarts goes back to at first */
     if (by_messages(run)) {
         uint64_t quorum;
         SDR_TRY(check_added_steps(run));

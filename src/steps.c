@@ -223,7 +223,8 @@ enum sdr_status sdr_steps_add(struct sdr_node *node, const struct sdr_gradient *
     SDR_TRY(
         sdr_network_batch(node->run, gradient->batch, gradient->worker, server->desk.row, &batch));
     sdr_parameters_settle_range(p, &batch, server->first, server->end);
-    pass(node, node->server, &server->desk, &batch, p->value, changes(gradient->body), SDR_ADD);
+    if (gradient->weight > 0)
+        pass(node, node->server, &server->desk, &batch, p->value, changes(gradient->body), SDR_ADD);
     sdr_parameters_finish(p, head->rate);
     return SDR_OK;
 }

@@ -119,9 +119,10 @@ enum sdr_status sdr_epoch_end(struct sdr_run *run)
         halve_sums(run);
     const float *w = sdr_parameters_result(&run->parameters);
     if (!all_finite(w, run->parameters.count) || !isfinite(run->last_epoch_loss)) {
-        run->over = run->diverged = true;
-        run->why_over = "diverged";
-        return SDR_OK;
+        sdr_diverge(run);
+        if (run->diverged)
+            return SDR_OK;
+        w = sdr_parameters_result(&run->parameters);
     }
     memcpy(run->good, w, run->parameters.count * sizeof *w);
     run->has_good = true;

@@ -738,6 +738,19 @@ void sdr_parameters_renew(struct sdr_parameters *p, double rate)
     }
 }
 
+void sdr_parameters_reset(struct sdr_parameters *p, const float *value)
+{
+    memcpy(p->value, value, p->count * sizeof *value);
+    for (int s = 0; s < p->optimizer->slots; s++)
+        memset(p->slot[s], 0, p->count * sizeof(float));
+    if (p->charged)
+        memset(p->charged, 0, p->count * sizeof *p->charged);
+    p->charge = 0;
+    if (p->sum)
+        memset(p->sum, 0, p->count * sizeof *p->sum);
+    p->summed = 0;
+}
+
 const float *sdr_parameters_weights(struct sdr_parameters *p)
 {
     sdr_parameters_settle_all(p);

@@ -31,7 +31,7 @@ struct sdr_parameters {
     struct sdr_target target[SDR_BLOCKS_MOST]; /* each block as a step sees it */
     /* Scratch of batches: gradient rows of the touched features. Owned, NULL for single rows. */
     float *gradient;
-    float *sums;               /* per feature, with one output: its gradient while it is summed up */
+    float *sums; /* per feature, with one output: its gradient while it is summed up */
     uint32_t *touched, *place; /* place[j] is valid where mark[j] is of this update */
     uint32_t *mark;
     float *published;                           /* owned: the weights as others see them */
@@ -114,6 +114,8 @@ void sdr_parameters_blend(struct sdr_parameters *copy, int copies, uint64_t part
 void sdr_parameters_renew(struct sdr_parameters *p, double rate);
 /* Sums and counts of clusters lose half their weight against what will be added. */
 void sdr_parameters_halve(struct sdr_parameters *p);
+/* Starts over from these values: no state, no penalty due, no average. */
+void sdr_parameters_reset(struct sdr_parameters *p, const float *value);
 /* The weights as they stand, settled: borrowed until the next call. */
 const float *sdr_parameters_weights(struct sdr_parameters *p);
 /* Adds the weights to the average (Polyak and Ruppert). */
