@@ -11,6 +11,7 @@ const struct cli_own_option cli_own_options[] = {
     {"proba", NULL, CLI_PROBA, "write the probability of every class behind the label"},
     {"scores", NULL, CLI_SCORES, "write the raw scores behind the label"},
     {"sparsity", NULL, CLI_SPARSITY, "data: how much rows conflict (omega, delta, rho)"},
+    {"ledger", NULL, CLI_LEDGER, "a run: a line for every gradient, with commas"},
     {"top", "N", CLI_TOP, "ratings: write the N best new items of every user in DATA"},
     {"sync", "LIST", CLI_SYNC, "the strategies, separated by commas: see 'sounder list sync'"},
     {"seeds", "N", CLI_SEEDS, "train every strategy with N seeds, from --seed on [10]"},

@@ -56,7 +56,8 @@ enum {
     CLI_SYNC = 1 << 11,
     CLI_SEEDS = 1 << 12,
     CLI_TARGET = 1 << 13,
-    CLI_REPORT = 1 << 14
+    CLI_REPORT = 1 << 14,
+    CLI_LEDGER = 1 << 15
 };
 
 struct cli_arguments {

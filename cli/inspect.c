@@ -51,6 +51,12 @@ static bool is_folder(const char *path)
     return stat(path, &found) == 0 && S_ISDIR(found.st_mode);
 }
 
+static void print_line(void *context, const char *text)
+{
+    (void)context;
+    puts(text);
+}
+
 static enum sdr_status inspect_run(const struct cli_arguments *arguments, char **json)
 {
     if (arguments->path_count > 1)
@@ -74,6 +80,11 @@ static enum sdr_status run(struct cli_arguments *arguments)
 {
     char *json = NULL;
     cli_progress_start(arguments);
+    if (arguments->given & CLI_LEDGER)
+        return is_folder(arguments->paths[0])
+                   ? sdr_run_ledger(arguments->paths[0], print_line, NULL)
+                   : cli_fail(SDR_USAGE, "--ledger is of a run; '%s' is not the folder of one",
+                              arguments->paths[0]);
     if ((arguments->given & CLI_SPARSITY) && is_model(arguments->paths[0]))
         return cli_fail(SDR_USAGE, "--sparsity is of data; '%s' is a model", arguments->paths[0]);
     CLI_TRY(is_folder(arguments->paths[0])  ? inspect_run(arguments, &json)
@@ -109,6 +120,7 @@ const struct cli_command cli_inspect = {
                "  sounder inspect runs/1\n",
     .least = 1,
     .most = SIZE_MAX,
-    .takes = CLI_HELP | CLI_JSON | CLI_QUIET | CLI_CONFIG | CLI_PRINT_CONFIG | CLI_SPARSITY,
+    .takes =
+        CLI_HELP | CLI_JSON | CLI_QUIET | CLI_CONFIG | CLI_PRINT_CONFIG | CLI_SPARSITY | CLI_LEDGER,
     .run = run,
 };

@@ -165,8 +165,9 @@ static enum sdr_status damaged(const char *path, uint64_t place)
     return sdr_fail(SDR_BAD_FILE, "'%s' is damaged at byte %llu", path, (unsigned long long)place);
 }
 
-/* The records of a file, in portions; what each is good for is the caller's. */
-static enum sdr_status read_records(const char *path, int file, struct sdr_ledger *ledger)
+/* The records of a file, in portions. */
+static enum sdr_status read_records(const char *path, int file, struct sdr_ledger *ledger,
+                                    sdr_ledger_each *each, void *context)
 {
     char magic[sizeof SDR_LEDGER_MAGIC - 1];
     uint64_t place = sizeof magic;
@@ -195,13 +196,16 @@ static enum sdr_status read_records(const char *path, int file, struct sdr_ledge
                 ledger->workers = workers;
             }
             add(ledger, record);
+            if (each)
+                each(context, record);
         }
         place += whole * sizeof *ledger->record;
     }
     return bytes < 0 ? sdr_fail_errno("cannot read '%s'", path) : SDR_OK;
 }
 
-enum sdr_status sdr_ledger_read(const char *folder, struct sdr_ledger *ledger)
+enum sdr_status sdr_ledger_read(const char *folder, struct sdr_ledger *ledger,
+                                sdr_ledger_each *each, void *context)
 {
     char *path;
     *ledger = (struct sdr_ledger){0};
@@ -209,7 +213,7 @@ enum sdr_status sdr_ledger_read(const char *folder, struct sdr_ledger *ledger)
     int file = open(path, O_RDONLY | O_CLOEXEC);
     enum sdr_status status = file < 0 ? sdr_fail_errno("cannot read '%s'", path) : SDR_OK;
     if (status == SDR_OK)
-        status = read_records(path, file, ledger);
+        status = read_records(path, file, ledger, each, context);
     if (file >= 0)
         close(file);
     while (ledger->workers > 0) { /* rooms were doubled */

@@ -52,7 +52,9 @@ void sdr_ledger_free(struct sdr_ledger *ledger);
 void sdr_ledger_interval(struct sdr_ledger *ledger, json_t *object);
 /* Adds staleness_counts, workers_detail and, where somebody stands out, straggler to an object. */
 void sdr_ledger_json(const struct sdr_ledger *ledger, json_t *object);
-/* Sums of a ledger in a run directory. */
-enum sdr_status sdr_ledger_read(const char *folder, struct sdr_ledger *ledger);
+/* Sums of a ledger in a run directory; `each`, if it is not NULL, is called for every record. */
+typedef void sdr_ledger_each(void *context, const struct sdr_ledger_record *record);
+enum sdr_status sdr_ledger_read(const char *folder, struct sdr_ledger *ledger,
+                                sdr_ledger_each *each, void *context);
 
 #endif

@@ -365,6 +365,8 @@ void sdr_network_destroy(struct sdr_run *run)
     sdr_release(net->assignment);
     sdr_release(net->slowness);
     sdr_ledger_free(&net->ledger);
+    sdr_delay_free(&net->compute);
+    sdr_delay_free(&net->delay);
     sdr_release(net->again);
     sdr_release(net->node);
     sdr_pool_destroy(net->pool);

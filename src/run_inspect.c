@@ -5,6 +5,7 @@
 #include "ledger.h"
 #include "sounder/sounder.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -70,7 +71,7 @@ enum sdr_status sdr_run_inspect(const char *folder, char **json)
     SDR_TRY(read_status(folder, &object));
     enum sdr_status status = SDR_OK;
     if (has_ledger(folder)) {
-        status = sdr_ledger_read(folder, &ledger);
+        status = sdr_ledger_read(folder, &ledger, NULL, NULL);
         if (status == SDR_OK) {
             add_sums(&ledger, object);
             sdr_ledger_json(&ledger, object);
@@ -80,5 +81,35 @@ enum sdr_status sdr_run_inspect(const char *folder, char **json)
     if (status == SDR_OK)
         return sdr_json_text(object, json);
     json_decref(object);
+    return status;
+}
+
+struct printing {
+    sdr_text_function *print;
+    void *context;
+};
+
+static void print_record(void *context, const struct sdr_ledger_record *r)
+{
+    const struct printing *to = context;
+    char line[256], applied[24] = "";
+    if (r->applied != SDR_LEDGER_DROPPED)
+        snprintf(applied, sizeof applied, "%llu", (unsigned long long)r->applied);
+    snprintf(line, sizeof line, "%u,%d,%llu,%s,%u,%.9g,%.9g,%.9g", r->worker, r->waited_for,
+             (unsigned long long)r->read, applied, r->bytes, r->computing, r->travelling,
+             r->waiting);
+    to->print(to->context, line);
+}
+
+enum sdr_status sdr_run_ledger(const char *folder, sdr_text_function *print, void *context)
+{
+    struct sdr_ledger ledger = {0};
+    struct printing to = {print, context};
+    if (!has_ledger(folder))
+        return sdr_fail(SDR_BAD_FILE, "there is no ledger in '%s': runs with servers have one",
+                        folder);
+    print(context, "worker,waited_for,read,applied,bytes,computing,travelling,waiting");
+    enum sdr_status status = sdr_ledger_read(folder, &ledger, print_record, &to);
+    sdr_ledger_free(&ledger);
     return status;
 }

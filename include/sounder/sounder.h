@@ -174,6 +174,11 @@ SDR_API enum sdr_status sdr_run_summary(const struct sdr_run *run, char **json);
 /* Where a run stands, by its directory, and of one with servers: staleness, and what every worker did, waited for
    and was waited for; "straggler" where one stands out. Given away. */
 SDR_API enum sdr_status sdr_run_inspect(const char *folder, char **json);
+/* The ledger of a run with servers, a line for every gradient, the first with the names: worker, waited_for (the worker
+   whose gradient ended its wait, or -1), read and applied (versions; applied is empty where it was dropped), bytes,
+   seconds computing, travelling and waiting; with commas. `text` is borrowed for the call. */
+typedef void sdr_text_function(void *context, const char *text);
+SDR_API enum sdr_status sdr_run_ledger(const char *folder, sdr_text_function *print, void *context);
 /* The trained model; the caller destroys it. */
 SDR_API enum sdr_status sdr_run_model(const struct sdr_run *run, struct sdr_model **model);
 

@@ -6,13 +6,14 @@
 #include <stdio.h>
 #include <string.h>
 
-enum kind { CONSTANT, EXPONENTIAL, UNIFORM, NORMAL, LOGNORMAL, PARETO };
+enum kind { CONSTANT, EXPONENTIAL, UNIFORM, NORMAL, LOGNORMAL, PARETO, TRACE };
 
 static enum sdr_status bad(const char *owner, const char *text, const char *why)
 {
     return sdr_fail(SDR_USAGE,
                     "%s %s: %s; it takes terms such as const:1+exp:rate=0.5, and uniform:A-B, "
-                    "normal:mean=M,deviation=D, lognormal:mean=M,sigma=S, pareto:scale=S,shape=A",
+                    "normal:mean=M,deviation=D, lognormal:mean=M,sigma=S, pareto:scale=S,shape=A, "
+                    "trace:FILE",
                     owner, text, why);
 }
 
@@ -92,7 +93,7 @@ enum sdr_status sdr_delay_parse(const char *text, const char *owner, struct sdr_
 {
     *delay = (struct sdr_delay){0};
     for (const char *at = text; *at;) {
-        char term[160];
+        char term[1024];
         size_t length = strcspn(at, "+");
         if (at[length] == '+' && length && (at[length - 1] == 'e' || at[length - 1] == 'E') &&
             at[length + 1] >= '0' && at[length + 1] <= '9') /* 1e+3 */
@@ -105,13 +106,25 @@ enum sdr_status sdr_delay_parse(const char *text, const char *owner, struct sdr_
         if (!colon)
             return bad(owner, text, "a term is NAME:VALUE");
         *colon = 0;
-        if (!parse_term(term, colon + 1, delay))
+        if (strcmp(term, "trace") == 0) {
+            if (delay->trace.count)
+                return bad(owner, text, "there is one trace at most");
+            SDR_TRY(sdr_trace_load(colon + 1, &delay->trace));
+            delay->term[delay->terms++].kind = TRACE;
+        } else if (!parse_term(term, colon + 1, delay)) {
             return bad(owner, text, "a term is wrong");
+        }
         at += length;
         if (*at == '+' && !*++at)
             return bad(owner, text, "a term is missing");
     }
     return delay->terms ? SDR_OK : bad(owner, text, "it is empty");
+}
+
+void sdr_delay_free(struct sdr_delay *delay)
+{
+    sdr_trace_free(&delay->trace);
+    *delay = (struct sdr_delay){0};
 }
 
 int64_t sdr_delay_draw(const struct sdr_delay *delay, uint64_t seed, uint32_t who, uint32_t number)
@@ -139,6 +152,9 @@ int64_t sdr_delay_draw(const struct sdr_delay *delay, uint64_t seed, uint32_t wh
         case PARETO:
             seconds += a * pow(1 - sdr_stream_uniform(&stream), -1 / b);
             break;
+        case TRACE:
+            seconds += sdr_trace_pick(&delay->trace, who, sdr_stream_uniform(&stream));
+            break;
         }
     }
     return (int64_t)llrint(fmin(seconds, 1e9) * 1e9);
@@ -165,6 +181,9 @@ double sdr_delay_mean(const struct sdr_delay *delay)
             break;
         case PARETO:
             mean += b > 1 ? a * b / (b - 1) : INFINITY;
+            break;
+        case TRACE:
+            mean += sdr_trace_mean(&delay->trace);
             break;
         }
     }
