@@ -98,14 +98,15 @@ struct sdr_network {
     uint64_t next;                     /* number that was not dealt yet */
     uint64_t *again;                   /* owned: a queue of numbers to be dealt again */
     uint64_t again_from, again_count, again_room;
-    int left;                             /* workers that are not gone */
-    int last;                             /* worker whose gradient came last; −1: none yet */
+    int left;         /* workers that are not gone */
+    int last;         /* worker whose gradient came last; −1: none yet */
     uint64_t anew;    /* gradients of values before this version are worth nothing */
     uint64_t dropped; /* gradients that came too late */
     uint64_t applied, staleness, stalest; /* gradients; sum and largest */
     struct sdr_ledger ledger;
     bool ledger_trouble;                  /* it cannot be written, which was said */
     int64_t ended;                        /* transport time when the run was over */
+    uint64_t events;                      /* deliveries and ends of work, where time is virtual */
     atomic_uint_fast64_t bytes, messages; /* sent */
     int64_t waited;                       /* nanoseconds, of all workers */
     int present;                          /* workers of this process: those that waited counts */

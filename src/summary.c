@@ -90,6 +90,8 @@ enum sdr_status sdr_run_summary(const struct sdr_run *run, char **json)
         most = net->stalest;
         waited = time > 0 ? (double)net->waited / time : 0;
         set_integer(object, "gradients_dropped", net->dropped);
+        if (run->transport->simulated)
+            set_integer(object, "events", net->events);
         sdr_ledger_json(&net->ledger, object);
     }
     set_integer(object, "bytes_sent",

@@ -365,6 +365,7 @@ static enum sdr_status launch(struct sdr_run *run, enum sdr_status (*loop)(struc
             return stuck(shared);
         }
     }
+    run->network->events = shared->events;
     return shared->status == SDR_OK ? SDR_OK : sdr_fail(shared->status, "%s", shared->sentence);
 }
 
