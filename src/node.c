@@ -25,6 +25,7 @@ void sdr_diverge(struct sdr_run *run)
             p->version + 1; /* gradients of earlier values would ruin the new ones */
     run->rate *= 0.5;
     run->tally = (struct sdr_tally){0};
+    run->last_epoch_loss = 0;
     sdr_parameters_reset(p, run->good);
     sdr_note(&run->options,
              "the loss explodes: back to the weights of epoch %llu, with a step of %.4g",

@@ -85,17 +85,34 @@ void sdr_consider_target(struct sdr_run *run, double reached)
     }
 }
 
+static enum sdr_status evaluate_objective(struct sdr_run *run, const float *w, double *objective)
+{
+    SDR_TRY(sdr_evaluate(run->kind, &run->problem, run->parameters.block, w, &run->train_rows,
+                         sdr_run_threads(run), &run->train_result));
+    *objective =
+        sdr_evaluation_loss(&run->train_result) + sdr_parameters_penalty(&run->parameters, w, NULL);
+    return SDR_OK;
+}
+
+/* Whether these weights are worth going back to: finite is not enough. */
+static enum sdr_status look_at_loss(struct sdr_run *run, const float *w, bool *sound)
+{
+    double objective;
+    if (run->least_objective == 0) /* of the weights it began with */
+        SDR_TRY(evaluate_objective(run, run->good, &run->least_objective));
+    SDR_TRY(evaluate_objective(run, w, &objective));
+    *sound = objective <= 1.5 * run->least_objective;
+    run->least_objective = fmin(objective, run->least_objective);
+    return SDR_OK;
+}
+
 /* --target at an epoch's end: on the validation loss, or without one on the objective, evaluated for it. */
 static enum sdr_status target_at_end(struct sdr_run *run, const float *w, double *objective)
 {
     if (!run->options.settings.target)
         return SDR_OK;
-    if (!run->valid) {
-        SDR_TRY(sdr_evaluate(run->kind, &run->problem, run->parameters.block, w, &run->train_rows,
-                             sdr_run_threads(run), &run->train_result));
-        *objective = sdr_evaluation_loss(&run->train_result) +
-                     sdr_parameters_penalty(&run->parameters, w, NULL);
-    }
+    if (!run->valid)
+        SDR_TRY(evaluate_objective(run, w, objective));
     sdr_consider_target(run, run->valid ? sdr_evaluation_loss(&run->valid_result) : *objective);
     return SDR_OK;
 }
@@ -113,7 +130,8 @@ enum sdr_status sdr_epoch_end(struct sdr_run *run)
     double objective = NAN;
     run->epoch += run->at / run->train_rows.count; /* an update of many workers may take several */
     run->at %= run->train_rows.count;
-    run->last_epoch_loss = run->tally.loss / run->tally.weight;
+    if (run->tally.weight > 0 || !run->restarts) /* it may just have gone back */
+        run->last_epoch_loss = run->tally.loss / run->tally.weight;
     run->tally = (struct sdr_tally){0};
     if (run->kind->task == SDR_CLUSTERS && !run->strategy->full_batch)
         halve_sums(run);
@@ -124,8 +142,12 @@ enum sdr_status sdr_epoch_end(struct sdr_run *run)
             return SDR_OK;
         w = sdr_parameters_result(&run->parameters);
     }
-    memcpy(run->good, w, run->parameters.count * sizeof *w);
-    run->has_good = true;
+    bool sound = true;
+    if (run->restarts < run->options.settings.restarts)
+        SDR_TRY(look_at_loss(run, w, &sound));
+    if (sound)
+        memcpy(run->good, w, run->parameters.count * sizeof *w);
+    run->has_good |= sound;
     if (run->valid)
         SDR_TRY(sdr_evaluate_valid(run, w));
     if (run->epoch >= run->epochs) {
