@@ -7,26 +7,20 @@
    alive, and one that has been silent for long is lost: nothing is sent to it any more, what was on its way is
    abandoned, and the server is told about its workers. (mpirun lets the others live if it is given
    -enable-recovery; without, it ends the job.) */
-#define _GNU_SOURCE /* dladdr */
 #include "base/clock.h"
 #include "base/memory.h"
-#include "base/text.h"
 #include "network.h"
 #include "run.h"
 #include "transport/crew.h"
-#include "transport/mpi/shim.h"
+#include "transport/mpi_job.h"
 
-#include <dlfcn.h>
-#include <errno.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
 /* Messages of processes: the last one of it, and one that says no more than that it is alive. */
 enum { BYE = 255, ALIVE = 254 };
-enum { HELLO_TAG = 6, HEADER_TAG = 7, BODY_TAG = 8, INLINE_BYTES = 4096, BODY_MOST = 0x7FFFFFFF };
+enum { HEADER_TAG = 7, BODY_TAG = 8, INLINE_BYTES = 4096, BODY_MOST = 0x7FFFFFFF };
 
 struct options {
     double deadline, silence;
@@ -81,97 +75,20 @@ struct shared {
     atomic_bool over;
 };
 
-/* ---- the module ---- */
-static const struct sdr_mpi *mpi;
-static int this_process, all_processes;
-static bool somebody_lost; /* then MPI cannot be ended properly: that would wait for the dead */
-
-static const struct sdr_mpi *load_from(const char *folder, const char *rest)
-{
-    char path[4096];
-    snprintf(path, sizeof path, "%s%s/sounder-mpi.so", folder, rest);
-    if (access(path, R_OK) != 0)
-        return NULL;
-    void *module = dlopen(path, RTLD_NOW | RTLD_GLOBAL); /* GLOBAL: MPI loads its own parts */
-    const struct sdr_mpi *shim = module ? dlsym(module, "sdr_mpi_shim") : NULL;
-    return shim && shim->version == SDR_MPI_SHIM ? shim : NULL;
-}
-
-static const struct sdr_mpi *load(void)
-{
-    static const int here = 0;
-    Dl_info info;
-    char folder[4096] = "";
-    if (dladdr(&here, &info) && info.dli_fname && strchr(info.dli_fname, '/'))
-        snprintf(folder, sizeof folder, "%.*s",
-                 (int)(strrchr(info.dli_fname, '/') - info.dli_fname), info.dli_fname);
-    else
-        (void)!readlink("/proc/self/exe", folder, sizeof folder - 1);
-    const struct sdr_mpi *shim = load_from(folder, "");
-    if (!shim)
-        shim = load_from(folder, "/sounder");
-    return shim ? shim : load_from(folder, "/../lib/sounder");
-}
-
-static enum sdr_status join(int *process, int *processes)
-{
-    if (!mpi) {
-        const struct sdr_mpi *shim = load();
-        if (!shim)
-            return sdr_fail(SDR_RUNTIME,
-                            "there is no sounder-mpi.so beside the program: it was built "
-                            "without MPI (install libopenmpi-dev and build again)");
-        const char *trouble = shim->start(&this_process, &all_processes);
-        if (trouble)
-            return sdr_fail(SDR_RUNTIME, "%s", trouble);
-        mpi = shim;
-    }
-    *process = this_process;
-    *processes = all_processes;
-    return SDR_OK;
-}
-
-static void *finish(void *unused)
-{
-    (void)unused;
-    mpi->finish();
-    return NULL;
-}
-
-static void leave(enum sdr_status status)
-{
-    enum { SECONDS = 30 }; /* somebody may have died since */
-    pthread_t thread;
-    struct timespec until;
-    if (somebody_lost) /* the others know it too, and leave */
-        return;
-    if (status != SDR_OK && all_processes > 1) { /* the others would wait for this one */
-        mpi->give_up((int)status);
-        return;
-    }
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += SECONDS;
-    if (pthread_create(&thread, NULL, finish, NULL) == 0)
-        pthread_timedjoin_np(thread, NULL, &until);
-}
+static struct sdr_mpi_job *const job = &sdr_mpi_job;
 
 /* ---- where nodes live ---- */
 static int process_of(const struct sdr_network *net, int id)
 {
-    return id < net->servers ? 0 : (id - net->servers) % all_processes;
+    return id < net->servers ? 0 : (id - net->servers) % job->processes;
 }
 
 static bool lives_here(const struct sdr_node *node)
 {
-    return process_of(node->run->network, node->id) == this_process;
+    return process_of(node->run->network, node->id) == job->process;
 }
 
 /* ---- looking after messages; the caller holds `calls` ---- */
-static enum sdr_status trouble(const char *what)
-{
-    return what ? sdr_fail(SDR_RUNTIME, "%s", what) : SDR_OK;
-}
-
 /* A process is lost: nobody listens to it any more. The server is told about its workers; without the server
    there is nothing to do. */
 static enum sdr_status lose(struct sdr_run *run, int process)
@@ -182,7 +99,7 @@ static enum sdr_status lose(struct sdr_run *run, int process)
     double silence = (double)(sdr_clock_now() - line->heard) * 1e-9;
     if (line->lost || line->bye)
         return SDR_OK;
-    line->lost = somebody_lost = true;
+    line->lost = job->lost = true;
     line->listening = false;
     if (process == 0)
         return sdr_fail(SDR_PEER_LOST,
@@ -202,7 +119,7 @@ static enum sdr_status listen(struct sdr_run *run, int from)
 {
     struct line *line = &((struct shared *)run->network->shared)->line[from];
     line->listening = true;
-    if (mpi->receive(from, HEADER_TAG, &line->header, sizeof line->header, line->request))
+    if (job->mpi->receive(from, HEADER_TAG, &line->header, sizeof line->header, line->request))
         return lose(run, from);
     return SDR_OK;
 }
@@ -241,7 +158,7 @@ static enum sdr_status arrived(struct sdr_run *run, int from)
     if (!line->body && h->kind == BYE) {
         line->listening = false;
         line->bye = true;
-        somebody_lost |= h->about != 0;
+        job->lost |= h->about != 0;
         return h->flags == 0 ? SDR_OK
                              : sdr_fail(SDR_PEER_LOST, "process %d has ended the run: %s", from,
                                         sdr_status_text((enum sdr_status)h->flags));
@@ -256,7 +173,7 @@ static enum sdr_status arrived(struct sdr_run *run, int from)
         return sdr_fail(SDR_RUNTIME, "process %d sent a message that makes no sense", from);
     SDR_TRY(sdr_body_create(run->network->pool, h->bytes, &line->body));
     if (!h->inlined)
-        return mpi->receive(from, BODY_TAG, line->body->data, h->bytes, line->request)
+        return job->mpi->receive(from, BODY_TAG, line->body->data, h->bytes, line->request)
                    ? lose(run, from)
                    : SDR_OK;
     memcpy(line->body->data, h->body, h->bytes);
@@ -267,10 +184,10 @@ static enum sdr_status arrived(struct sdr_run *run, int from)
 static enum sdr_status look_at_lines(struct sdr_run *run, bool *any)
 {
     struct shared *shared = run->network->shared;
-    for (int p = 0; p < all_processes; p++) {
+    for (int p = 0; p < job->processes; p++) {
         bool done = true;
         while (done && shared->line[p].listening) {
-            if (mpi->test(shared->line[p].request, &done))
+            if (job->mpi->test(shared->line[p].request, &done))
                 SDR_TRY(lose(run, p));
             else if (done)
                 SDR_TRY(arrived(run, p));
@@ -289,7 +206,7 @@ static enum sdr_status look_at_sendings(struct sdr_run *run)
         struct sending *sending = *link;
         bool lost = shared->line[sending->process].lost;
         for (int i = 0; i < 2 && !lost; i++)
-            if (!sending->done[i] && mpi->test(sending->request[i], &sending->done[i]))
+            if (!sending->done[i] && job->mpi->test(sending->request[i], &sending->done[i]))
                 SDR_TRY(lose(run, sending->process));
         if (!lost && (!sending->done[0] || !sending->done[1])) {
             link = &sending->next;
@@ -337,13 +254,13 @@ static enum sdr_status post(struct sdr_run *run, int process, const struct sdr_m
     h->inlined = inlined;
     if (inlined && bytes)
         memcpy(h->body, message->body->data, bytes);
-    if (mpi->send(process, HEADER_TAG, h, HEADER_ALONE + (inlined ? bytes : 0),
-                  sending->request[0]))
+    if (job->mpi->send(process, HEADER_TAG, h, HEADER_ALONE + (inlined ? bytes : 0),
+                       sending->request[0]))
         return lose(run, process);
     sending->done[0] = false;
     if (inlined)
         return SDR_OK;
-    if (mpi->send(process, BODY_TAG, message->body->data, bytes, sending->request[1]))
+    if (job->mpi->send(process, BODY_TAG, message->body->data, bytes, sending->request[1]))
         return lose(run, process);
     sending->done[1] = false;
     return SDR_OK;
@@ -352,7 +269,7 @@ static enum sdr_status post(struct sdr_run *run, int process, const struct sdr_m
 /* Workers talk to servers, which live in the first process, and to nobody else. */
 static bool talks_to(int process)
 {
-    return process != this_process && (this_process == 0 || process == 0);
+    return process != job->process && (job->process == 0 || process == 0);
 }
 
 /* Says that this process is alive, where it has said nothing for a while, and finds those that do not. */
@@ -364,7 +281,7 @@ static enum sdr_status look_at_clock(struct sdr_run *run)
     if (now < shared->next_clock)
         return SDR_OK;
     shared->next_clock = now + silence / 20;
-    for (int p = 0; p < all_processes; p++) {
+    for (int p = 0; p < job->processes; p++) {
         const struct line *line = &shared->line[p];
         if (!talks_to(p) || line->lost || line->bye)
             continue;
@@ -393,12 +310,6 @@ static enum sdr_status look(struct sdr_run *run, bool *any)
     return status;
 }
 
-static void nap(int64_t nanoseconds)
-{
-    struct timespec time = {0, nanoseconds};
-    nanosleep(&time, NULL);
-}
-
 /* While nodes compute somebody must hear what is urgent. */
 static void *carry(void *argument)
 {
@@ -412,7 +323,7 @@ static void *carry(void *argument)
             sdr_crew_break_up(&shared->crew, status);
             break;
         }
-        nap(NAP);
+        sdr_mpi_nap(NAP);
     }
     return NULL;
 }
@@ -422,7 +333,7 @@ static enum sdr_status send(struct sdr_node *node, struct sdr_message *message)
 {
     struct shared *shared = node->run->network->shared;
     int process = process_of(node->run->network, message->to);
-    if (process == this_process)
+    if (process == job->process)
         return sdr_box_put(&shared->crew.box[message->to], message);
     if (message->body && message->body->bytes > BODY_MOST) {
         sdr_body_drop(message->body);
@@ -490,18 +401,18 @@ static enum sdr_status open_mpi(struct sdr_run *run, const void *options)
     shared->options = options;
     pthread_mutex_init(&shared->calls, NULL);
     SDR_TRY(sdr_crew_open(run, &shared->crew));
-    return sdr_allocate(&shared->line, (size_t)all_processes, sizeof *shared->line, "MPI");
+    return sdr_allocate(&shared->line, (size_t)job->processes, sizeof *shared->line, "MPI");
 }
 
 /* Says the last word to everybody: how it went, and whether somebody was lost. */
 static enum sdr_status say_bye(struct sdr_run *run, enum sdr_status how)
 {
     struct shared *shared = run->network->shared;
-    struct sdr_message bye = {.kind = BYE, .flags = (uint8_t)how, .about = somebody_lost};
+    struct sdr_message bye = {.kind = BYE, .flags = (uint8_t)how, .about = job->lost};
     enum sdr_status status = SDR_OK;
     pthread_mutex_lock(&shared->calls);
     shared->parting = true;
-    for (int p = 0; p < all_processes && status == SDR_OK; p++)
+    for (int p = 0; p < job->processes && status == SDR_OK; p++)
         if (talks_to(p) && !shared->line[p].lost)
             status = post(run, p, &bye);
     pthread_mutex_unlock(&shared->calls);
@@ -510,7 +421,7 @@ static enum sdr_status say_bye(struct sdr_run *run, enum sdr_status how)
 
 static bool all_gone(const struct shared *shared)
 {
-    for (int p = 0; p < all_processes; p++)
+    for (int p = 0; p < job->processes; p++)
         if (talks_to(p) && !shared->line[p].bye && !shared->line[p].lost)
             return false;
     return !shared->out;
@@ -524,7 +435,7 @@ static enum sdr_status part(struct sdr_run *run)
     struct shared *shared = run->network->shared;
     int64_t until = sdr_clock_now() + (int64_t)(shared->options->deadline * 1e9);
     enum sdr_status status = say_bye(run, SDR_OK);
-    for (bool any; status == SDR_OK && !all_gone(shared); nap(NAP)) {
+    for (bool any; status == SDR_OK && !all_gone(shared); sdr_mpi_nap(NAP)) {
         status = look(run, &any);
         if (status == SDR_OK && sdr_clock_now() > until)
             status = sdr_fail(SDR_PEER_LOST,
@@ -543,91 +454,16 @@ static void part_in_anger(struct sdr_run *run, enum sdr_status how)
     bool any;
     snprintf(sentence, sizeof sentence, "%s", sdr_error());
     enum sdr_status status = say_bye(run, how);
-    for (int i = 0; i < NAPS && status == SDR_OK && shared->out; i++, nap(NAP))
+    for (int i = 0; i < NAPS && status == SDR_OK && shared->out; i++, sdr_mpi_nap(NAP))
         status = look(run, &any);
     sdr_fail(how, "%s", sentence);
-}
-
-/* ---- before they start: whether all are there, and mean the same ---- */
-struct hello {
-    char version[32], path[8000]; /* what decides about the run: options and data */
-};
-
-static void introduce(const struct sdr_run *run, struct hello *hello)
-{
-    *hello = (struct hello){0};
-    snprintf(hello->version, sizeof hello->version, "%s", sdr_version());
-    snprintf(hello->path, sizeof hello->path, "%s", run->path);
-}
-
-/* Waits for a request, until a time. */
-static enum sdr_status await(void *request, int64_t until, bool *done)
-{
-    enum { NAP = 500000 };
-    for (*done = false; !*done && sdr_clock_now() < until; nap(NAP))
-        SDR_TRY(trouble(mpi->test(request, done)));
-    return SDR_OK;
-}
-
-static enum sdr_status compare(const struct hello *mine, const struct hello *other, int process)
-{
-    char name[32];
-    if (memcmp(mine->version, other->version, sizeof mine->version) != 0)
-        return sdr_fail(SDR_RUNTIME, "process %d is version %.31s of sounder, this is %s", process,
-                        other->version, mine->version);
-    if (memcmp(mine->path, other->path, sizeof mine->path) == 0)
-        return SDR_OK;
-    sdr_path_difference(mine->path, other->path, name);
-    return sdr_fail(SDR_RUNTIME, "process %d has other %s than process 0", process,
-                    strcmp(name, "data") == 0 ? "data" : name);
-}
-
-/* All say hello to the first process, which compares; nobody starts before it has answered. */
-static enum sdr_status greet(struct sdr_run *run)
-{
-    const struct shared *shared = run->network->shared;
-    int64_t until = sdr_clock_now() + (int64_t)(shared->options->deadline * 1e9);
-    unsigned char request[SDR_MPI_REQUEST_BYTES];
-    struct hello mine, *all;
-    bool done = true;
-    introduce(run, &mine);
-    if (this_process > 0) {
-        SDR_TRY(trouble(mpi->send(0, HELLO_TAG, &mine, sizeof mine, request)));
-        SDR_TRY(await(request, until, &done));
-        if (done) {
-            SDR_TRY(trouble(mpi->receive(0, HELLO_TAG, &mine, sizeof mine, request)));
-            SDR_TRY(await(request, until, &done));
-        }
-        return done ? SDR_OK
-                    : sdr_fail(SDR_PEER_LOST, "process 0 did not start within %g seconds",
-                               shared->options->deadline);
-    }
-    SDR_TRY(sdr_allocate(&all, (size_t)all_processes, sizeof *all, "MPI"));
-    enum sdr_status status = SDR_OK;
-    for (int p = 1; p < all_processes && status == SDR_OK; p++) {
-        status = trouble(mpi->receive(p, HELLO_TAG, &all[p], sizeof *all, request));
-        if (status == SDR_OK)
-            status = await(request, until, &done);
-        if (status == SDR_OK && !done)
-            status = sdr_fail(SDR_PEER_LOST, "process %d did not start within %g seconds", p,
-                              shared->options->deadline);
-        if (status == SDR_OK)
-            status = compare(&mine, &all[p], p);
-    }
-    for (int p = 1; p < all_processes && status == SDR_OK; p++) {
-        status = trouble(mpi->send(p, HELLO_TAG, &mine, sizeof mine, request));
-        if (status == SDR_OK)
-            status = await(request, INT64_MAX, &done);
-    }
-    sdr_release(all); /* after a failure the job ends, and what is under way with it */
-    return status;
 }
 
 static enum sdr_status launch(struct sdr_run *run, enum sdr_status (*loop)(struct sdr_node *node))
 {
     struct shared *shared = run->network->shared;
-    SDR_TRY(greet(run));
-    for (int p = 0; p < all_processes; p++) {
+    SDR_TRY(sdr_mpi_greet(run, shared->options->deadline));
+    for (int p = 0; p < job->processes; p++) {
         shared->line[p].heard = shared->line[p].told = sdr_clock_now();
         if (talks_to(p))
             SDR_TRY(listen(run, p));
@@ -638,8 +474,8 @@ static enum sdr_status launch(struct sdr_run *run, enum sdr_status (*loop)(struc
     atomic_store(&shared->over, true);
     pthread_join(shared->carrier, NULL);
     if (status == SDR_OK)
-        return all_processes > 1 ? part(run) : SDR_OK;
-    if (this_process == 0 && somebody_lost)
+        return job->processes > 1 ? part(run) : SDR_OK;
+    if (job->process == 0 && job->lost)
         part_in_anger(run, status);
     return status;
 }
@@ -647,9 +483,9 @@ static enum sdr_status launch(struct sdr_run *run, enum sdr_status (*loop)(struc
 static void close_mpi(struct sdr_run *run)
 {
     struct shared *shared = run->network->shared;
-    for (int p = 0; p < all_processes && shared->line; p++) {
-        if (shared->line[p].listening && !somebody_lost)
-            mpi->cancel(shared->line[p].request);
+    for (int p = 0; p < job->processes && shared->line; p++) {
+        if (shared->line[p].listening && !job->lost)
+            job->mpi->cancel(shared->line[p].request);
         if (!shared->line[p].lost)
             sdr_body_drop(shared->line[p].body);
     }
@@ -661,7 +497,7 @@ static void close_mpi(struct sdr_run *run)
         shared->spare = sending->next;
     sdr_crew_free(&shared->crew);
     pthread_mutex_destroy(&shared->calls);
-    if (!somebody_lost) /* else MPI may still write what has come too late into it */
+    if (!job->lost) /* else MPI may still write what has come too late into it */
         sdr_release(shared->line);
     sdr_release(shared);
     run->network->shared = NULL;
@@ -673,8 +509,8 @@ SDR_REGISTER(transport, mpi) = {
     .options = table,
     .options_size = sizeof(struct options),
     .workers_most = 1024,
-    .join = join,
-    .leave = leave,
+    .join = sdr_mpi_join,
+    .leave = sdr_mpi_leave,
     .open = open_mpi,
     .launch = launch,
     .send = send,
