@@ -141,8 +141,12 @@ static int64_t delay(const struct sdr_node *node)
 int64_t sdr_network_compute_time(const struct sdr_node *node)
 {
     const struct sdr_network *net = node->run->network;
-    int64_t time = sdr_delay_draw(&net->compute, node->run->options.settings.seed,
-                                  (uint32_t)node->worker, node->task->number);
+    uint32_t rows = sdr_network_rows(node->run, node->task->batch);
+    uint32_t steps = net->parts ? 1 : (rows + net->local - 1) / net->local;
+    int64_t time = 0;
+    for (uint32_t i = 0; i < steps && time < INT64_C(1) << 60; i++)
+        time += sdr_delay_draw(&net->compute, node->run->options.settings.seed,
+                               (uint32_t)node->worker, node->task->number * steps + i);
     return (int64_t)fmin((double)time * slowness(node), 1e18) + delay(node);
 }
 
@@ -275,11 +279,14 @@ enum sdr_status sdr_network_create(struct sdr_run *run, uint64_t quorum)
     net->parts = s->deterministic;
     net->quorum = quorum;
     net->cancels = run->strategy->cancels && run->strategy->cancels(run->strategy_options);
-    net->steps = run->strategy->steps;
+    uint64_t local = sdr_local_steps(run);
+    net->steps = run->strategy->steps || local > 1;
     net->eager = run->strategy->eager;
     net->last = -1;
     net->left = run->workers;
-    net->batch = s->batch < run->train_rows.count ? s->batch : run->train_rows.count;
+    net->local = (uint32_t)(s->batch < run->train_rows.count ? s->batch : run->train_rows.count);
+    net->batch =
+        net->local * local < run->train_rows.count ? net->local * local : run->train_rows.count;
     net->per_epoch = (run->train_rows.count + net->batch - 1) / net->batch;
     net->sparse = picks_values(run);
     SDR_TRY(sdr_allocate(&run->node, 1, sizeof *run->node, "nodes")); /* what checkpoints keep */

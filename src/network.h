@@ -82,6 +82,7 @@ struct sdr_network {
     struct sdr_pool *pool;     /* owned */
     void *shared;              /* the transport's */
     uint64_t batch;            /* rows of a batch */
+    uint32_t local;            /* rows of a step, where workers take several with a batch */
     uint64_t per_epoch;        /* batches */
     uint64_t quorum;           /* gradients of an update */
     bool parts;                /* deterministic: every worker computes its part of one batch */
@@ -143,7 +144,8 @@ struct sdr_errand {
     uint32_t patches, patch_room;
     struct sdr_message early; /* a task that came before this one was begun; NONE: none */
     uint64_t included;        /* of its own steps, how many the values have in them */
-    uint64_t taken;           /* steps so far */
+    uint64_t taken;           /* sent so far: of one step each, or of several */
+    uint64_t steps;           /* so far */
     struct sdr_own_step *own; /* owned: a ring of those from `first` to taken − 1 */
     uint64_t first, own_room;
     struct sdr_body **step; /* owned: for every server, the one that was computed */
@@ -210,12 +212,13 @@ void sdr_forget_patches(struct sdr_errand *task);
 /* steps.c: workers that take steps. */
 enum sdr_status sdr_steps_prepare(struct sdr_node *node);
 void sdr_steps_release(struct sdr_node *node);
-/* The values on the desk get the worker's own steps that they lack. */
-enum sdr_status sdr_steps_recall(struct sdr_node *node, struct sdr_desk *desk,
-                                 const struct sdr_batch *batch);
-/* Takes the step of a gradient on the desk, and keeps what it changed for the servers. */
-enum sdr_status sdr_steps_take(struct sdr_node *node, struct sdr_desk *desk,
-                               const struct sdr_batch *batch, const float *u);
+/* The values on the desk get the worker's own steps that they lack; steps are taken on them; what these changed is
+   kept for the servers. */
+enum sdr_status sdr_steps_begin(struct sdr_node *node, struct sdr_desk *desk,
+                                const struct sdr_batch *batch);
+void sdr_steps_take(struct sdr_node *node, struct sdr_desk *desk, const struct sdr_batch *batch,
+                    const float *u);
+void sdr_steps_end(struct sdr_node *node, struct sdr_desk *desk, const struct sdr_batch *batch);
 enum sdr_status sdr_steps_push(struct sdr_node *node);
 /* A server adds a step to its values. */
 enum sdr_status sdr_steps_add(struct sdr_node *node, const struct sdr_gradient *gradient);

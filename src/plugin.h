@@ -472,6 +472,9 @@ struct sdr_strategy {
     /* With messages: workers have the optimizer's state and take the steps, on top of their own that others
        do not see yet; servers add them up, and charge penalties. */
     bool steps;
+    /* With messages: batches that a worker takes steps with on its own before it sends what they changed; NULL: 1,
+       and a gradient is sent unless `steps` says otherwise. */
+    uint64_t (*local)(const void *options);
     /* With messages, where workers take steps: busy workers are sent the values of their next batch ahead. */
     bool eager;
 };

@@ -231,6 +231,9 @@ void sdr_rates(const struct sdr_run *run, uint64_t at, uint32_t count, double *r
 enum sdr_status sdr_plan_make(struct sdr_run *run);
 enum sdr_status sdr_plan_carry_out(struct sdr_run *run, uint64_t batch);
 
+/* setup.c: batches that a worker takes steps with before it sends what they changed. */
+uint64_t sdr_local_steps(const struct sdr_run *run);
+
 /* team.c: runs the strategy's loop in as many threads as there are workers. */
 enum { SDR_WORKERS_MOST = 1024 };
 enum sdr_status sdr_team_work(struct sdr_run *run);

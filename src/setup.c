@@ -125,12 +125,17 @@ static enum sdr_status check_messages(const struct sdr_run *run)
     return SDR_OK;
 }
 
+uint64_t sdr_local_steps(const struct sdr_run *run)
+{
+    return run->strategy->local ? run->strategy->local(run->strategy_options) : 1;
+}
+
 /* Steps that several workers take are added up by servers, which have no state. */
 static enum sdr_status check_added_steps(const struct sdr_run *run)
 {
     const struct sdr_settings *s = &run->options.settings;
     const char *sync = run->strategy->name, *optimizer = run->optimizer->name;
-    if (!run->strategy->steps)
+    if (!run->strategy->steps && sdr_local_steps(run) == 1)
         return SDR_OK;
     if (run->kind->task == SDR_CLUSTERS || run->kind->project)
         return sdr_fail(SDR_USAGE,
@@ -272,7 +277,8 @@ static enum sdr_status choose_workers(struct sdr_run *run)
     if (by_messages(run)) {
         uint64_t quorum, rows = run->train_rows.count;
         SDR_TRY(strategy->quorum(run->strategy_options, workers, &quorum));
-        run->update_rows = (s->batch < rows ? s->batch : rows) * (s->deterministic ? 1 : quorum);
+        uint64_t together = s->batch * sdr_local_steps(run);
+        run->update_rows = (together < rows ? together : rows) * (s->deterministic ? 1 : quorum);
         if (run->update_rows > UINT32_MAX)
             return sdr_fail(SDR_USAGE,
                             "an update of %llu rows is too large: give a smaller --batch",

@@ -107,8 +107,9 @@ static enum sdr_status recall(struct sdr_node *node, struct sdr_desk *desk, uint
     return SDR_OK;
 }
 
-enum sdr_status sdr_steps_recall(struct sdr_node *node, struct sdr_desk *desk,
-                                 const struct sdr_batch *batch)
+/* The values on the desk get the worker's own steps that they lack. */
+static enum sdr_status recall_all(struct sdr_node *node, struct sdr_desk *desk,
+                                  const struct sdr_batch *batch)
 {
     struct sdr_errand *task = node->task;
     forget_included(node);
@@ -122,7 +123,7 @@ enum sdr_status sdr_steps_recall(struct sdr_node *node, struct sdr_desk *desk,
     return recall(node, desk, &at, task->taken);
 }
 
-/* Values before the step, for every server; then what it changed of them. */
+/* Values before the steps, for every server. */
 static enum sdr_status pack_before(struct sdr_node *node, struct sdr_desk *desk,
                                    const struct sdr_batch *batch)
 {
@@ -139,14 +140,21 @@ static enum sdr_status pack_before(struct sdr_node *node, struct sdr_desk *desk,
         struct sdr_gradient_head *own = (struct sdr_gradient_head *)(void *)task->step[s]->data;
         *own = *head;
         own->leaves = leaves;
-        memcpy(own->tally, head->tally, leaves * sizeof *own->tally);
         memcpy(changes(task->step[s]), desk->packed, count * sizeof(float));
     }
     return SDR_OK;
 }
 
-enum sdr_status sdr_steps_take(struct sdr_node *node, struct sdr_desk *desk,
-                               const struct sdr_batch *batch, const float *u)
+enum sdr_status sdr_steps_begin(struct sdr_node *node, struct sdr_desk *desk,
+                                const struct sdr_batch *batch)
+{
+    SDR_TRY(recall_all(node, desk, batch));
+    sdr_parameters_lend(&desk->stepper, node->task->slot);
+    return pack_before(node, desk, batch);
+}
+
+void sdr_steps_take(struct sdr_node *node, struct sdr_desk *desk, const struct sdr_batch *batch,
+                    const float *u)
 {
     struct sdr_run *run = node->run;
     struct sdr_errand *task = node->task;
@@ -156,20 +164,26 @@ enum sdr_status sdr_steps_take(struct sdr_node *node, struct sdr_desk *desk,
                                 .u = u,
                                 .stride = run->example_floats,
                                 .examples = *batch};
-    SDR_TRY(pack_before(node, desk, batch));
-    sdr_parameters_lend(p, task->slot);
-    sdr_parameters_begin_as(p, task->taken + 1, task->rate);
+    sdr_parameters_begin_as(p, ++task->steps, task->rate);
     sdr_parameters_apply_range(p, &update, 0, p->block[0].rows);
     if (p->blocks > 1)
         sdr_parameters_apply_intercept(p, &update, task->rate);
     sdr_parameters_finish(p, task->rate);
+}
+
+void sdr_steps_end(struct sdr_node *node, struct sdr_desk *desk, const struct sdr_batch *batch)
+{
+    struct sdr_errand *task = node->task;
+    const struct sdr_gradient_head *head =
+        (const struct sdr_gradient_head *)(const void *)task->gradient->data;
     for (int s = 0; s < node->servers; s++) {
+        struct sdr_gradient_head *own = (struct sdr_gradient_head *)(void *)task->step[s]->data;
         float *change = changes(task->step[s]);
         uint64_t count = pass(node, s, desk, batch, desk->w, desk->packed, SDR_PACK);
         for (uint64_t i = 0; i < count; i++)
             change[i] = desk->packed[i] - change[i];
+        memcpy(own->tally, head->tally, own->leaves * sizeof *own->tally);
     }
-    return SDR_OK;
 }
 
 static enum sdr_status room_for_own(struct sdr_node *node)

@@ -112,6 +112,26 @@ const float *sdr_lay_out(struct sdr_node *node, struct sdr_desk *desk,
     return desk->w;
 }
 
+/* Losses and slopes of rows from `from` on, leaf by leaf; how many leaves. */
+static uint32_t compute_leaves(struct sdr_run *run, const float *w, const struct sdr_batch *batch,
+                               float *u, struct sdr_tally *tally, const atomic_uint *stop)
+{
+    uint32_t leaf = 0;
+    for (uint32_t from = 0; from < batch->count && !atomic_load(stop); from += SDR_LEAF_ROWS) {
+        struct sdr_batch part = *batch;
+        struct sdr_update update;
+        part.row += from;
+        part.at += from;
+        part.count = batch->count - from < SDR_LEAF_ROWS ? batch->count - from : SDR_LEAF_ROWS;
+        for (uint32_t i = 0; i < part.count; i++) /* shuffled rows lie anywhere */
+            sdr_fetch_row(&run->problem, part.row[i]);
+        run->kind->gradient(run->kind, &run->problem, run->parameters.block, w, &part,
+                            u + (size_t)from * run->example_floats, &update);
+        tally[leaf++] = (struct sdr_tally){update.loss, update.weight};
+    }
+    return leaf;
+}
+
 static enum sdr_status compute(void *argument, const atomic_uint *stop)
 {
     struct sdr_node *node = argument;
@@ -123,25 +143,33 @@ static enum sdr_status compute(void *argument, const atomic_uint *stop)
     struct sdr_batch batch;
     SDR_TRY(sdr_network_batch(run, task->batch, node->worker, desk->row, &batch));
     const float *w = sdr_lay_out(node, desk, &batch);
-    if (net->steps)
-        SDR_TRY(sdr_steps_recall(node, desk, &batch));
-    float *u = (float *)(void *)(task->gradient->data + sdr_slopes_at(head->leaves));
-    for (uint32_t leaf = 0; leaf < head->leaves && !atomic_load(stop); leaf++) {
-        struct sdr_batch part = batch;
-        struct sdr_update update;
-        uint32_t from = leaf * SDR_LEAF_ROWS;
-        part.row += from;
-        part.at += from;
-        part.count = batch.count - from < SDR_LEAF_ROWS ? batch.count - from : SDR_LEAF_ROWS;
-        for (uint32_t i = 0; i < part.count; i++) /* shuffled rows lie anywhere */
-            sdr_fetch_row(&run->problem, part.row[i]);
-        run->kind->gradient(run->kind, &run->problem, run->parameters.block, w, &part,
-                            u + (size_t)from * run->example_floats, &update);
-        head->tally[leaf] = (struct sdr_tally){update.loss, update.weight};
-    }
     if (task->sparse) /* the next batch needs others */
         sdr_forget_task(node);
-    return net->steps && !atomic_load(stop) ? sdr_steps_take(node, desk, &batch, u) : SDR_OK;
+    if (net->steps)
+        SDR_TRY(sdr_steps_begin(node, desk, &batch));
+    float *u = (float *)(void *)(task->gradient->data + sdr_slopes_at(head->leaves));
+    uint32_t leaf = 0;
+    for (uint32_t from = 0; from < batch.count && !atomic_load(stop); from += net->local) {
+        struct sdr_batch part = batch;
+        part.row += from;
+        part.at += from;
+        part.count = batch.count - from < net->local ? batch.count - from : net->local;
+        part.of = net->steps ? part.count : batch.of;
+        float *slopes = u + (size_t)from * run->example_floats;
+        leaf += compute_leaves(run, w, &part, slopes, head->tally + leaf, stop);
+        if (net->steps && !atomic_load(stop))
+            sdr_steps_take(node, desk, &part, slopes);
+    }
+    if (net->steps)
+        sdr_steps_end(node, desk, &batch);
+    return SDR_OK;
+}
+
+/* A leaf is never of two steps. */
+static uint32_t leaves_of(uint32_t rows, uint32_t local)
+{
+    uint32_t each = (local + SDR_LEAF_ROWS - 1) / SDR_LEAF_ROWS, rest = rows % local;
+    return rows / local * each + (rest + SDR_LEAF_ROWS - 1) / SDR_LEAF_ROWS;
 }
 
 enum sdr_status sdr_compute_gradient(struct sdr_node *node, bool *done)
@@ -151,13 +179,14 @@ enum sdr_status sdr_compute_gradient(struct sdr_node *node, bool *done)
     struct sdr_errand *task = node->task;
     uint32_t from, end;
     sdr_part_of(net, sdr_network_rows(run, task->batch), node->worker, &from, &end);
-    uint32_t rows = end - from, leaves = (rows + SDR_LEAF_ROWS - 1) / SDR_LEAF_ROWS;
+    uint32_t rows = end - from, leaves = leaves_of(rows, net->local);
     size_t bytes = sdr_slopes_at(leaves) + (size_t)rows * run->example_floats * sizeof(float);
     sdr_body_drop(task->gradient);
     task->gradient = NULL;
     SDR_TRY(sdr_body_create(net->pool, bytes, &task->gradient));
     struct sdr_gradient_head *head = (struct sdr_gradient_head *)(void *)task->gradient->data;
-    *head = (struct sdr_gradient_head){.rows = rows, .leaves = leaves, .rate = task->rate};
+    *head = (struct sdr_gradient_head){.rows = rows, .leaves = leaves};
+    head->rate = task->rate * ((rows + net->local - 1) / net->local);
     struct sdr_work work = {compute, node, !net->cancels};
     int64_t before = run->transport->now(node);
     SDR_TRY(run->transport->compute(node, &work, done));

@@ -137,7 +137,7 @@ static enum sdr_status client(struct sdr_node *node)
 struct options {
     uint64_t k;
     bool cancel, aware;
-    uint64_t staleness;
+    uint64_t staleness, push, fetch;
     double ramp;
 };
 static const struct sdr_option counts[] = {{"k", SDR_INTEGER, "0", "K", 0, 1e6,
@@ -168,6 +168,12 @@ static const struct sdr_option stale[] = {
      offsetof(struct options, staleness), 0},
     {"ramp", SDR_NUMBER, "0", "EPOCHS", 0, 1e6, "in which that staleness grows from 0",
      offsetof(struct options, ramp), 0},
+    {"push", SDR_INTEGER, "1", "N", 1, 1e6,
+     "batches that a worker takes steps with on its own before it sends what they changed "
+     "(Downpour)",
+     offsetof(struct options, push), 0},
+    {"fetch", SDR_INTEGER, "0", "N", 0, 1e6,
+     "batches after which it is sent new values; 0: as push", offsetof(struct options, fetch), 0},
     AWARE,
     {0}};
 
@@ -183,6 +189,27 @@ static enum sdr_status one_of(const void *options, uint64_t workers, uint64_t *g
     (void)options, (void)workers;
     *gradients = 1;
     return SDR_OK;
+}
+
+/* Values come with the answer to what was sent. */
+static enum sdr_status one_of_several(const void *options, uint64_t workers, uint64_t *gradients)
+{
+    const struct options *o = options;
+    if (o->fetch && o->fetch != o->push)
+        return sdr_fail(
+            SDR_USAGE,
+            "async:fetch is the same as async:push here: new values come with the answer to "
+            "what was sent");
+    if (o->push > 1 && o->aware)
+        return sdr_fail(
+            SDR_USAGE,
+            "async:aware scales gradients; with async:push workers send steps: give one of them");
+    return one_of(options, workers, gradients);
+}
+
+static uint64_t several(const void *options)
+{
+    return ((const struct options *)options)->push;
 }
 
 static enum sdr_status some_of(const void *options, uint64_t workers, uint64_t *gradients)
@@ -339,5 +366,6 @@ SDR_REGISTER(strategy, async) = {
     .team = true,
     .server = serve_async,
     .client = client,
-    .quorum = one_of,
+    .quorum = one_of_several,
+    .local = several,
 };

@@ -52,6 +52,25 @@ for t in range(40):
     views[t % 2] = w
 expect("numpy_two_aware", np.abs(tensors["weight"].ravel() - w).max() < 1e-5)
 
+# ---- several steps between two messages ----
+for sync, workers in (("async:push=5", 1), ("async:push=5", 2)):
+    few = [o if o != 40 else 4 for o in plain]
+    seen, tensors = train(dense, *few, "--workers", workers, "--sync", sync, "--updates", 12, "--compute", "const:1")
+    w, shown, begun = np.zeros(3), [np.zeros(3)] * workers, 0
+    numbers = list(range(workers))
+    for t in range(12):
+        who = t % workers
+        own = shown[who].copy()
+        for i in range(5):
+            at = (numbers[who] * 20 + i * 4) % 40
+            x, y = table[at:at + 4], truth[at:at + 4]
+            own = own - 0.05 * x.T @ (x @ own - y) / 4
+        w = w + own - shown[who]
+        shown[who], numbers[who] = w, workers + t
+    gap = np.abs(tensors["weight"].ravel() - w).max()
+    expect("numpy_push_%d_workers" % workers, gap < 1e-5 and abs(seen["seconds_train"] - 60 / workers) < 1e-6, "%.2g, %g s" % (gap, seen["seconds_train"]))
+expect("fetch_is_push", "fetch" in train(dense, *plain, "--sync", "async:push=2,fetch=3", "--workers", 2, code=2))
+
 # ---- restarts ----
 wild = [o if o != 0.05 else 3.0 for o in plain]
 expect("diverges", "diverged" in train(dense, *wild, "--workers", 1, "--sync", "async", "--updates", 3000, code=4))
