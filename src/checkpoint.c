@@ -171,14 +171,17 @@ static bool get_double(const struct sdr_tensors *file, const char *key, double *
     X(rows_done, run->rows_done)                                                                   \
     X(best_epoch, run->best_epoch)                                                                 \
     X(version, run->parameters.version)                                                            \
-    X(summed, run->parameters.summed)
+    X(summed, run->parameters.summed)                                                              \
+    X(restarts, run->restarts)
 #define DOUBLES(X, run)                                                                            \
     X(loss_sum, run->tally.loss)                                                                   \
     X(weight_sum, run->tally.weight)                                                               \
     X(last_epoch_loss, run->last_epoch_loss)                                                       \
     X(best_valid, run->best_valid)                                                                 \
     X(charge, run->parameters.charge)                                                              \
-    X(seconds, run->seconds_before)
+    X(seconds, run->seconds_before)                                                                \
+    X(rate, run->rate)                                                                             \
+    X(least_objective, run->least_objective)
 
 static json_t *print_numbers(struct sdr_run *run)
 {
@@ -346,6 +349,8 @@ enum sdr_status sdr_checkpoint_write(struct sdr_run *run)
     char name[NAME_BYTES], *path = NULL;
     int64_t before = sdr_clock_now();
     int count;
+    if (run->network) /* it tells of all updates that the checkpoint has */
+        sdr_network_keep(run);
     SDR_TRY(list_arrays(run, &tensor, &count));
     exchange_progress(run, true);
     for (int i = 0; i < run->node[0].arrays; i++) {

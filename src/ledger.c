@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 enum { TOGETHER = 4096 }; /* records that are written at a time */
@@ -21,6 +20,7 @@ static void add(struct sdr_ledger *ledger, const struct sdr_ledger_record *recor
         ledger->staleness[count]++;
         ledger->since.staleness[count]++;
         sum->applied++;
+        sum->missed += missed;
     }
     sum->computing += record->computing;
     sum->travelling += record->travelling;
@@ -42,24 +42,48 @@ enum sdr_status sdr_ledger_open(struct sdr_ledger *ledger, const char *folder, i
     return sdr_allocate(&ledger->record, TOGETHER, sizeof *ledger->record, "the ledger");
 }
 
-/* A run that goes on adds to what it has written before. */
-static enum sdr_status begin(struct sdr_ledger *ledger, bool goes_on)
+/* The bytes of a ledger that tell of updates before a version, whole records; 0: it is no ledger. */
+static off_t known_until(int file, uint64_t version)
 {
-    struct stat found;
+    char magic[sizeof SDR_LEDGER_MAGIC - 1];
+    struct sdr_ledger_record record[64];
+    off_t good = sizeof magic;
+    ssize_t bytes = read(file, magic, sizeof magic);
+    if (bytes != sizeof magic || memcmp(magic, SDR_LEDGER_MAGIC, sizeof magic) != 0)
+        return 0;
+    while ((bytes = read(file, record, sizeof record)) > 0)
+        for (size_t i = 0; i < (size_t)bytes / sizeof *record; i++) {
+            if (record[i].applied != SDR_LEDGER_DROPPED && record[i].applied >= version)
+                return good;
+            good += sizeof *record;
+        }
+    return good;
+}
+
+/* A run that goes on from a checkpoint adds to what it had written by then. */
+static enum sdr_status begin(struct sdr_ledger *ledger, uint64_t version)
+{
     ledger->begun = true;
-    if (goes_on && stat(ledger->path, &found) == 0 && found.st_size > 0)
-        return SDR_OK;
+    if (version) {
+        int file = open(ledger->path, O_RDWR | O_CLOEXEC);
+        off_t good = file < 0 ? 0 : known_until(file, version);
+        bool cut = good > 0 && ftruncate(file, good) == 0;
+        if (file >= 0)
+            close(file);
+        if (cut)
+            return SDR_OK;
+    }
     return sdr_file_put(ledger->path, SDR_LEDGER_MAGIC, strlen(SDR_LEDGER_MAGIC));
 }
 
-enum sdr_status sdr_ledger_flush(struct sdr_ledger *ledger, bool goes_on)
+enum sdr_status sdr_ledger_flush(struct sdr_ledger *ledger, uint64_t version)
 {
     uint32_t records = ledger->records;
     ledger->records = 0;
     if (!ledger->path)
         return SDR_OK;
     if (!ledger->begun)
-        SDR_TRY(begin(ledger, goes_on));
+        SDR_TRY(begin(ledger, version));
     if (!records)
         return SDR_OK;
     return sdr_file_append(ledger->path, (const char *)ledger->record,
@@ -72,7 +96,7 @@ enum sdr_status sdr_ledger_note(struct sdr_ledger *ledger, const struct sdr_ledg
     if (!ledger->path)
         return SDR_OK;
     ledger->record[ledger->records++] = *record;
-    return ledger->records == TOGETHER ? sdr_ledger_flush(ledger, true) : SDR_OK;
+    return ledger->records == TOGETHER ? sdr_ledger_flush(ledger, 0) : SDR_OK;
 }
 
 void sdr_ledger_free(struct sdr_ledger *ledger)

@@ -35,7 +35,7 @@ struct sdr_ledger {
         double computing, travelling, waiting;
     } since; /* the last interval ended */
     struct sdr_ledger_sum {
-        uint64_t applied, dropped;
+        uint64_t applied, dropped, missed; /* missed: updates, of those applied */
         double computing, travelling, waiting;
         double awaited; /* what others have waited for it */
     } * sum;            /* owned, per worker */
@@ -45,8 +45,9 @@ struct sdr_ledger {
 enum sdr_status sdr_ledger_open(struct sdr_ledger *ledger, const char *folder, int workers);
 /* Fails if the records cannot be written; sums are right in any case. */
 enum sdr_status sdr_ledger_note(struct sdr_ledger *ledger, const struct sdr_ledger_record *record);
-/* Writes what is to be written; goes_on: behind what a run that this one goes on from has written. */
-enum sdr_status sdr_ledger_flush(struct sdr_ledger *ledger, bool goes_on);
+/* Writes what is to be written. The first time: version 0 begins the file anew, another goes on behind what there is
+   of the updates before that version. */
+enum sdr_status sdr_ledger_flush(struct sdr_ledger *ledger, uint64_t version);
 void sdr_ledger_free(struct sdr_ledger *ledger);
 /* Adds what was noted since the last call: gradients, staleness_counts, and shares of the workers' time. */
 void sdr_ledger_interval(struct sdr_ledger *ledger, json_t *object);

@@ -385,8 +385,19 @@ static enum sdr_status loop(struct sdr_node *node)
 {
     const struct sdr_strategy *strategy = node->run->strategy;
     if (node->server == 0)
-        return strategy->server(node);
+        return node->run->over ? sdr_dismiss(node) : strategy->server(node);
     return node->server > 0 ? sdr_follow(node) : strategy->client(node);
+}
+
+void sdr_network_keep(struct sdr_run *run)
+{
+    struct sdr_network *net = run->network;
+    enum sdr_status status =
+        sdr_ledger_flush(&net->ledger, run->resumed ? run->parameters.version : 0);
+    if (status == SDR_OK || net->ledger_trouble)
+        return;
+    sdr_note(&run->options, "%s; training goes on", sdr_error());
+    net->ledger_trouble = true;
 }
 
 enum sdr_status sdr_network_work(struct sdr_run *run)
@@ -395,11 +406,14 @@ enum sdr_status sdr_network_work(struct sdr_run *run)
     net->next = run->epoch * net->per_epoch + run->at / net->batch;
     for (int s = 1; s < net->servers; s++)
         net->server[s].twin.version = run->parameters.version;
-    SDR_TRY(sdr_ledger_flush(&net->ledger, run->resumed));
-    enum sdr_status status = run->transport->launch(run, loop);
-    enum sdr_status kept = sdr_ledger_flush(&net->ledger, true);
-    SDR_TRY(status);
-    SDR_TRY(kept);
+    sdr_network_keep(run);
+    if (run->resumed && net->steps && run->optimizer->slots)
+        sdr_note(&run->options,
+                 "what workers knew of --optimizer %s is not in the checkpoint: steps are larger "
+                 "at first",
+                 run->optimizer->name);
+    SDR_TRY(run->transport->launch(run, loop));
+    sdr_network_keep(run);
     for (int i = net->servers; i < net->nodes; i++) {
         net->waited += net->node[i].task->waited;
         net->present += net->node[i].task->number > 0;

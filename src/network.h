@@ -70,6 +70,7 @@ struct sdr_assignment {
     int32_t waited_for;     /* see ledger.h */
     uint32_t bytes;         /* of the task */
     bool offered;           /* eager: its next batch, with values */
+    int patches;            /* of these values, so far */
     uint64_t next;          /* that batch */
     struct sdr_body *sent;  /* owned: those values, as the worker has them */
     double tokens;          /* bytes that may be sent to it now */
@@ -154,6 +155,8 @@ struct sdr_errand {
 
 enum sdr_status sdr_network_create(struct sdr_run *run, uint64_t quorum);
 void sdr_network_destroy(struct sdr_run *run);
+/* Writes what the ledger has noted; a failure is told, and is not the end. */
+void sdr_network_keep(struct sdr_run *run);
 /* Trains, by the loops of the strategy. */
 enum sdr_status sdr_network_work(struct sdr_run *run);
 /* For transports: what a worker's task takes in virtual time, and how much longer than it took it is to take

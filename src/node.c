@@ -25,11 +25,12 @@ void sdr_diverge(struct sdr_run *run)
             p->version + 1; /* gradients of earlier values would ruin the new ones */
     run->rate *= 0.5;
     run->tally = (struct sdr_tally){0};
-    run->last_epoch_loss = 0;
+    run->last_epoch_loss = NAN;
+    run->went_back = true;
     sdr_parameters_reset(p, run->good);
     sdr_note(&run->options,
              "the loss explodes: back to the weights of epoch %llu, with a step of %.4g",
-             (unsigned long long)(run->has_good ? run->epoch : 0), run->rate);
+             (unsigned long long)run->good_epoch, run->rate);
 }
 
 /* A loss beyond all reason is the end of a run, long before it overflows; where the run may go back, one that is
@@ -37,7 +38,9 @@ void sdr_diverge(struct sdr_run *run)
 static void check_health(struct sdr_run *run)
 {
     double typical = run->tally.weight > 0 ? run->tally.loss / run->tally.weight : 0;
-    bool may_go_back = run->restarts < run->options.settings.restarts;
+    /* A few rows say nothing yet. */
+    bool may_go_back = run->restarts < run->options.settings.restarts &&
+                       (run->tally.weight >= 1000 || run->at * 4 > run->train_rows.count);
     double bound = may_go_back ? 5 * log(fmax(2, run->classes.count)) : 1e9;
     if (run->kind->task == SDR_REGRESSION)
         bound = (may_go_back ? 5 : 1e9) *

@@ -9,6 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A worker that is very slow gets no more of them for a batch: they would pile up. */
+enum { PATCHES_MOST = 64 };
+
 /* ---- the server's side ---- */
 static void refill(struct sdr_assignment *of, double budget, double size, int64_t now)
 {
@@ -86,6 +89,7 @@ static enum sdr_status patch(struct sdr_node *node, int worker, struct sdr_body 
         }
         sdr_body_drop(of->sent);
         of->sent = had;
+        of->patches++;
         status = send_offer(node, worker, &message);
     } else {
         sdr_body_drop(message.body);
@@ -106,7 +110,7 @@ enum sdr_status sdr_offer(struct sdr_node *node, int worker, double budget)
     if (budget > 0)
         refill(of, budget, (double)values->bytes, node->run->transport->now(node));
     if (of->offered) {
-        status = patch(node, worker, values, budget);
+        status = of->patches < PATCHES_MOST ? patch(node, worker, values, budget) : SDR_OK;
         sdr_body_drop(values);
         return status;
     }
@@ -116,6 +120,7 @@ enum sdr_status sdr_offer(struct sdr_node *node, int worker, double budget)
         return sdr_deal_again(net, number);
     }
     of->offered = true;
+    of->patches = 0;
     of->version = sdr_current_version(node);
     of->bytes = 0;
     sdr_body_drop(of->sent);

@@ -111,7 +111,8 @@ static void restore(struct sdr_run *run, struct saved *saved)
         memcpy(array[i], saved->array[i], run->parameters.count * sizeof(float));
     for (int i = 0; i < 4; i++)
         sdr_release(saved->array[i]);
-    run->parameters = saved->handle;
+    run->parameters.charge = saved->handle.charge; /* no more: workers may be looking at the rest */
+    run->parameters.target[0].charge = saved->handle.target[0].charge;
 }
 
 static enum sdr_status evaluate(struct sdr_run *run, double *objective)

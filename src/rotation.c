@@ -12,7 +12,8 @@
 #include <string.h>
 
 enum { CELLS = SDR_ROUNDS * SDR_CELLS };
-_Static_assert((int)SDR_CELLS == (int)SDR_ROTATING, "strategies hand out as many cells as a round has");
+_Static_assert((int)SDR_CELLS == (int)SDR_ROTATING,
+               "strategies hand out as many cells as a round has");
 
 struct sdr_rotation {
     uint32_t *row;         /* owned: the training rows by cells */
@@ -84,8 +85,7 @@ enum sdr_status sdr_rotation_create(struct sdr_run *run)
     run->rotation = r;
     SDR_TRY(sdr_allocate(&r->row, count, sizeof *r->row, "rows by cells"));
     SDR_TRY(sdr_allocate(&block, run->problem.features, 1, "blocks of features"));
-    enum sdr_status status =
-        sdr_blocks_assign(&run->data->rows, run->train_rows.row, count, block);
+    enum sdr_status status = sdr_blocks_assign(&run->data->rows, run->train_rows.row, count, block);
     if (status == SDR_OK)
         sort_rows(run, block, r);
     sdr_release(block);

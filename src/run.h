@@ -60,7 +60,9 @@ struct sdr_run {
     double target_mean, target_size; /* regression: mean and standard deviation of the labels */
     double rate;                     /* the step size in force */
     uint64_t restarts;               /* so far: see --restarts */
-    double least_objective;          /* at the end of an epoch, with restarts; 0: none yet */
+    double least_objective;          /* at the end of an epoch, with restarts; NaN: none yet */
+    bool went_back;                  /* in this epoch */
+    uint64_t good_epoch;             /* whose weights `good` has */
     uint64_t epochs;                 /* planned */
     double length;                   /* of the step's schedule, in epochs */
     double per_row;                  /* 1 / training rows */

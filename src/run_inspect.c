@@ -41,22 +41,20 @@ static bool has_ledger(const char *folder)
 static void add_sums(const struct sdr_ledger *ledger, json_t *object)
 {
     struct sdr_ledger_sum all = {0};
-    uint64_t missed = 0;
     for (int w = 0; w < ledger->workers; w++) {
         all.applied += ledger->sum[w].applied;
+        all.missed += ledger->sum[w].missed;
         all.dropped += ledger->sum[w].dropped;
         all.computing += ledger->sum[w].computing;
         all.travelling += ledger->sum[w].travelling;
         all.waiting += ledger->sum[w].waiting;
     }
-    for (uint64_t i = 0; i < SDR_LEDGER_STALENESS; i++)
-        missed += i * ledger->staleness[i];
     double time = all.computing + all.travelling + all.waiting;
     json_object_set_new(object, "gradients", json_integer((json_int_t)all.applied));
     json_object_set_new(object, "gradients_dropped", json_integer((json_int_t)all.dropped));
-    if (all.applied) /* those beyond the last count are counted as that */
+    if (all.applied)
         json_object_set_new(object, "staleness_mean",
-                            json_real((double)missed / (double)all.applied));
+                            json_real((double)all.missed / (double)all.applied));
     if (time > 0) {
         json_object_set_new(object, "computing_share", json_real(all.computing / time));
         json_object_set_new(object, "travelling_share", json_real(all.travelling / time));

@@ -96,7 +96,8 @@ static enum sdr_status step(struct sdr_node *node, const struct sdr_gradient *gr
         float *to = server->u + batch.count * floats;
         memcpy(to, u, head->rows * floats * sizeof *u);
         for (uint64_t n = 0; n < head->rows * floats && gradient[i].weight != 1; n++)
-            to[n] *= gradient[i].weight;
+            to[n] = gradient[i].weight > 0 ? to[n] * gradient[i].weight
+                                           : 0; /* it may not be a number */
         batch.count += head->rows;
     }
     struct sdr_update update = {.form = sums               ? SDR_COLUMNS

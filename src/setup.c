@@ -73,7 +73,7 @@ enum sdr_status sdr_job_join(const struct sdr_options *options, int *process, in
     *processes = 1;
     SDR_TRY(sdr_plugin_choose("transport", sdr_transport_table, options->settings.transport,
                               &plugin, &parsed));
-    sdr_release(parsed);
+    sdr_plugin_free(plugin, parsed);
     const struct sdr_transport *transport = (const struct sdr_transport *)plugin;
     if (!transport->join)
         return SDR_OK;
@@ -165,9 +165,22 @@ static bool own_steps(const struct sdr_run *run)
 /* Going back is for runs whose weights are in one place. */
 static enum sdr_status check_restarts(const struct sdr_run *run)
 {
-    if (!run->options.settings.restarts || by_messages(run) ||
-        (run->strategy->ordered && !own_steps(run)))
+    bool sends_steps = run->strategy->steps || sdr_local_steps(run) > 1;
+    if (!run->options.settings.restarts)
         return SDR_OK;
+    if (run->optimizer->own_penalty)
+        return sdr_fail(
+            SDR_USAGE,
+            "--restarts goes back to weights, and --optimizer %s keeps them in its state: "
+            "give another --optimizer",
+            run->optimizer->name);
+    if ((by_messages(run) && !sends_steps) || (run->strategy->ordered && !own_steps(run)))
+        return SDR_OK;
+    if (sends_steps)
+        return sdr_fail(
+            SDR_USAGE,
+            "--restarts does not reach workers that take steps on their own: give --sync async "
+            "without push, or k-async");
     return sdr_fail(SDR_USAGE,
                     "--restarts needs a strategy with servers, such as async, or --sync serial");
 }
@@ -539,7 +552,7 @@ enum sdr_status sdr_run_create(const struct sdr_options *options, struct sdr_dat
     SDR_TRY(sdr_allocate(&run, 1, sizeof *run, "a run"));
     run->data = train;
     run->valid = valid;
-    run->last_epoch_loss = run->objective = NAN;
+    run->last_epoch_loss = run->objective = run->least_objective = NAN;
     run->best_valid = INFINITY;
     run->seconds_total_start = (double)sdr_clock_now() * 1e-9;
     SDR_CHECK(sdr_options_check(options));
@@ -616,7 +629,7 @@ void sdr_run_destroy(struct sdr_run *run)
     sdr_release(run->optimizer_options);
     sdr_release(run->schedule_options);
     sdr_plugin_free(run->strategy, run->strategy_options);
-    sdr_release(run->transport_options);
+    sdr_plugin_free(run->transport, run->transport_options);
     sdr_release(run->point_rows.row);
     sdr_release(run->good);
     sdr_release(run->best);

@@ -98,10 +98,10 @@ static enum sdr_status evaluate_objective(struct sdr_run *run, const float *w, d
 static enum sdr_status look_at_loss(struct sdr_run *run, const float *w, bool *sound)
 {
     double objective;
-    if (run->least_objective == 0) /* of the weights it began with */
+    if (isnan(run->least_objective)) /* of the weights it began with */
         SDR_TRY(evaluate_objective(run, run->good, &run->least_objective));
     SDR_TRY(evaluate_objective(run, w, &objective));
-    *sound = objective <= 1.5 * run->least_objective;
+    *sound = objective <= run->least_objective + 0.5 * fabs(run->least_objective);
     run->least_objective = fmin(objective, run->least_objective);
     return SDR_OK;
 }
@@ -130,13 +130,14 @@ enum sdr_status sdr_epoch_end(struct sdr_run *run)
     double objective = NAN;
     run->epoch += run->at / run->train_rows.count; /* an update of many workers may take several */
     run->at %= run->train_rows.count;
-    if (run->tally.weight > 0 || !run->restarts) /* it may just have gone back */
-        run->last_epoch_loss = run->tally.loss / run->tally.weight;
+    run->last_epoch_loss = run->tally.loss / run->tally.weight;
+    bool unknown = run->went_back && run->tally.weight == 0; /* it has just gone back */
+    run->went_back = false;
     run->tally = (struct sdr_tally){0};
     if (run->kind->task == SDR_CLUSTERS && !run->strategy->full_batch)
         halve_sums(run);
     const float *w = sdr_parameters_result(&run->parameters);
-    if (!all_finite(w, run->parameters.count) || !isfinite(run->last_epoch_loss)) {
+    if (!all_finite(w, run->parameters.count) || (!isfinite(run->last_epoch_loss) && !unknown)) {
         sdr_diverge(run);
         if (run->diverged)
             return SDR_OK;
@@ -147,12 +148,14 @@ enum sdr_status sdr_epoch_end(struct sdr_run *run)
         SDR_TRY(look_at_loss(run, w, &sound));
     if (sound)
         memcpy(run->good, w, run->parameters.count * sizeof *w);
+    run->good_epoch = sound ? run->epoch : run->good_epoch;
     run->has_good |= sound;
     if (run->valid)
         SDR_TRY(sdr_evaluate_valid(run, w));
     if (run->epoch >= run->epochs) {
         run->over = true;
         run->why_over = "all epochs done";
+        run->diverged = run->restarts > 0 && !run->has_good; /* it never got anywhere */
     }
     if (run->enough) {
         run->over = run->ended_early = true;
@@ -269,7 +272,7 @@ enum sdr_status sdr_run_train(struct sdr_run *run)
         SDR_TRY(sdr_point(run));
     run->started = sdr_clock_now();
     run->paused = 0;
-    if (!run->over) {
+    if (!run->over || (run->network && run->processes > 1)) { /* other processes wait for a word */
         if (!run->network)
             sdr_order_lay(run);
         status = run->network ? sdr_network_work(run) : sdr_team_work(run);

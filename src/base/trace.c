@@ -76,6 +76,7 @@ static enum sdr_status scan(const char *path, const char *text, struct columns o
 
 static enum sdr_status sort_out(const char *path, const char *text, struct sdr_trace *trace)
 {
+    text += strspn(text, "\r\n");
     bool table = strncmp(text, "worker,", 7) == 0;
     size_t first = strcspn(text, "\n");
     bool two = memchr(text, ' ', first) || memchr(text, '\t', first);

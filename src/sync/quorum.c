@@ -200,6 +200,8 @@ static enum sdr_status one_of_several(const void *options, uint64_t workers, uin
             SDR_USAGE,
             "async:fetch is the same as async:push here: new values come with the answer to "
             "what was sent");
+    if (o->ramp > 0 && !o->staleness)
+        return sdr_fail(SDR_USAGE, "async:ramp does nothing without async:staleness");
     if (o->push > 1 && o->aware)
         return sdr_fail(
             SDR_USAGE,

@@ -25,7 +25,7 @@ static const struct sdr_option table[] = {STALENESS, {0}};
 static const struct sdr_option eager_table[] = {
     STALENESS,
     {"budget", SDR_NUMBER, "0", "BYTES", 0, 1e15,
-     "a second to each worker; values that changed most go first; 0: no limit",
+     "a second that are sent ahead to each worker, those first that changed most; 0: no limit",
      offsetof(struct options, budget), 0},
     {0}};
 

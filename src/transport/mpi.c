@@ -280,12 +280,18 @@ static enum sdr_status look_at_clock(struct sdr_run *run)
     struct sdr_message alive = {.kind = ALIVE};
     if (now < shared->next_clock)
         return SDR_OK;
+    /* Who was asleep itself, because somebody stopped it, cannot say how long others were silent. */
+    bool asleep = shared->next_clock && now - shared->next_clock > silence / 4;
     shared->next_clock = now + silence / 20;
     for (int p = 0; p < job->processes; p++) {
-        const struct line *line = &shared->line[p];
+        struct line *line = &shared->line[p];
         if (!talks_to(p) || line->lost || line->bye)
             continue;
-        if (now - line->heard > silence)
+        if (asleep)
+            line->heard = now;
+        /* While a body is under way nothing else is heard of its sender: a megabyte may take a second. */
+        int64_t patience = silence + (line->body ? (int64_t)line->body->bytes * 1000 : 0);
+        if (now - line->heard > patience)
             SDR_TRY(lose(run, p));
         else if (now - line->told > silence / 5 && !shared->parting)
             SDR_TRY(post(run, p, &alive));

@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { HELLO_TAG = 6 };
+enum { HELLO_TAG = 6, END_TAG = 9 };
 
 struct sdr_mpi_job sdr_mpi_job;
 static struct sdr_mpi_job *const job = &sdr_mpi_job;
@@ -64,11 +64,33 @@ enum sdr_status sdr_mpi_join(int *process, int *processes)
     return SDR_OK;
 }
 
+void sdr_mpi_nap(int64_t nanoseconds)
+{
+    struct timespec time = {0, nanoseconds};
+    nanosleep(&time, NULL);
+}
+
 static void *finish(void *unused)
 {
     (void)unused;
     job->mpi->finish();
     return NULL;
+}
+
+/* The first process may have to evaluate and to write when the others are done: they do not end MPI before it says
+   so, for a part of it cannot be ended. */
+static void await_end(void)
+{
+    enum { NAP = 2000000 };
+    static char word;
+    unsigned char request[SDR_MPI_REQUEST_BYTES];
+    bool done = false;
+    int64_t until = sdr_clock_now() + INT64_C(3600) * 1000000000;
+    for (int p = 1; p < job->processes && job->process == 0; p++)
+        (void)job->mpi->send(p, END_TAG, &word, 1, request); /* so small that nobody waits for it */
+    if (job->process > 0 && !job->mpi->receive(0, END_TAG, &word, 1, request))
+        while (!done && sdr_clock_now() < until && !job->mpi->test(request, &done))
+            sdr_mpi_nap(NAP);
 }
 
 void sdr_mpi_leave(enum sdr_status status)
@@ -82,16 +104,11 @@ void sdr_mpi_leave(enum sdr_status status)
         job->mpi->give_up((int)status);
         return;
     }
+    await_end();
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_sec += SECONDS;
     if (pthread_create(&thread, NULL, finish, NULL) == 0)
         pthread_timedjoin_np(thread, NULL, &until);
-}
-
-void sdr_mpi_nap(int64_t nanoseconds)
-{
-    struct timespec time = {0, nanoseconds};
-    nanosleep(&time, NULL);
 }
 
 static enum sdr_status trouble(const char *what)
@@ -167,7 +184,7 @@ enum sdr_status sdr_mpi_greet(struct sdr_run *run, double deadline)
     for (int p = 1; p < job->processes && status == SDR_OK; p++) {
         status = trouble(job->mpi->send(p, HELLO_TAG, &mine, sizeof mine, request));
         if (status == SDR_OK)
-            status = await(request, INT64_MAX, &done);
+            status = await(request, until, &done);
     }
     sdr_release(all); /* after a failure the job ends, and what is under way with it */
     return status;

@@ -59,7 +59,9 @@ struct event {
 struct shared {
     const struct options *options;
     struct seat *seat; /* owned */
-    int nodes, over;   /* over: of the nodes, how many have returned or died */
+    int servers;
+    int nodes, over; /* over: of the nodes, how many have returned or died */
+    int64_t *last;   /* owned: see last_on_way */
     int64_t time;
     uint64_t sequence, events;
     struct event *heap; /* owned */
@@ -162,12 +164,20 @@ static enum sdr_status deliver(struct shared *shared, const struct sdr_message *
     return SDR_OK;
 }
 
+/* When the last message from one node to another arrives; one of the two is a server. */
+static int64_t *last_on_way(struct shared *shared, const struct sdr_message *message)
+{
+    bool out = message->from < shared->servers;
+    int64_t server = out ? message->from : message->to, other = out ? message->to : message->from;
+    return &shared->last[(server * shared->nodes + other) * 2 + out];
+}
+
 /* When a message arrives: it waits for a server's port, passes it, and is under way. */
 static int64_t arrival(struct shared *shared, const struct sdr_message *message)
 {
     const struct options *o = shared->options;
     double bytes = (double)sdr_message_bytes(message);
-    int64_t time = shared->time;
+    int64_t time = shared->time, *last = last_on_way(shared, message);
     struct seat *from = &shared->seat[message->from], *to = &shared->seat[message->to];
     if (o->port > 0 && from->node->server >= 0) {
         time = from->port_out = (from->port_out > time ? from->port_out : time) +
@@ -179,7 +189,8 @@ static int64_t arrival(struct shared *shared, const struct sdr_message *message)
     if (o->port > 0 && to->node->server >= 0)
         time = to->port_in =
             (to->port_in > time ? to->port_in : time) + (int64_t)llrint(bytes / o->port * 1e9);
-    return time;
+    *last = time > *last ? time : *last; /* messages do not overtake each other */
+    return *last;
 }
 
 static enum sdr_status send(struct sdr_node *node, struct sdr_message *message)
@@ -378,6 +389,9 @@ static enum sdr_status open_sim(struct sdr_run *run, const void *options)
     SDR_TRY(sdr_allocate(&shared, 1, sizeof *shared, "the simulator"));
     net->shared = shared;
     shared->options = options;
+    shared->servers = net->servers;
+    SDR_TRY(sdr_allocate(&shared->last, (size_t)net->servers * (size_t)net->nodes * 2,
+                         sizeof *shared->last, "the simulator"));
     SDR_TRY(
         sdr_allocate(&shared->ready, (size_t)net->nodes, sizeof *shared->ready, "the simulator"));
     SDR_TRY(sdr_allocate(&shared->seat, (size_t)net->nodes, sizeof *shared->seat, "the simulator"));
@@ -405,6 +419,7 @@ static void close_sim(struct sdr_run *run)
     }
     sdr_release(shared->heap);
     sdr_release(shared->ready);
+    sdr_release(shared->last);
     sdr_release(shared->seat);
     sdr_release(shared);
     run->network->shared = NULL;
