@@ -36,5 +36,18 @@ def path_of(name):
     return os.path.join(WORK, name)
 
 
+def some_rows(count):
+    """A file of sparse rows whose labels lean towards a sum of sines."""
+    import math
+    import numpy as np
+    rows, path = np.random.default_rng(5), path_of("some.svm")
+    with open(path, "w") as file:
+        for _ in range(count):
+            index = sorted(set(rows.integers(1, 40, 6)))
+            file.write("%d %s\n" % (rows.random() < 1 / (1 + math.exp(-sum(math.sin(j) for j in index))),
+                                    " ".join("%d:%.3f" % (j, rows.normal()) for j in index)))
+    return path
+
+
 def finish():
     sys.exit("FAILED: " + ", ".join(failures) if failures else 0)

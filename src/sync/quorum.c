@@ -14,6 +14,7 @@
 #include "base/memory.h"
 #include "message.h"
 #include "sync/bsp.h"
+#include "sync/client.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -118,19 +119,6 @@ static enum sdr_status serve(struct sdr_node *node, struct rule rule)
     sdr_release(waiting);
     sdr_release(gathered);
     return status;
-}
-
-static enum sdr_status client(struct sdr_node *node)
-{
-    for (;;) {
-        bool more, done;
-        SDR_TRY(sdr_await_task(node, &more));
-        if (!more)
-            return SDR_OK;
-        SDR_TRY(sdr_compute_gradient(node, &done));
-        if (done)
-            SDR_TRY(sdr_push_gradient(node));
-    }
 }
 
 /* ---- the members of the family ---- */
@@ -298,7 +286,7 @@ SDR_REGISTER(strategy, bsp) = {
     .plan = sdr_bsp_plan,
     .worker = sdr_bsp_worker,
     .server = serve_bsp,
-    .client = client,
+    .client = sdr_client,
     .quorum = all_of,
 };
 
@@ -309,7 +297,7 @@ SDR_REGISTER(strategy, k_sync) = {
     .options_size = sizeof(struct options),
     .team = true,
     .server = serve_k_sync,
-    .client = client,
+    .client = sdr_client,
     .quorum = some_of,
     .cancels = always,
 };
@@ -321,7 +309,7 @@ SDR_REGISTER(strategy, backup) = {
     .options_size = sizeof(struct options),
     .team = true,
     .server = serve_backup,
-    .client = client,
+    .client = sdr_client,
     .quorum = most_of,
     .cancels = if_asked,
 };
@@ -333,7 +321,7 @@ SDR_REGISTER(strategy, k_batch_sync) = {
     .options_size = sizeof(struct options),
     .team = true,
     .server = serve_k_batch_sync,
-    .client = client,
+    .client = sdr_client,
     .quorum = any_of,
     .cancels = always,
 };
@@ -345,7 +333,7 @@ SDR_REGISTER(strategy, k_async) = {
     .options_size = sizeof(struct options),
     .team = true,
     .server = serve_k_async,
-    .client = client,
+    .client = sdr_client,
     .quorum = some_of,
 };
 
@@ -356,7 +344,7 @@ SDR_REGISTER(strategy, k_batch_async) = {
     .options_size = sizeof(struct options),
     .team = true,
     .server = serve_k_batch_async,
-    .client = client,
+    .client = sdr_client,
     .quorum = any_of,
 };
 
@@ -367,7 +355,7 @@ SDR_REGISTER(strategy, async) = {
     .options_size = sizeof(struct options),
     .team = true,
     .server = serve_async,
-    .client = client,
+    .client = sdr_client,
     .quorum = one_of_several,
     .local = several,
 };

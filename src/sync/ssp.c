@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "message.h"
 #include "node.h"
+#include "sync/client.h"
 #include "sync/clocks.h"
 
 #include <string.h>
@@ -146,19 +147,6 @@ static enum sdr_status serve_eagerly(struct sdr_node *node)
     return serve_all(node, true);
 }
 
-static enum sdr_status client(struct sdr_node *node)
-{
-    for (;;) {
-        bool more, done;
-        SDR_TRY(sdr_await_task(node, &more));
-        if (!more)
-            return SDR_OK;
-        SDR_TRY(sdr_compute_gradient(node, &done));
-        if (done)
-            SDR_TRY(sdr_push_gradient(node));
-    }
-}
-
 static enum sdr_status one_of(const void *options, uint64_t workers, uint64_t *gradients)
 {
     const struct options *o = options;
@@ -178,7 +166,7 @@ SDR_REGISTER(strategy, ssp) = {
     .options_size = sizeof(struct options),
     .team = true,
     .server = serve,
-    .client = client,
+    .client = sdr_client,
     .quorum = one_of,
     .steps = true,
 };
@@ -190,7 +178,7 @@ SDR_REGISTER(strategy, essp) = {
     .options_size = sizeof(struct options),
     .team = true,
     .server = serve_eagerly,
-    .client = client,
+    .client = sdr_client,
     .quorum = one_of,
     .steps = true,
     .eager = true,

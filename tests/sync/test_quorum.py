@@ -63,13 +63,7 @@ expect("equal_times_equal_staleness", seen["staleness_max"] == 7 and
        abs(seen["staleness_mean"] - (7 - 28 / 4000)) < 1e-9, str(seen["staleness_mean"]))
 
 # ---- what is equal to what ----
-rows = np.random.default_rng(5)
-some = path_of("some.svm")
-with open(some, "w") as file:
-    for i in range(500):
-        index = sorted(set(rows.integers(1, 40, 6)))
-        file.write("%d %s\n" % (rows.random() < 1 / (1 + math.exp(-sum(math.sin(j) for j in index))),
-                                " ".join("%d:%.3f" % (j, rows.normal()) for j in index)))
+some = laws.some_rows(500)
 
 
 def equal(name, *syncs, workers=4):

@@ -137,14 +137,7 @@ for sync in ("ssp:0", "ssp:2", "essp:2", "essp:inf", "essp:staleness=3,budget=60
             expect("numpy_%s_%s_%s_%d" % (sync, optimizer, os.path.basename(path), servers), gap < 2e-5, "%.2g" % gap)
 
 # ---- penalties: a proximal step on the sum ----
-data = os.path.join(os.environ.get("SOUNDER_DATA", ""), "a9a")
-rows = np.random.default_rng(5)
-some = path_of("some.svm")
-with open(some, "w") as file:
-    for i in range(600):
-        index = sorted(set(rows.integers(1, 40, 6)))
-        file.write("%d %s\n" % (rows.random() < 1 / (1 + math.exp(-sum(math.sin(j) for j in index))),
-                                " ".join("%d:%.3f" % (j, rows.normal()) for j in index)))
+some = laws.some_rows(600)
 for penalty in (["--l2", 0.02], ["--l1", 0.01]):
     common = ["--optimizer", "sgd", "--lr", 0.3, "--schedule", "1/t", "--epochs", 60, "--batch", 8, "--average", "no", *penalty]
     best = train(some, "--sync", "batch", "--epochs", 400, *penalty)[0]["objective"]

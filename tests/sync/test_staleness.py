@@ -79,13 +79,7 @@ expect("restarts", np.abs(tensors["weight"].ravel() - [1, -2, 0.5]).max() < 1e-2
 expect("restarts_are_refused_for_copies", "--restarts" in train(dense, "--sync", "hogwild", "--workers", 2, "--restarts", 1, code=2))
 
 # ---- workers that die ----
-rows = np.random.default_rng(5)
-some = path_of("some.svm")
-with open(some, "w") as file:
-    for i in range(500):
-        index = sorted(set(rows.integers(1, 40, 6)))
-        file.write("%d %s\n" % (rows.random() < 1 / (1 + math.exp(-sum(math.sin(j) for j in index))),
-                                " ".join("%d:%.3f" % (j, rows.normal()) for j in index)))
+some = laws.some_rows(500)
 common = ["--workers", 4, "--batch", 5, "--epochs", 6, "--compute", "exp:rate=1"]
 for sync in ("async", "k-sync:2", "k-batch-sync:3", "k-async:3", "k-batch-async:5", "backup:3", "ssp:1", "essp:2"):
     whole = train(some, *common, "--transport", "sim", "--sync", sync)[0]

@@ -1,0 +1,14 @@
+#include "sync/client.h"
+
+enum sdr_status sdr_client(struct sdr_node *node)
+{
+    for (;;) {
+        bool more, done;
+        SDR_TRY(sdr_await_task(node, &more));
+        if (!more)
+            return SDR_OK;
+        SDR_TRY(sdr_compute_gradient(node, &done));
+        if (done)
+            SDR_TRY(sdr_push_gradient(node));
+    }
+}
