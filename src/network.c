@@ -79,27 +79,50 @@ enum sdr_status sdr_network_batch(struct sdr_run *run, uint64_t number, int work
 /* ---- values that a batch touches ---- */
 /* Calls for memory are many and small where rows are sparse: both ends walk over the batch in the same order,
    so that values travel without saying whose they are. */
-uint64_t sdr_pass_values(struct sdr_desk *desk, const struct sdr_batch *batch, uint32_t first,
-                         uint32_t end, uint32_t cols, float *w, float *packed, enum sdr_pass how)
+static inline void pass_one(float *value, float *place, uint32_t cols, enum sdr_pass how)
+{
+    for (uint32_t k = 0; k < cols; k++)
+        if (how == SDR_PACK)
+            place[k] = value[k];
+        else
+            value[k] = how == SDR_ADD ? value[k] + place[k] : place[k];
+}
+
+/* With the columns and the direction known the loop over entries has few branches. */
+static inline __attribute__((always_inline)) uint64_t pass_rows(const struct sdr_desk *desk,
+                                                                const struct sdr_batch *batch,
+                                                                uint32_t first, uint32_t end,
+                                                                uint32_t cols, float *w,
+                                                                float *packed, enum sdr_pass how)
 {
     uint64_t count = 0;
-    uint32_t stamp = ++desk->stamp;
+    uint32_t stamp = desk->stamp, *mark = desk->mark;
     for (uint32_t i = 0; i < batch->count; i++) {
         struct sdr_sparse_row r = sdr_sparse_row(batch->rows, batch->row[i]);
         for (uint32_t n = 0; n < r.n; n++) {
             uint32_t j = sdr_row_index(&r, n);
-            if (desk->mark[j] == stamp || j < first || j >= end)
+            if (mark[j] == stamp || j < first || j >= end)
                 continue;
-            desk->mark[j] = stamp;
-            float *value = w + (size_t)j * cols, *place = packed + count;
-            if (how == SDR_PACK)
-                memcpy(place, value, cols * sizeof *place);
-            for (uint32_t k = 0; k < cols && how != SDR_PACK; k++)
-                value[k] = how == SDR_ADD ? value[k] + place[k] : place[k];
+            mark[j] = stamp;
+            pass_one(w + (size_t)j * cols, packed + count, cols, how);
             count += cols;
         }
     }
-    if (stamp == UINT32_MAX) {
+    return count;
+}
+
+uint64_t sdr_pass_values(struct sdr_desk *desk, const struct sdr_batch *batch, uint32_t first,
+                         uint32_t end, uint32_t cols, float *w, float *packed, enum sdr_pass how)
+{
+    uint64_t count;
+    desk->stamp++;
+    if (cols == 1 && how == SDR_PACK)
+        count = pass_rows(desk, batch, first, end, 1, w, packed, SDR_PACK);
+    else if (cols == 1 && how == SDR_UNPACK)
+        count = pass_rows(desk, batch, first, end, 1, w, packed, SDR_UNPACK);
+    else
+        count = pass_rows(desk, batch, first, end, cols, w, packed, how);
+    if (desk->stamp == UINT32_MAX) {
         memset(desk->mark, 0, batch->rows->features * sizeof *desk->mark);
         desk->stamp = 0;
     }
@@ -261,7 +284,10 @@ static bool picks_values(const struct sdr_run *run)
     const struct sdr_network *net = run->network;
     const struct sdr_rows *rows = &run->data->rows;
     double per_row = (double)run->data->nonzeros / (double)rows->count;
-    bool few = per_row * (double)net->batch < 2.0 * rows->features;
+    double walked = per_row * (double)net->batch, values = (double)run->parameters.count;
+    bool few = walked < 2.0 * rows->features;
+    if (run->transport->by_reference && !run->transport->simulated)
+        few = 32 * walked < values; /* copying is that much quicker, and nothing is sent */
     bool alike = net->quorum == (uint64_t)net->workers || net->cancels;
     return !rows->dense && !run->parameters.whole && !net->parts && few &&
            !(alike && run->transport->by_reference);
