@@ -430,11 +430,14 @@ struct sdr_transport {
     /* Runs loop(node) for every node of this process, until all have returned; the status of the first that
        failed. */
     enum sdr_status (*launch)(struct sdr_run *run, enum sdr_status (*loop)(struct sdr_node *node));
-    /* Never waits for the receiver. The body is gone in every case. */
+    /* Never waits for the receiver. The body is gone in every case. Messages from one node to another arrive
+       in the order sent; one of the two is a server. */
     enum sdr_status (*send)(struct sdr_node *node, struct sdr_message *message);
-    /* Waits for the next message, in the order of arrival. Fails if none can come any more. */
+    /* Waits for the next message, in the order of arrival. Fails if none can come any more, as far as the
+       transport can tell. In real time the first server gets a NONE now and then. */
     enum sdr_status (*receive)(struct sdr_node *node, struct sdr_message *message);
-    /* *done is false if an URGENT message came in the way; what run() made is then worth nothing. */
+    /* A worker's. *done is false if an URGENT message came in the way, or is there already; what run() made is
+       then worth nothing. */
     enum sdr_status (*compute)(struct sdr_node *node, const struct sdr_work *work, bool *done);
     /* Whether a message has come: receive would not wait. */
     bool (*any)(struct sdr_node *node);

@@ -59,9 +59,9 @@ struct event {
 struct shared {
     const struct options *options;
     struct seat *seat; /* owned */
-    int servers;
-    int nodes, over; /* over: of the nodes, how many have returned or died */
-    int64_t *last;   /* owned: see last_on_way */
+    int64_t *arrival;  /* owned: of the last message from every server to a node, then from the node
+                          to every server; NULL: they arrive in the order sent without */
+    int nodes, over;   /* over: of the nodes, how many have returned or died */
     int64_t time;
     uint64_t sequence, events;
     struct event *heap; /* owned */
@@ -164,12 +164,16 @@ static enum sdr_status deliver(struct shared *shared, const struct sdr_message *
     return SDR_OK;
 }
 
-/* When the last message from one node to another arrives; one of the two is a server. */
-static int64_t *last_on_way(struct shared *shared, const struct sdr_message *message)
+/* A message does not overtake a larger one that was sent before it; workers do not talk to each other. */
+static int64_t behind_others(struct shared *shared, const struct sdr_message *message, int64_t time)
 {
-    bool out = message->from < shared->servers;
-    int64_t server = out ? message->from : message->to, other = out ? message->to : message->from;
-    return &shared->last[(server * shared->nodes + other) * 2 + out];
+    const struct sdr_node *from = shared->seat[message->from].node;
+    const struct sdr_node *to = shared->seat[message->to].node;
+    int64_t *last = shared->arrival + (int64_t)(from->server < 0 ? from : to)->id * 2 * to->servers;
+    if (from->server < 0 && to->server < 0)
+        return time;
+    last += from->server < 0 ? to->servers + to->server : from->server;
+    return *last = *last > time ? *last : time;
 }
 
 /* When a message arrives: it waits for a server's port, passes it, and is under way. */
@@ -177,7 +181,7 @@ static int64_t arrival(struct shared *shared, const struct sdr_message *message)
 {
     const struct options *o = shared->options;
     double bytes = (double)sdr_message_bytes(message);
-    int64_t time = shared->time, *last = last_on_way(shared, message);
+    int64_t time = shared->time;
     struct seat *from = &shared->seat[message->from], *to = &shared->seat[message->to];
     if (o->port > 0 && from->node->server >= 0) {
         time = from->port_out = (from->port_out > time ? from->port_out : time) +
@@ -189,15 +193,14 @@ static int64_t arrival(struct shared *shared, const struct sdr_message *message)
     if (o->port > 0 && to->node->server >= 0)
         time = to->port_in =
             (to->port_in > time ? to->port_in : time) + (int64_t)llrint(bytes / o->port * 1e9);
-    *last = time > *last ? time : *last; /* messages do not overtake each other */
-    return *last;
+    return shared->arrival ? behind_others(shared, message, time) : time;
 }
 
 static enum sdr_status send(struct sdr_node *node, struct sdr_message *message)
 {
     struct shared *shared = node->run->network->shared;
     int64_t time = arrival(shared, message);
-    if (time == shared->time)
+    if (time == shared->time && !shared->arrival) /* else one before it may be about to arrive */
         return deliver(shared, message);
     struct event event = {time, shared->sequence++, message->to, DELIVERY, *message};
     enum sdr_status status = push(shared, &event);
@@ -389,12 +392,12 @@ static enum sdr_status open_sim(struct sdr_run *run, const void *options)
     SDR_TRY(sdr_allocate(&shared, 1, sizeof *shared, "the simulator"));
     net->shared = shared;
     shared->options = options;
-    shared->servers = net->servers;
-    SDR_TRY(sdr_allocate(&shared->last, (size_t)net->servers * (size_t)net->nodes * 2,
-                         sizeof *shared->last, "the simulator"));
     SDR_TRY(
         sdr_allocate(&shared->ready, (size_t)net->nodes, sizeof *shared->ready, "the simulator"));
     SDR_TRY(sdr_allocate(&shared->seat, (size_t)net->nodes, sizeof *shared->seat, "the simulator"));
+    if (shared->options->bandwidth > 0)
+        SDR_TRY(sdr_allocate(&shared->arrival, 2 * (size_t)net->nodes * (size_t)net->servers,
+                             sizeof *shared->arrival, "the simulator"));
     for (; shared->nodes < net->nodes; shared->nodes++) {
         struct seat *seat = &shared->seat[shared->nodes];
         seat->node = &net->node[shared->nodes];
@@ -419,7 +422,7 @@ static void close_sim(struct sdr_run *run)
     }
     sdr_release(shared->heap);
     sdr_release(shared->ready);
-    sdr_release(shared->last);
+    sdr_release(shared->arrival);
     sdr_release(shared->seat);
     sdr_release(shared);
     run->network->shared = NULL;

@@ -45,6 +45,15 @@ done
 job 2 train "$work/data.svm" --transport mpi --sync async --run "$work/run1" >"$work/out" 2>&1
 [ $? = 2 ] && grep -q -e "--resume" "$work/out" || complain "a folder that holds a run: $(head -n 3 "$work/out")"
 
+# What a transport promises, between processes.
+laws=$(dirname "$SOUNDER")/test_transport
+for n in 2 3; do
+    timeout 200 mpirun --oversubscribe --bind-to none -n $n "$laws" >"$work/out" 2>&1 || {
+        complain "laws of transports, $n processes"
+        grep -v -e " RUN " -e " OK " "$work/out"
+    }
+done
+
 # Processes that do not mean the same do not train together.
 timeout 60 mpirun --oversubscribe --bind-to none -n 1 "$SOUNDER" train "$work/data.svm" --transport mpi --sync async --epochs 1 --seed 1 \
     : -n 1 "$SOUNDER" train "$work/data.svm" --transport mpi --sync async --epochs 1 --seed 2 >"$work/out" 2>&1 &&
