@@ -18,6 +18,7 @@
 #endif
 #endif
 #if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
 #endif
 #if defined(__SANITIZE_THREAD__)
@@ -187,6 +188,10 @@ void sdr_coroutine_destroy(struct sdr_coroutine *c)
         return;
 #if defined(__SANITIZE_THREAD__)
     __tsan_destroy_fiber(c->own_fiber);
+#endif
+#if defined(__SANITIZE_ADDRESS__)
+    /* A loop that rests for good has left marks, and the next stack may lie here. */
+    __asan_unpoison_memory_region(c->stack, c->size);
 #endif
     munmap(c->stack, c->size);
     sdr_release(c);
