@@ -480,11 +480,12 @@ static enum sdr_status hand_out(struct sdr_node *node)
 {
     enum { BYTES = 100000 };
     struct sdr_message message;
-    for (int to = 1; to < NODES && node->id == 0; to++) {
-        if (!scene.shared)
-            SDR_TRY(sdr_body_create(node->run->network->pool, BYTES, &scene.shared));
-        SDR_TRY(sdr_body_create(node->run->network->pool, BYTES, &scene.left[to]));
+    if (node->id == 0) {
+        SDR_TRY(sdr_body_create(node->run->network->pool, BYTES, &scene.shared));
         memset(scene.shared->data, 7, BYTES);
+    }
+    for (int to = 1; to < NODES && node->id == 0; to++) {
+        SDR_TRY(sdr_body_create(node->run->network->pool, BYTES, &scene.left[to]));
         SDR_TRY(send_body(node, to, scene.shared));
         SDR_TRY(send_body(node, to, scene.left[to]));
     }
@@ -504,9 +505,7 @@ LAW(bodies_are_handed_over_and_let_go)
     for (int fails = 0; fails < (way->processes == 1 ? NODES : 1); fails++) {
         struct sdr_run *run = create(way, (struct times){0});
         scene.fails = fails;
-        enum sdr_status status = run->transport->launch(run, hand_out);
-        if (status != (fails ? SDR_DIVERGED : SDR_OK))
-            fail_msg("%s: %s", way->text, sdr_error());
+        expect_status(way, run->transport->launch(run, hand_out), fails ? SDR_DIVERGED : SDR_OK);
         run->transport->close(run);
         assert_null(run->network->shared);
         scene.left[0] = scene.shared;

@@ -158,11 +158,22 @@ static inline struct sdr_run *create(const struct way *way, struct times times)
     return run;
 }
 
+static inline void expect_status(const struct way *way, enum sdr_status status,
+                                 enum sdr_status wanted)
+{
+    if (status == wanted)
+        return;
+    if (way->processes > 1) { /* what is under way would be taken for messages of the next law */
+        print_error("%s, %s: %s\n", law_name, way->text, sdr_error());
+        sdr_job_leave(SDR_RUNTIME);
+    }
+    fail_msg("%s: %s", way->text, sdr_error());
+}
+
 static inline void expect_launch(const struct way *way, struct sdr_run *run,
                                  enum sdr_status (*loop)(struct sdr_node *node))
 {
-    if (run->transport->launch(run, loop) != SDR_OK)
-        fail_msg("%s: %s", way->text, sdr_error());
+    expect_status(way, run->transport->launch(run, loop), SDR_OK);
 }
 
 /* A run from beginning to end, in which nothing fails. */
