@@ -39,8 +39,8 @@ struct seat {
     struct sdr_coroutine *coroutine; /* owned */
     struct sdr_node *node;
     enum state state;
-    bool cancelled;
-    uint64_t computing; /* number of the event that ends it */
+    bool cancelled, ended; /* ended: its loop has returned */
+    uint64_t computing;    /* number of the event that ends it */
     struct sdr_work work;
     atomic_uint urgent;
     struct sdr_message *box; /* owned: a ring */
@@ -71,6 +71,7 @@ struct shared {
     enum sdr_status (*loop)(struct sdr_node *node);
     enum sdr_status status;
     char sentence[1024];
+    bool unwinds; /* loops that have not returned are to do so: what they hold is freed */
 };
 
 /* ---- what happens next ---- */
@@ -196,9 +197,18 @@ static int64_t arrival(struct shared *shared, const struct sdr_message *message)
     return shared->arrival ? behind_others(shared, message, time) : time;
 }
 
+static bool unwinds(const struct sdr_node *node)
+{
+    return ((const struct shared *)node->run->network->shared)->unwinds;
+}
+
 static enum sdr_status send(struct sdr_node *node, struct sdr_message *message)
 {
     struct shared *shared = node->run->network->shared;
+    if (shared->unwinds) {
+        sdr_body_drop(message->body);
+        return SDR_OK;
+    }
     int64_t time = arrival(shared, message);
     if (time == shared->time && !shared->arrival) /* else one before it may be about to arrive */
         return deliver(shared, message);
@@ -212,10 +222,12 @@ static enum sdr_status send(struct sdr_node *node, struct sdr_message *message)
 static enum sdr_status receive(struct sdr_node *node, struct sdr_message *message)
 {
     struct seat *seat = node->seat;
-    while (!seat->count) {
+    while (!seat->count && !unwinds(node)) {
         seat->state = RECEIVING;
         sdr_coroutine_yield(seat->coroutine);
     }
+    if (unwinds(node))
+        return sdr_fail(SDR_RUNTIME, "the simulation is over");
     *message = seat->box[seat->from];
     seat->from = (seat->from + 1) % seat->room;
     seat->count--;
@@ -246,7 +258,7 @@ static enum sdr_status compute(struct sdr_node *node, const struct sdr_work *wor
     seat->state = COMPUTING;
     sdr_coroutine_yield(seat->coroutine);
     *done = !seat->cancelled;
-    return SDR_OK;
+    return unwinds(node) ? sdr_fail(SDR_RUNTIME, "the simulation is over") : SDR_OK;
 }
 
 static bool any(struct sdr_node *node)
@@ -260,16 +272,24 @@ static int64_t now(const struct sdr_node *node)
 }
 
 /* ---- a run ---- */
+/* The first thing that went wrong. */
+static void remember(struct shared *shared, enum sdr_status status)
+{
+    if (status == SDR_OK || shared->status != SDR_OK)
+        return;
+    shared->status = status;
+    snprintf(shared->sentence, sizeof shared->sentence, "%s", sdr_error());
+}
+
 static void run_node(void *argument)
 {
     struct seat *seat = argument;
     struct shared *shared = seat->node->run->network->shared;
     enum sdr_status status = shared->loop(seat->node);
     seat->state = OVER;
-    if (status != SDR_OK && shared->status == SDR_OK) {
-        shared->status = status;
-        snprintf(shared->sentence, sizeof shared->sentence, "%s", sdr_error());
-    }
+    seat->ended = true;
+    if (!shared->unwinds)
+        remember(shared, status);
 }
 
 static enum sdr_status stuck(const struct shared *shared)
@@ -363,12 +383,8 @@ static enum sdr_status go_on(struct shared *shared)
     return SDR_OK;
 }
 
-static enum sdr_status launch(struct sdr_run *run, enum sdr_status (*loop)(struct sdr_node *node))
+static enum sdr_status go_through(struct shared *shared)
 {
-    struct shared *shared = run->network->shared;
-    shared->loop = loop;
-    for (int i = 0; i < shared->nodes; i++)
-        make_ready(shared, &shared->seat[i]);
     while (shared->over < shared->nodes && shared->status == SDR_OK) {
         if (shared->ready_count) {
             SDR_TRY(go_on(shared));
@@ -379,7 +395,21 @@ static enum sdr_status launch(struct sdr_run *run, enum sdr_status (*loop)(struc
             return stuck(shared);
         }
     }
+    return SDR_OK;
+}
+
+static enum sdr_status launch(struct sdr_run *run, enum sdr_status (*loop)(struct sdr_node *node))
+{
+    struct shared *shared = run->network->shared;
+    shared->loop = loop;
+    for (int i = 0; i < shared->nodes; i++)
+        make_ready(shared, &shared->seat[i]);
+    remember(shared, go_through(shared));
     run->network->events = shared->events;
+    shared->unwinds = true; /* after a failure, and the dead */
+    for (int i = 0; i < shared->nodes; i++)
+        while (!shared->seat[i].ended)
+            sdr_coroutine_resume(shared->seat[i].coroutine);
     return shared->status == SDR_OK ? SDR_OK : sdr_fail(shared->status, "%s", shared->sentence);
 }
 
