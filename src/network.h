@@ -142,7 +142,7 @@ struct sdr_errand {
     uint64_t fresh;          /* version of the values with all patches */
     uint64_t seen;           /* updates in them with its own steps */
     struct sdr_patch *patch; /* owned */
-    uint32_t patches, patch_room;
+    uint64_t patches, patch_room;
     struct sdr_message early; /* a task that came before this one was begun; NONE: none */
     uint64_t included;        /* of its own steps, how many the values have in them */
     uint64_t taken;           /* sent so far: of one step each, or of several */

@@ -139,19 +139,11 @@ enum sdr_status sdr_keep_patch(struct sdr_errand *task, const struct sdr_message
         sdr_body_drop(message->body); /* of a batch that has begun meanwhile */
         return SDR_OK;
     }
-    if (task->patches == task->patch_room) {
-        uint32_t room = task->patch_room ? 2 * task->patch_room : 4;
-        struct sdr_patch *larger;
-        enum sdr_status status = sdr_allocate(&larger, room, sizeof *larger, "changes");
-        if (status != SDR_OK) {
-            sdr_body_drop(message->body);
-            return status;
-        }
-        if (task->patches)
-            memcpy(larger, task->patch, task->patches * sizeof *larger);
-        sdr_release(task->patch);
-        task->patch = larger;
-        task->patch_room = room;
+    enum sdr_status status = sdr_grow(&task->patch, NULL, task->patches, &task->patch_room,
+                                      sizeof *task->patch, "changes");
+    if (status != SDR_OK) {
+        sdr_body_drop(message->body);
+        return status;
     }
     task->patch[task->patches++] = (struct sdr_patch){message->body, (uint64_t)message->about};
     task->fresh = (uint64_t)message->value;

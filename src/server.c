@@ -19,19 +19,11 @@ static enum sdr_status keep(struct sdr_server *server, const struct sdr_message 
                 server->backlogged * sizeof *server->backlog);
         server->backlog_at = 0;
     }
-    if (server->backlogged == server->backlog_room) {
-        uint64_t room = server->backlog_room ? 2 * server->backlog_room : 64;
-        struct sdr_message *larger;
-        enum sdr_status status = sdr_allocate(&larger, room, sizeof *larger, "messages");
-        if (status != SDR_OK) {
-            sdr_body_drop(message->body);
-            return status;
-        }
-        if (server->backlogged)
-            memcpy(larger, server->backlog, server->backlogged * sizeof *larger);
-        sdr_release(server->backlog);
-        server->backlog = larger;
-        server->backlog_room = room;
+    enum sdr_status status = sdr_grow(&server->backlog, NULL, server->backlogged,
+                                      &server->backlog_room, sizeof *server->backlog, "messages");
+    if (status != SDR_OK) {
+        sdr_body_drop(message->body);
+        return status;
     }
     server->backlog[server->backlogged++] = *message;
     return SDR_OK;
@@ -353,16 +345,8 @@ enum sdr_status sdr_deal_again(struct sdr_network *net, uint64_t number)
 {
     if (net->parts) /* all parts of a batch are dealt together */
         return SDR_OK;
-    if (net->again_count == net->again_room) {
-        uint64_t room = net->again_room ? 2 * net->again_room : 64, *larger;
-        SDR_TRY(sdr_allocate(&larger, room, sizeof *larger, "batches"));
-        for (uint64_t i = 0; i < net->again_count; i++)
-            larger[i] = net->again[(net->again_from + i) % net->again_room];
-        sdr_release(net->again);
-        net->again = larger;
-        net->again_from = 0;
-        net->again_room = room;
-    }
+    SDR_TRY(sdr_grow(&net->again, &net->again_from, net->again_count, &net->again_room,
+                     sizeof *net->again, "batches"));
     net->again[(net->again_from + net->again_count++) % net->again_room] = number;
     return SDR_OK;
 }

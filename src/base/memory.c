@@ -29,6 +29,29 @@ enum sdr_status sdr_allocate(void *pointer, size_t count, size_t size, const cha
     return SDR_OK;
 }
 
+enum sdr_status sdr_grow(void *pointer, uint64_t *from, uint64_t count, uint64_t *room, size_t size,
+                         const char *what)
+{
+    enum { FIRST = 16 };
+    unsigned char *old, *larger;
+    uint64_t wanted = *room ? 2 * *room : FIRST, start = from ? *from : 0;
+    if (count < *room)
+        return SDR_OK;
+    SDR_TRY(sdr_allocate(&larger, wanted, size, what));
+    memcpy(&old, pointer, sizeof old);
+    uint64_t end = *room - start; /* elements up to where a ring wraps */
+    if (count) {
+        memcpy(larger, old + start * size, end * size);
+        memcpy(larger + end * size, old, start * size);
+    }
+    sdr_release(old);
+    memcpy(pointer, &larger, sizeof larger);
+    *room = wanted;
+    if (from)
+        *from = 0;
+    return SDR_OK;
+}
+
 void sdr_release(void *pointer)
 {
     void *memory;

@@ -4,12 +4,17 @@
 
 #include "base/fail.h"
 #include <stddef.h>
+#include <stdint.h>
 
 enum { SDR_ALIGN = 64 };
 
 /* count × size zeroed bytes aligned to a cache line, in *pointer (any object pointer's address).
    Fails with SDR_RUNTIME and a sentence naming `what`. Zero bytes give a valid pointer. */
 enum sdr_status sdr_allocate(void *pointer, size_t count, size_t size, const char *what);
+/* An array (from sdr_allocate, or NULL) whose `count` elements fill its *room gets twice the room; *pointer and *room
+   change, or nothing does. A ring begins at *from, and at 0 then; from is NULL: it is no ring. */
+enum sdr_status sdr_grow(void *pointer, uint64_t *from, uint64_t count, uint64_t *room, size_t size,
+                         const char *what);
 /* Frees what sdr_allocate gave; NULL is fine. */
 void sdr_release(void *pointer);
 enum sdr_status sdr_copy_string(char **copy, const char *text);

@@ -41,16 +41,7 @@ struct held {
 
 static enum sdr_status hold(struct held *held, uint64_t clock, const struct sdr_gradient *gradient)
 {
-    if (held->count == held->room) {
-        uint64_t room = held->room ? 2 * held->room : 64;
-        struct step *larger;
-        SDR_TRY(sdr_allocate(&larger, room, sizeof *larger, "steps"));
-        if (held->count)
-            memcpy(larger, held->step, held->count * sizeof *larger);
-        sdr_release(held->step);
-        held->step = larger;
-        held->room = room;
-    }
+    SDR_TRY(sdr_grow(&held->step, NULL, held->count, &held->room, sizeof *held->step, "steps"));
     held->step[held->count++] = (struct step){clock, *gradient};
     return SDR_OK;
 }

@@ -24,26 +24,11 @@ void sdr_box_free(struct sdr_box *box)
     pthread_mutex_destroy(&box->lock);
 }
 
-static enum sdr_status grow(struct sdr_box *box)
-{
-    uint64_t room = box->room ? 2 * box->room : 16;
-    struct sdr_message *larger;
-    SDR_TRY(sdr_allocate(&larger, room, sizeof *larger, "messages"));
-    for (uint64_t i = 0; i < box->count; i++)
-        larger[i] = box->ring[(box->from + i) % box->room];
-    sdr_release(box->ring);
-    box->ring = larger;
-    box->from = 0;
-    box->room = room;
-    return SDR_OK;
-}
-
 enum sdr_status sdr_box_put(struct sdr_box *box, const struct sdr_message *message)
 {
-    enum sdr_status status = SDR_OK;
     pthread_mutex_lock(&box->lock);
-    if (box->count == box->room)
-        status = grow(box);
+    enum sdr_status status =
+        sdr_grow(&box->ring, &box->from, box->count, &box->room, sizeof *box->ring, "messages");
     if (status == SDR_OK) {
         box->ring[(box->from + box->count++) % box->room] = *message;
         if (message->flags & SDR_URGENT)

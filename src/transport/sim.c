@@ -44,7 +44,7 @@ struct seat {
     struct sdr_work work;
     atomic_uint urgent;
     struct sdr_message *box; /* owned: a ring */
-    uint32_t from, count, room;
+    uint64_t from, count, room;
     int64_t port_in, port_out; /* servers: the port is taken until then */
 };
 
@@ -82,16 +82,8 @@ static bool sooner(const struct event *a, const struct event *b)
 
 static enum sdr_status push(struct shared *shared, const struct event *event)
 {
-    if (shared->count == shared->room) {
-        uint64_t room = shared->room ? 2 * shared->room : 256;
-        struct event *larger;
-        SDR_TRY(sdr_allocate(&larger, room, sizeof *larger, "events"));
-        if (shared->count)
-            memcpy(larger, shared->heap, shared->count * sizeof *larger);
-        sdr_release(shared->heap);
-        shared->heap = larger;
-        shared->room = room;
-    }
+    SDR_TRY(sdr_grow(&shared->heap, NULL, shared->count, &shared->room, sizeof *shared->heap,
+                     "events"));
     uint64_t at = shared->count++;
     while (at > 0 && sooner(event, &shared->heap[(at - 1) / 4])) {
         shared->heap[at] = shared->heap[(at - 1) / 4];
@@ -137,20 +129,11 @@ static enum sdr_status deliver(struct shared *shared, const struct sdr_message *
         sdr_body_drop(message->body);
         return SDR_OK;
     }
-    if (seat->count == seat->room) {
-        uint32_t room = seat->room ? 2 * seat->room : 4;
-        struct sdr_message *larger;
-        enum sdr_status status = sdr_allocate(&larger, room, sizeof *larger, "messages");
-        if (status != SDR_OK) {
-            sdr_body_drop(message->body);
-            return status;
-        }
-        for (uint32_t i = 0; i < seat->count; i++)
-            larger[i] = seat->box[(seat->from + i) % seat->room];
-        sdr_release(seat->box);
-        seat->box = larger;
-        seat->from = 0;
-        seat->room = room;
+    enum sdr_status status =
+        sdr_grow(&seat->box, &seat->from, seat->count, &seat->room, sizeof *seat->box, "messages");
+    if (status != SDR_OK) {
+        sdr_body_drop(message->body);
+        return status;
     }
     seat->box[(seat->from + seat->count++) % seat->room] = *message;
     bool urgent = message->flags & SDR_URGENT;
