@@ -1,5 +1,5 @@
 /* Nodes that exchange messages: batches by number, values that travel, and how a run of them goes. See network.h;
-   what loops are made of is in worker.c and server.c. */
+   what loops are made of is in worker.c and leader.c. */
 #include "network.h"
 #include "base/memory.h"
 #include "run.h"

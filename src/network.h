@@ -182,7 +182,7 @@ static inline size_t sdr_slopes_at(uint32_t leaves)
     return (bytes + SDR_ALIGN - 1) / SDR_ALIGN * SDR_ALIGN;
 }
 
-/* Between network.c, worker.c and server.c: */
+/* Between network.c, worker.c, server.c and leader.c: */
 enum sdr_status sdr_send(struct sdr_node *node, struct sdr_message *message);
 /* The rows from … end − 1 of a batch of so many are the worker's part: whole leaves, as equal as can be. */
 void sdr_part_of(const struct sdr_network *net, uint32_t rows, int worker, uint32_t *from,
@@ -225,6 +225,25 @@ void sdr_steps_end(struct sdr_node *node, struct sdr_desk *desk, const struct sd
 enum sdr_status sdr_steps_push(struct sdr_node *node);
 /* A server adds a step to its values. */
 enum sdr_status sdr_steps_add(struct sdr_node *node, const struct sdr_gradient *gradient);
+/* server.c: every server. */
+struct sdr_server *sdr_server_of(const struct sdr_node *node);
+enum sdr_status sdr_put_aside(struct sdr_server *server, const struct sdr_message *message);
+/* The next message, with what was put aside first. */
+enum sdr_status sdr_next_message(struct sdr_node *node, struct sdr_message *message);
+/* One step on the server's features, with gradients in the order given. */
+enum sdr_status sdr_server_step(struct sdr_node *node, const struct sdr_gradient *gradient,
+                                uint64_t count, double rate);
+enum sdr_status sdr_send_task(struct sdr_node *node, int worker, uint64_t number, uint8_t flags);
+/* What the first server tells the others to apply. */
+struct sdr_decision {
+    double rate, charge;
+    uint64_t count;
+    struct {
+        uint64_t batch, version;
+        int32_t worker;
+        float weight;
+    } of[];
+};
 /* The loop of a server that follows the first one. */
 enum sdr_status sdr_follow(struct sdr_node *node);
 void sdr_release_held(struct sdr_held **link);

@@ -229,7 +229,7 @@ enum sdr_status sdr_steps_push(struct sdr_node *node)
 
 enum sdr_status sdr_steps_add(struct sdr_node *node, const struct sdr_gradient *gradient)
 {
-    struct sdr_server *server = &node->run->network->server[node->server];
+    struct sdr_server *server = sdr_server_of(node);
     struct sdr_parameters *p = server->parameters;
     const struct sdr_gradient_head *head =
         (const struct sdr_gradient_head *)(const void *)gradient->body->data;

@@ -1,0 +1,322 @@
+/* Nodes that exchange messages: the first server, which deals batches and decides what becomes of gradients. What
+   the loops of strategies are made of. */
+#include "base/memory.h"
+#include "network.h"
+#include "run.h"
+
+#include <string.h>
+
+uint64_t sdr_current_version(const struct sdr_node *node)
+{
+    return node->run->parameters.version;
+}
+
+uint64_t sdr_quorum(const struct sdr_node *node)
+{
+    return node->run->network->quorum;
+}
+
+double sdr_epochs_done(const struct sdr_node *node)
+{
+    const struct sdr_run *run = node->run;
+    return (double)run->epoch + (double)run->at * run->per_row;
+}
+
+bool sdr_is_busy(const struct sdr_node *node, int worker)
+{
+    return node->run->network->assignment[worker].busy;
+}
+
+enum sdr_status sdr_deal_again(struct sdr_network *net, uint64_t number)
+{
+    if (net->parts) /* all parts of a batch are dealt together */
+        return SDR_OK;
+    SDR_TRY(sdr_grow(&net->again, &net->again_from, net->again_count, &net->again_room,
+                     sizeof *net->again, "batches"));
+    net->again[(net->again_from + net->again_count++) % net->again_room] = number;
+    return SDR_OK;
+}
+
+uint64_t sdr_deal_number(struct sdr_network *net)
+{
+    if (net->parts)
+        return net->next;
+    if (!net->again_count)
+        return net->next++;
+    uint64_t number = net->again[net->again_from];
+    net->again_from = (net->again_from + 1) % net->again_room;
+    net->again_count--;
+    return number;
+}
+
+enum sdr_status sdr_assign(struct sdr_node *node, int worker)
+{
+    struct sdr_network *net = node->run->network;
+    struct sdr_assignment *of = &net->assignment[worker];
+    uint8_t flags = of->busy ? SDR_URGENT : 0;
+    if (of->gone)
+        return SDR_OK;
+    if (of->busy)
+        SDR_TRY(sdr_deal_again(net, of->batch));
+    of->waited_for = !of->busy && net->last != worker ? net->last : -1;
+    of->assigned = node->run->transport->now(node);
+    if (of->busy) /* it has not waited */
+        of->came = of->assigned;
+    of->batch = sdr_deal_number(net);
+    of->version = sdr_current_version(node);
+    of->busy = true;
+    for (int s = 1; s < net->servers; s++) {
+        struct sdr_message message = {.kind = SDR_MESSAGE_ANSWER,
+                                      .flags = flags,
+                                      .to = s,
+                                      .about = worker,
+                                      .version = of->version,
+                                      .batch = of->batch,
+                                      .value = node->run->parameters.charge};
+        SDR_TRY(sdr_send(node, &message));
+    }
+    return sdr_send_task(node, worker, of->batch, flags);
+}
+
+static enum sdr_status drop_everywhere(struct sdr_node *node, int worker, uint64_t batch,
+                                       uint64_t version)
+{
+    struct sdr_network *net = node->run->network;
+    net->dropped++;
+    for (int s = 1; s < net->servers; s++) {
+        struct sdr_message message = {
+            .kind = SDR_MESSAGE_DROP, .to = s, .about = worker, .version = version, .batch = batch};
+        SDR_TRY(sdr_send(node, &message));
+    }
+    return SDR_OK;
+}
+
+/* What the ledger will say of a gradient that has come. */
+static void receipt(struct sdr_node *node, const struct sdr_message *message,
+                    struct sdr_gradient *gradient)
+{
+    struct sdr_network *net = node->run->network;
+    int worker = message->from - net->servers;
+    struct sdr_assignment *of = &net->assignment[worker];
+    const struct sdr_gradient_head *head =
+        (const struct sdr_gradient_head *)(const void *)message->body->data;
+    int64_t now = node->run->transport->now(node);
+    double under_way = (double)(now - of->assigned) * 1e-9 - head->computing;
+    *gradient = (struct sdr_gradient){
+        .worker = worker,
+        .batch = message->batch,
+        .version = message->version,
+        .body = message->body,
+        .weight = 1,
+        .record = {.worker = (uint32_t)worker,
+                   .waited_for = of->waited_for,
+                   .read = message->version,
+                   .bytes = of->bytes + (uint32_t)sdr_message_bytes(message),
+                   .computing = head->computing,
+                   .travelling = (float)(under_way > 0 ? under_way : 0),
+                   .waiting = (float)((double)(of->assigned - of->came) * 1e-9)}};
+    of->busy = of->offered; /* then it has begun with that */
+    of->came = now;
+    net->last = worker;
+    if (of->offered) {
+        of->offered = false;
+        of->batch = of->next;
+        of->assigned = now;
+        of->waited_for = -1;
+    }
+}
+
+/* A worker is gone: what it had is dealt again. */
+static enum sdr_status lose(struct sdr_node *node, const struct sdr_message *message,
+                            struct sdr_gradient *gradient)
+{
+    struct sdr_network *net = node->run->network;
+    struct sdr_assignment *of = &net->assignment[message->about];
+    *gradient = (struct sdr_gradient){.worker = message->about, .lost = true};
+    if (of->busy)
+        SDR_TRY(sdr_deal_again(net, of->batch));
+    if (of->offered)
+        SDR_TRY(sdr_deal_again(net, of->next));
+    of->busy = of->offered = false;
+    of->gone = true;
+    net->left--;
+    sdr_note(&node->run->options, "worker %d is gone: process %llu was silent for %.1f s",
+             message->about, (unsigned long long)message->batch, message->value);
+    return SDR_OK;
+}
+
+enum sdr_status sdr_go_on_without(struct sdr_node *node, const struct sdr_gradient *lost,
+                                  uint64_t needed)
+{
+    struct sdr_run *run = node->run;
+    int left = run->network->left;
+    const char *rest = "";
+    if ((uint64_t)left >= needed)
+        return SDR_OK;
+    if (run->options.settings.run && run->process == 0) {
+        SDR_TRY(sdr_checkpoint_write(run));
+        rest = "; a checkpoint was written, go on with --resume";
+    }
+    return sdr_fail(SDR_PEER_LOST,
+                    "worker %d was lost: %d of %d are left, and --sync %s waits for %llu%s",
+                    lost->worker, left, run->network->workers, run->strategy->name,
+                    (unsigned long long)needed, rest);
+}
+
+/* Watching must not end what is watched. */
+static void enter(struct sdr_node *node, struct sdr_gradient *gradient, uint64_t applied)
+{
+    struct sdr_network *net = node->run->network;
+    gradient->record.applied = applied;
+    if (sdr_ledger_note(&net->ledger, &gradient->record) == SDR_OK || net->ledger_trouble)
+        return;
+    sdr_note(&node->run->options, "%s; training goes on", sdr_error());
+    net->ledger_trouble = true;
+}
+
+enum sdr_status sdr_await_gradient(struct sdr_node *node, struct sdr_gradient *gradient, bool *more)
+{
+    struct sdr_network *net = node->run->network;
+    for (;;) {
+        struct sdr_message message;
+        SDR_TRY(sdr_next_message(node, &message));
+        if (message.kind == SDR_MESSAGE_NONE) { /* nobody has come for a while */
+            SDR_TRY(sdr_look_around(node->run));
+            *more = !node->run->over;
+            if (!*more)
+                return SDR_OK;
+            continue;
+        }
+        if (message.kind == SDR_MESSAGE_LOST)
+            return lose(node, &message, gradient);
+        if (message.kind == SDR_MESSAGE_GRADIENT) {
+            int worker = message.from - net->servers;
+            struct sdr_assignment *of = &net->assignment[worker];
+            if (of->busy && of->batch == message.batch &&
+                (of->version == message.version || net->steps)) {
+                receipt(node, &message, gradient);
+                return SDR_OK;
+            }
+            /* It crossed the message that cancelled it. */
+            SDR_TRY(drop_everywhere(node, worker, message.batch, message.version));
+        }
+        sdr_body_drop(message.body);
+    }
+}
+
+enum sdr_status sdr_drop(struct sdr_node *node, struct sdr_gradient *gradient)
+{
+    sdr_body_drop(gradient->body);
+    gradient->body = NULL;
+    enter(node, gradient, SDR_LEDGER_DROPPED);
+    SDR_TRY(drop_everywhere(node, gradient->worker, gradient->batch, gradient->version));
+    return sdr_deal_again(node->run->network, gradient->batch);
+}
+
+/* The other servers take the same step, and say when they have. */
+static enum sdr_status spread_decision(struct sdr_node *node, const struct sdr_gradient *gradient,
+                                       uint64_t count, double rate)
+{
+    struct sdr_network *net = node->run->network;
+    struct sdr_body *body;
+    if (net->servers == 1)
+        return SDR_OK;
+    size_t bytes = sizeof(struct sdr_decision) + count * sizeof(((struct sdr_decision *)0)->of[0]);
+    SDR_TRY(sdr_body_create(net->pool, bytes, &body));
+    struct sdr_decision *decision = (struct sdr_decision *)(void *)body->data;
+    decision->rate = rate;
+    decision->charge = node->run->parameters.charge;
+    decision->count = count;
+    for (uint64_t i = 0; i < count; i++) {
+        decision->of[i].batch = gradient[i].batch;
+        decision->of[i].version = gradient[i].version;
+        decision->of[i].worker = gradient[i].worker;
+        decision->of[i].weight = gradient[i].weight;
+    }
+    enum sdr_status status = SDR_OK;
+    for (int s = 1; s < net->servers && status == SDR_OK; s++) {
+        struct sdr_message message = {.kind = SDR_MESSAGE_APPLY,
+                                      .to = s,
+                                      .version = sdr_current_version(node),
+                                      .body = sdr_body_hold(body)};
+        status = status == SDR_OK ? sdr_send(node, &message) : status;
+    }
+    sdr_body_drop(body);
+    return status;
+}
+
+static enum sdr_status await_others(struct sdr_node *node)
+{
+    for (int waiting = node->servers - 1; waiting > 0;) {
+        struct sdr_message message;
+        SDR_TRY(node->run->transport->receive(node, &message));
+        if (message.kind == SDR_MESSAGE_APPLIED)
+            waiting--;
+        else if (message.kind != SDR_MESSAGE_NONE)
+            SDR_TRY(sdr_put_aside(sdr_server_of(node), &message));
+    }
+    return SDR_OK;
+}
+
+/* Sums of losses are taken in the order of the rows where bits matter. */
+static void sort_by_worker(struct sdr_gradient *gradient, uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++) /* one of every worker: each has its place */
+        while ((uint64_t)gradient[i].worker != i) {
+            struct sdr_gradient other = gradient[gradient[i].worker];
+            gradient[gradient[i].worker] = gradient[i];
+            gradient[i] = other;
+        }
+}
+
+enum sdr_status sdr_apply(struct sdr_node *node, struct sdr_gradient *gradient, uint64_t count,
+                          bool *more)
+{
+    struct sdr_run *run = node->run;
+    struct sdr_network *net = run->network;
+    uint64_t rows = 0;
+    double rate = sdr_rate_at(run, run->at);
+    if (net->parts)
+        sort_by_worker(gradient, count);
+    for (uint64_t i = 0; i < count; i++)
+        gradient[i].weight = gradient[i].version < net->anew ? 0 : gradient[i].weight;
+    SDR_TRY(spread_decision(node, gradient, count, rate));
+    for (uint64_t i = 0; i < count; i++) {
+        const struct sdr_gradient_head *head =
+            (const struct sdr_gradient_head *)(const void *)gradient[i].body->data;
+        uint64_t missed = sdr_current_version(node) - gradient[i].version;
+        net->applied++;
+        net->assignment[gradient[i].worker].steps++;
+        enter(node, &gradient[i], sdr_current_version(node));
+        net->staleness += missed;
+        net->stalest = missed > net->stalest ? missed : net->stalest;
+        rows += head->rows;
+        if (gradient[i].version < net->anew)
+            continue;
+        for (uint32_t leaf = 0; leaf < head->leaves; leaf++) {
+            run->tally.loss += head->tally[leaf].loss;
+            run->tally.weight += head->tally[leaf].weight;
+        }
+    }
+    SDR_TRY(sdr_server_step(node, gradient, count, rate));
+    SDR_TRY(await_others(node));
+    for (uint64_t i = 0; i < count; i++) {
+        sdr_body_drop(gradient[i].body);
+        gradient[i].body = NULL;
+    }
+    net->next += net->parts;
+    net->ended = run->transport->now(node);
+    SDR_TRY(sdr_account(run, rows));
+    *more = !run->over;
+    return SDR_OK;
+}
+
+enum sdr_status sdr_dismiss(struct sdr_node *node)
+{
+    struct sdr_network *net = node->run->network;
+    for (int i = 1; i < net->nodes; i++) {
+        struct sdr_message message = {.kind = SDR_MESSAGE_STOP, .flags = SDR_URGENT, .to = i};
+        SDR_TRY(sdr_send(node, &message));
+    }
+    return SDR_OK;
+}
