@@ -118,6 +118,8 @@ void cli_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* ---- signals (signals.c) ---- */
 /* From here on SIGUSR1 is remembered instead of ending the process. */
 void cli_signals_start(void);
+/* Before data is read: which process of a job this is (cli_process), who speaks, and who listens to signals. */
+enum sdr_status cli_job_start(struct cli_arguments *arguments);
 /* Signals go to this run as requests; NULL: they are remembered only, so that saving the model is
    not interrupted either. */
 void cli_signals_run(struct sdr_run *run);

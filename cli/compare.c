@@ -274,14 +274,8 @@ static enum sdr_status compare(struct cli_arguments *arguments)
     struct cli_comparison c = {.arguments = arguments};
     struct sdr_data *train = NULL, *valid = NULL;
     enum sdr_status status;
-    int process, processes;
     CLI_CHECK(parse_options(&c));
-    CLI_CHECK(sdr_job_join(arguments->options, &process, &processes));
-    cli_process = process;
-    if (process > 0)
-        arguments->given |= CLI_QUIET;
-    cli_progress_start(arguments);
-    cli_signals_start();
+    CLI_CHECK(cli_job_start(arguments));
     CLI_CHECK(
         sdr_data_open(arguments->options, arguments->paths, arguments->path_count, NULL, &train));
     CLI_CHECK(sdr_data_open_valid(arguments->options, train, &valid));

@@ -204,9 +204,9 @@ static enum sdr_status write_all_curves(FILE *out, const struct cli_comparison *
 {
     bool valid = has_valid(c), accuracy = c->metric && strcmp(c->metric, "accuracy") == 0;
     fprintf(out, "<h2>Curves</h2>\n<p class=\"soft\">%s</p>\n",
-            c->seeds > 1
-                ? "Lines are means over seeds, bands reach from the smallest to the largest (as far as there is room)."
-                : "One seed each.");
+            c->seeds > 1 ? "Lines are means over seeds, bands reach from the smallest to the "
+                           "largest (as far as there is room)."
+                         : "One seed each.");
     CLI_TRY(write_curves(out, c, CLI_OBJECTIVE, "objective", !valid));
     if (valid && (!accuracy || isfinite(c->target)))
         CLI_TRY(write_curves(out, c, CLI_VALID_LOSS, "validation loss", true));

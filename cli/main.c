@@ -53,6 +53,17 @@ static enum sdr_status find_and_run(int count, char **texts)
 
 int cli_process;
 
+enum sdr_status cli_job_start(struct cli_arguments *arguments)
+{
+    int processes;
+    CLI_TRY(sdr_job_join(arguments->options, &cli_process, &processes));
+    if (cli_process > 0)
+        arguments->given |= CLI_QUIET;
+    cli_progress_start(arguments);
+    cli_signals_start();
+    return SDR_OK;
+}
+
 int main(int count, char **texts)
 {
     /* A reader that has gone (| head) is a failed write: temporary files are removed, and the exit

@@ -156,19 +156,13 @@ static enum sdr_status run(struct cli_arguments *arguments)
     struct sdr_data *train = NULL, *valid = NULL;
     struct sdr_run *training = NULL;
     enum sdr_status status;
-    int process, processes;
     CLI_TRY(check_files(arguments));
-    CLI_TRY(sdr_job_join(arguments->options, &process, &processes));
-    cli_process = process;
-    if (process > 0)
-        arguments->given |= CLI_QUIET;
-    cli_progress_start(arguments);
-    cli_signals_start();
+    CLI_TRY(cli_job_start(arguments));
     CLI_CHECK(
         sdr_data_open(arguments->options, arguments->paths, arguments->path_count, NULL, &train));
     CLI_CHECK(sdr_data_open_valid(arguments->options, train, &valid));
     CLI_CHECK(sdr_run_create(arguments->options, train, valid, &training));
-    status = train_on(arguments, training, process);
+    status = train_on(arguments, training, cli_process);
 cleanup:
     cli_signals_stop();
     sdr_run_destroy(training);
