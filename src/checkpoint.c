@@ -60,14 +60,28 @@ static void print_option(const struct sdr_run *run, const char *name, struct sdr
     sdr_text_add(text, ";");
 }
 
+static const char *const names[] = {"model",   "intercept",      "class-weight", "l1",
+                                    "l2",      "group-lasso",    "penalty-on",   "standardize",
+                                    "scale",   "optimizer",      "lr",           "schedule",
+                                    "average", "batch",          "shuffle",      "sync",
+                                    "seed",    "valid-fraction", "deterministic"};
+
+enum sdr_status sdr_job_text(const struct sdr_run *run, char **text)
+{
+    static const char *const nodes[] = {"epochs",    "updates", "workers", "servers",
+                                        "transport", "compute", "delay",   "slow"};
+    struct sdr_text out = {0};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        print_option(run, names[i], &out);
+    for (size_t i = 0; i < sizeof nodes / sizeof *nodes; i++)
+        print_option(run, nodes[i], &out);
+    sdr_text_add(&out, "data=%s", run->data->source_key);
+    return sdr_text_take(&out, text);
+}
+
 /* The options that decide every bit of the path, and the data; not how long it is. */
 enum sdr_status sdr_fingerprint(struct sdr_run *run)
 {
-    static const char *const names[] = {"model",   "intercept",      "class-weight", "l1",
-                                        "l2",      "group-lasso",    "penalty-on",   "standardize",
-                                        "scale",   "optimizer",      "lr",           "schedule",
-                                        "average", "batch",          "shuffle",      "sync",
-                                        "seed",    "valid-fraction", "deterministic"};
     /* Raised whenever the same options take another path: the order of rows, the arithmetic. */
     enum { PATH = 4 };
     struct sdr_text text = {0};
@@ -90,7 +104,7 @@ enum sdr_status sdr_fingerprint(struct sdr_run *run)
     char *all, hash[33] = "";
     SDR_TRY(sdr_text_take(&text, &all));
     const struct sdr_settings *s = &run->options.settings;
-    if (s->run || s->record || s->replay || run->processes > 1) { /* nobody else asks */
+    if (s->run || s->record || s->replay) { /* nobody else asks */
         enum sdr_status status = hash_data(run->data, hash);
         char *options = all;
         if (status == SDR_OK) {

@@ -162,6 +162,27 @@ static double feature_size(const struct moments *moments, uint32_t j, double row
     return size > noise && size > 1e-30 && size < 1e30 ? size : 1.0;
 }
 
+/* What the first process has measured, for the others: they do not read all rows. */
+static enum sdr_status share_sizes(struct sdr_run *run)
+{
+    uint32_t features = run->data->rows.features;
+    struct {
+        double typical;
+        bool scaled, centered;
+    } found = {run->typical_row, run->scale != NULL, run->center != NULL};
+    if (run->processes == 1)
+        return SDR_OK;
+    SDR_TRY(sdr_share(run, &found, sizeof found));
+    run->typical_row = found.typical;
+    if (found.scaled && run->process > 0)
+        SDR_TRY(sdr_allocate(&run->scale, features, sizeof(float), "feature scales"));
+    if (found.centered && run->process > 0)
+        SDR_TRY(sdr_allocate(&run->center, features, sizeof(float), "feature means"));
+    if (found.scaled)
+        SDR_TRY(sdr_share(run, run->scale, features * sizeof(float)));
+    return found.centered ? sdr_share(run, run->center, features * sizeof(float)) : SDR_OK;
+}
+
 /* Distances do not change if all rows are moved, but rounding does. Rows that are mostly zeros stay. */
 static enum sdr_status center_rows(struct sdr_run *run)
 {
@@ -178,7 +199,7 @@ static enum sdr_status center_rows(struct sdr_run *run)
     return status;
 }
 
-enum sdr_status sdr_features_measure(struct sdr_run *run)
+static enum sdr_status measure(struct sdr_run *run)
 {
     const struct sdr_settings *s = &run->options.settings;
     const struct sdr_rows *rows = &run->data->rows;
@@ -230,6 +251,13 @@ enum sdr_status sdr_features_measure(struct sdr_run *run)
     run->typical_row = typical > 0 ? typical : 1;
     free_moments(&moments);
     return status;
+}
+
+enum sdr_status sdr_features_measure(struct sdr_run *run)
+{
+    if (run->process == 0)
+        SDR_TRY(measure(run));
+    return share_sizes(run);
 }
 
 /* Squared length of the longest row in the units steps are taken in: what plain steps on a loss that grows without

@@ -65,7 +65,8 @@ enum sdr_status sdr_assign(struct sdr_node *node, int worker)
     of->batch = sdr_deal_number(net);
     of->version = sdr_current_version(node);
     of->busy = true;
-    for (int s = 1; s < net->servers; s++) {
+    flags |= of->tasks++ % net->keeps ? SDR_KEEP : 0;
+    for (int s = 1; s < net->servers && !(flags & SDR_KEEP); s++) {
         struct sdr_message message = {.kind = SDR_MESSAGE_ANSWER,
                                       .flags = flags,
                                       .to = s,

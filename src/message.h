@@ -46,6 +46,7 @@ enum sdr_message_flag {
     SDR_URGENT = 1, /* ends what the receiver computes: this is how work is cancelled */
     SDR_SPARSE = 2, /* the values are those that the batch touches */
     SDR_PATCH = 4,  /* what has changed of the values that a task came with */
+    SDR_KEEP = 8,   /* a task without values: the worker goes on from those it has */
 };
 struct sdr_message {
     uint8_t kind, flags;

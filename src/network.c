@@ -65,6 +65,7 @@ enum sdr_status sdr_network_batch(struct sdr_run *run, uint64_t number, int work
     if (worker >= 0)
         sdr_part_of(net, rows, worker, &from, &end);
     SDR_TRY(copy_rows(run, number, from, end, row));
+    SDR_TRY(sdr_data_demand(run->data, row, end - from));
     /* Gradients are of mean losses: over the batch and, since their mean is taken, over the quorum. */
     uint64_t of = net->parts ? rows : rows * net->quorum;
     *batch = (struct sdr_batch){.rows = &run->data->rows,
@@ -241,15 +242,26 @@ static void free_desk(struct sdr_desk *desk)
     sdr_release(desk->row);
 }
 
+/* By how often rows touch them, which the first process has looked at. */
+static enum sdr_status cut_features(struct sdr_run *run)
+{
+    struct sdr_network *net = run->network;
+    size_t count = (size_t)net->servers + 1;
+    uint32_t *touched, looked_at;
+    SDR_TRY(sdr_allocate(&net->cut, count, sizeof *net->cut, "servers"));
+    if (run->process == 0) {
+        SDR_TRY(sdr_features_touched(run, &touched, &looked_at));
+        sdr_features_cut(touched, run->problem.features, (uint32_t)net->servers, net->cut);
+        sdr_release(touched);
+    }
+    return sdr_share(run, net->cut, count * sizeof *net->cut);
+}
+
 static enum sdr_status make_servers(struct sdr_run *run)
 {
     struct sdr_network *net = run->network;
-    uint32_t *touched, looked_at;
     SDR_TRY(sdr_allocate(&net->server, (size_t)net->servers, sizeof *net->server, "servers"));
-    SDR_TRY(sdr_allocate(&net->cut, (size_t)net->servers + 1, sizeof *net->cut, "servers"));
-    SDR_TRY(sdr_features_touched(run, &touched, &looked_at));
-    sdr_features_cut(touched, run->problem.features, (uint32_t)net->servers, net->cut);
-    sdr_release(touched);
+    SDR_TRY(cut_features(run));
     for (int s = 0; s < net->servers; s++) {
         struct sdr_server *server = &net->server[s];
         server->first = net->cut[s];
@@ -289,7 +301,7 @@ static bool picks_values(const struct sdr_run *run)
     if (run->transport->by_reference && !run->transport->simulated)
         few = 32 * walked < values; /* copying is that much quicker, and nothing is sent */
     bool alike = net->quorum == (uint64_t)net->workers || net->cancels;
-    return !rows->dense && !run->parameters.whole && !net->parts && few &&
+    return !rows->dense && !run->parameters.whole && !net->parts && few && net->keeps == 1 &&
            !(alike && run->transport->by_reference);
 }
 
@@ -306,7 +318,8 @@ enum sdr_status sdr_network_create(struct sdr_run *run, uint64_t quorum)
     net->quorum = quorum;
     net->cancels = run->strategy->cancels && run->strategy->cancels(run->strategy_options);
     uint64_t local = sdr_local_steps(run);
-    net->steps = run->strategy->steps || local > 1;
+    net->steps = sdr_sends_steps(run);
+    net->keeps = sdr_kept_tasks(run);
     net->eager = run->strategy->eager;
     net->last = -1;
     net->left = run->workers;

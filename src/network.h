@@ -65,6 +65,7 @@ struct sdr_assignment {
     uint64_t batch, version;
     bool busy; /* with that batch */
     bool gone;
+    uint64_t tasks;         /* given to it */
     uint64_t steps;         /* of its own that were applied */
     int64_t assigned, came; /* transport time: of the task, and of the gradient before it */
     int32_t waited_for;     /* see ledger.h */
@@ -91,6 +92,7 @@ struct sdr_network {
     bool cancels;              /* the strategy may cancel work */
     bool steps;                /* workers take steps, and send these */
     bool eager;                /* workers are sent values ahead */
+    uint64_t keeps;            /* tasks that a worker does from the same values and its own steps */
     uint32_t *cut;             /* owned: features from cut[s] to cut[s + 1] are server s's */
     struct sdr_server *server; /* owned */
     struct sdr_desk *desk;     /* owned */

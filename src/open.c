@@ -49,7 +49,16 @@ enum sdr_status sdr_data_open(const struct sdr_options *options, const char *con
     SDR_TRY(sdr_settings_data(options, &o, &format));
     o.labels_optional = model != NULL;
     o.labels_named = !model && needs_no_labels(options);
-    enum sdr_status status = read_data(&o, paths, count, model ? &model->schema : NULL, data);
+    o.on_demand = sdr_job_process() > 0;
+    /* Where there will be a cache file, the first process makes it. */
+    char word = 0;
+    enum sdr_status status = SDR_OK;
+    if (o.cache && sdr_job_process() > 0)
+        status = sdr_job_share(&word, 1);
+    if (status == SDR_OK)
+        status = read_data(&o, paths, count, model ? &model->schema : NULL, data);
+    if (status == SDR_OK && o.cache && sdr_job_process() == 0)
+        status = sdr_job_share(&word, 1);
     if (status == SDR_OK)
         note_unseen(options, *data);
     sdr_release(format);
@@ -63,7 +72,7 @@ enum sdr_status sdr_data_open_valid(const struct sdr_options *options, const str
     struct sdr_data_options o;
     char *format;
     *data = NULL;
-    if (!s->valid)
+    if (!s->valid || sdr_job_process() > 0) /* the first process evaluates */
         return SDR_OK;
     SDR_TRY(sdr_settings_data(options, &o, &format));
     o.labels = s->valid_labels;

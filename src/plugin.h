@@ -425,6 +425,10 @@ struct sdr_transport {
        any number of times. At the end: how it went. NULL: there is one process. */
     enum sdr_status (*join)(int *process, int *processes);
     void (*leave)(enum sdr_status status);
+    /* Whether all are there in time, and say the same: what decides about the run. */
+    enum sdr_status (*meet)(const void *options, const char *text);
+    /* Bytes of the first process become everybody's; the others wait for it. */
+    enum sdr_status (*share)(void *bytes, size_t count);
     /* Makes what all nodes share; run->network is there. */
     enum sdr_status (*open)(struct sdr_run *run, const void *options);
     /* Runs loop(node) for every node of this process, until all have returned; the status of the first that
@@ -478,6 +482,8 @@ struct sdr_strategy {
     /* With messages: batches that a worker takes steps with on its own before it sends what they changed; NULL: 1,
        and a gradient is sent unless `steps` says otherwise. */
     uint64_t (*local)(const void *options);
+    /* With messages: how often a worker sends what it changed for every time that it is sent values; NULL: 1. */
+    uint64_t (*keeps)(const void *options);
     /* With messages, where workers take steps: busy workers are sent the values of their next batch ahead. */
     bool eager;
 };

@@ -208,6 +208,8 @@ bool sdr_checkpoint_any(const char *folder);
 /* Loads the newest readable checkpoint; SDR_RUNTIME if there is none. */
 enum sdr_status sdr_checkpoint_resume(struct sdr_run *run);
 enum sdr_status sdr_fingerprint(struct sdr_run *run);
+/* What all processes of a job must agree on. */
+enum sdr_status sdr_job_text(const struct sdr_run *run, char **text);
 /* The name of the first option that is not the same in two paths of runs; "" if none is. */
 void sdr_path_difference(const char *a, const char *b, char name[32]);
 
@@ -233,8 +235,17 @@ void sdr_rates(const struct sdr_run *run, uint64_t at, uint32_t count, double *r
 enum sdr_status sdr_plan_make(struct sdr_run *run);
 enum sdr_status sdr_plan_carry_out(struct sdr_run *run, uint64_t batch);
 
-/* setup.c: batches that a worker takes steps with before it sends what they changed. */
+/* setup.c: which process of a job this is; before there is a run, and in one: bytes of the first process become
+   everybody's, where there are several. */
+int sdr_job_process(void);
+enum sdr_status sdr_job_share(void *bytes, size_t count);
+enum sdr_status sdr_share(const struct sdr_run *run, void *bytes, size_t count);
+/* Batches that a worker takes steps with before it sends what they changed. */
 uint64_t sdr_local_steps(const struct sdr_run *run);
+/* Tasks that it works on from the same values, and its own steps since. */
+uint64_t sdr_kept_tasks(const struct sdr_run *run);
+/* Whether workers take steps and send these, not gradients. */
+bool sdr_sends_steps(const struct sdr_run *run);
 
 /* team.c: runs the strategy's loop in as many threads as there are workers. */
 enum { SDR_WORKERS_MOST = 1024 };

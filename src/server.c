@@ -186,7 +186,8 @@ enum sdr_status sdr_send_task(struct sdr_node *node, int worker, uint64_t number
                                   .to = net->servers + worker,
                                   .version = server->parameters->version,
                                   .batch = number};
-    SDR_TRY(sdr_current_values(node, worker, number, &message.body));
+    if (!(flags & SDR_KEEP))
+        SDR_TRY(sdr_current_values(node, worker, number, &message.body));
     if (node->server == 0) {
         struct sdr_assignment *of = &net->assignment[worker];
         of->bytes = (uint32_t)sdr_message_bytes(&message);

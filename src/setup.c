@@ -62,8 +62,36 @@ static enum sdr_status choose_plugins(struct sdr_run *run)
     return SDR_OK;
 }
 
-/* The transport whose job this process has joined. */
+/* The transport whose job this process has joined, and which one it is. */
 static const struct sdr_transport *joined;
+static int joined_as;
+
+int sdr_job_process(void)
+{
+    return joined_as;
+}
+
+enum sdr_status sdr_job_share(void *bytes, size_t count)
+{
+    return joined ? joined->share(bytes, count) : SDR_OK;
+}
+
+enum sdr_status sdr_share(const struct sdr_run *run, void *bytes, size_t count)
+{
+    return run->processes > 1 ? run->transport->share(bytes, count) : SDR_OK;
+}
+
+/* Processes that mean different things must not train together. */
+static enum sdr_status meet_others(const struct sdr_run *run)
+{
+    char *text;
+    if (run->processes == 1)
+        return SDR_OK;
+    SDR_TRY(sdr_job_text(run, &text));
+    enum sdr_status status = run->transport->meet(run->transport_options, text);
+    sdr_release(text);
+    return status;
+}
 
 enum sdr_status sdr_job_join(const struct sdr_options *options, int *process, int *processes)
 {
@@ -79,6 +107,7 @@ enum sdr_status sdr_job_join(const struct sdr_options *options, int *process, in
         return SDR_OK;
     SDR_TRY(transport->join(process, processes));
     joined = transport;
+    joined_as = *process;
     return SDR_OK;
 }
 
@@ -87,6 +116,7 @@ void sdr_job_leave(enum sdr_status status)
     if (joined)
         joined->leave(status);
     joined = NULL;
+    joined_as = 0;
 }
 
 /* Whether nodes exchange messages; where a strategy can do without, threads share memory. */
@@ -130,12 +160,22 @@ uint64_t sdr_local_steps(const struct sdr_run *run)
     return run->strategy->local ? run->strategy->local(run->strategy_options) : 1;
 }
 
+uint64_t sdr_kept_tasks(const struct sdr_run *run)
+{
+    return run->strategy->keeps ? run->strategy->keeps(run->strategy_options) : 1;
+}
+
+bool sdr_sends_steps(const struct sdr_run *run)
+{
+    return run->strategy->steps || sdr_local_steps(run) > 1 || sdr_kept_tasks(run) > 1;
+}
+
 /* Steps that several workers take are added up by servers, which have no state. */
 static enum sdr_status check_added_steps(const struct sdr_run *run)
 {
     const struct sdr_settings *s = &run->options.settings;
     const char *sync = run->strategy->name, *optimizer = run->optimizer->name;
-    if (!run->strategy->steps && sdr_local_steps(run) == 1)
+    if (!sdr_sends_steps(run))
         return SDR_OK;
     if (run->kind->task == SDR_CLUSTERS || run->kind->project)
         return sdr_fail(SDR_USAGE,
@@ -165,7 +205,7 @@ static bool own_steps(const struct sdr_run *run)
 /* Going back is for runs whose weights are in one place. */
 static enum sdr_status check_restarts(const struct sdr_run *run)
 {
-    bool sends_steps = run->strategy->steps || sdr_local_steps(run) > 1;
+    bool sends_steps = sdr_sends_steps(run);
     if (!run->options.settings.restarts)
         return SDR_OK;
     if (run->optimizer->own_penalty)
@@ -425,7 +465,7 @@ static void choose_rate(struct sdr_run *run)
         return;
     double length = sqrt(run->typical_row);
     run->rate = o->rate / pow(length, o->rate_power);
-    if (o->rate_power == 2 &&
+    if (o->rate_power == 2 && run->process == 0 && /* who says how large a step is */
         run->kind->curvature >= 1) /* a row is overshot from 2/(curvature·length²) on */
         run->rate = fmin(run->rate, 3 * o->rate / (run->kind->curvature * sdr_longest_row(run)));
     if (o->rate_power ==
@@ -481,7 +521,7 @@ static enum sdr_status make_parameters(struct sdr_run *run)
     p->project = run->kind->project;
     p->whole = run->kind->task == SDR_CLUSTERS;
     struct sdr_batch rows = {&run->data->rows, run->train_rows.row, run->train_rows.count, 0, 0, 0};
-    if (run->kind->start)
+    if (run->kind->start && run->process == 0) /* which has the servers */
         SDR_TRY(run->kind->start(&run->problem, p->block, &rows, run->options.settings.seed,
                                  run->target_size, p->value));
     /* Regression starts at the mean: the intercept need not travel there in small steps. */
@@ -558,8 +598,9 @@ enum sdr_status sdr_run_create(const struct sdr_options *options, struct sdr_dat
     SDR_CHECK(sdr_options_check(options));
     SDR_CHECK(copy_options(run, options));
     SDR_CHECK(choose_plugins(run));
+    SDR_CHECK(meet_others(run));
     SDR_CHECK(sdr_problem_prepare(run));
-    if (run->kind->check)
+    if (run->kind->check && run->process == 0) /* the others do not read all rows */
         SDR_CHECK(run->kind->check(&run->problem, train->name));
     if (run->strategy->check)
         SDR_CHECK(run->strategy->check(run));

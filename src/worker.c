@@ -26,6 +26,12 @@ static enum sdr_status take_piece(struct sdr_node *node, const struct sdr_messag
     }
     if (message->flags & SDR_PATCH)
         return sdr_keep_patch(task, message);
+    if (message->flags & SDR_KEEP) {
+        task->batch = message->batch;
+        task->rate = message->value;
+        task->arrived = node->servers;
+        return SDR_OK;
+    }
     if (!same || task->arrived == 0) {
         sdr_forget_task(node);
         task->batch = message->batch;

@@ -51,9 +51,10 @@ void sdr_cache_abandon(struct sdr_cache_writer *writer); /* NULL is fine */
 
 enum sdr_status sdr_cache_write_keyed(const struct sdr_data *data, const char *key,
                                       const char *path);
-/* memory: bytes the mapping may keep resident while it is checked; 0: no limit. */
+/* memory: bytes the mapping may keep resident while it is checked; 0: no limit. on_demand: rows are not looked
+   at, see sdr_data_demand. */
 enum sdr_status sdr_cache_map_within(const char *path, const char *key, uint64_t memory,
-                                     struct sdr_data **data);
+                                     bool on_demand, struct sdr_data **data);
 /* Sets streams and stream_rows if the data is larger than the memory allowed (0: no limit). */
 void sdr_data_limit(struct sdr_data *data, uint64_t memory);
 uint64_t sdr_data_bytes(const struct sdr_data *data);

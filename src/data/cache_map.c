@@ -241,14 +241,22 @@ static enum sdr_status check_rows(const struct mapping *m, const struct sdr_data
 }
 
 /* Padding must be zero: kernels may read whole vectors. */
+static bool padding_fine(const struct sdr_rows *rows, uint64_t r)
+{
+    const float *row = rows->dense + r * rows->stride;
+    for (uint64_t i = rows->features; i < rows->stride; i++)
+        if (row[i] != 0.0f)
+            return false;
+    return true;
+}
+
 static enum sdr_status check_dense(const struct mapping *m, const struct sdr_data *data)
 {
     const struct sdr_rows *rows = &data->rows;
     for (uint64_t r = 0; r < rows->count; r++) {
         const float *row = rows->dense + r * rows->stride;
-        for (uint64_t i = rows->features; i < rows->stride; i++)
-            if (row[i] != 0.0f)
-                return damaged(m, "dense rows");
+        if (!padding_fine(rows, r))
+            return damaged(m, "dense rows");
         if (r % 4096 == 4095)
             drop(m, (const unsigned char *)(row - 4095 * rows->stride),
                  (size_t)(4096 * rows->stride * sizeof *row));
@@ -284,25 +292,97 @@ static enum sdr_status read_schema(const struct mapping *m, struct sdr_data *dat
     return data->schema.features == data->rows.features ? SDR_OK : damaged(m, "schema");
 }
 
-static enum sdr_status check(const struct mapping *m, struct sdr_data *data)
+/* What the rows hold: by far the most of the file. */
+static enum sdr_status check_entries(const struct mapping *m, const struct sdr_data *data)
 {
     struct index_check indices = {0};
-    SDR_TRY(find_arrays(m, data));
-    SDR_TRY(read_schema(m, data));
-    SDR_TRY(check_section(m, SDR_SECTION_START, "start", NULL));
     SDR_TRY(check_section(m, SDR_SECTION_INDEX, "index", &indices));
     SDR_TRY(check_section(m, SDR_SECTION_VALUE, "value", NULL));
     SDR_TRY(check_section(m, SDR_SECTION_DENSE, "dense rows", NULL));
+    return data->rows.dense ? check_dense(m, data) : check_rows(m, data, &indices);
+}
+
+/* ---- rows that are read on demand ---- */
+
+/* What lies around a row is somebody else's: the kernel is told what to read ahead. */
+static void read_alone(const struct mapping *m)
+{
+    static const enum sdr_section small[] = {SDR_SECTION_START, SDR_SECTION_LABEL,
+                                             SDR_SECTION_WEIGHT};
+    (void)madvise((void *)(uintptr_t)m->bytes, m->count, MADV_RANDOM);
+    for (size_t i = 0; i < sizeof small / sizeof *small; i++) {
+        const struct sdr_cache_section *s = &m->header.section[small[i]];
+        uintptr_t first = (uintptr_t)(m->bytes + s->offset) & ~(uintptr_t)4095;
+        uintptr_t end = (uintptr_t)(m->bytes + s->offset + s->bytes);
+        if (s->bytes)
+            (void)madvise((void *)first, end - first, MADV_WILLNEED);
+    }
+}
+
+/* Offsets alone: every row lies inside the sections. */
+static enum sdr_status check_offsets(const struct mapping *m, const struct sdr_data *data)
+{
+    const struct sdr_rows *rows = &data->rows;
+    if (rows->dense)
+        return SDR_OK;
+    if (rows->start[0] != 0 || rows->start[rows->count] != data->nonzeros)
+        return damaged(m, "start");
+    for (uint64_t r = 0; r < rows->count; r++)
+        if (rows->start[r] > rows->start[r + 1])
+            return damaged(m, "start");
+    return SDR_OK;
+}
+
+static bool row_fine(const struct sdr_rows *rows, uint64_t r)
+{
+    if (rows->dense)
+        return floats_fine(rows->dense + r * rows->stride, rows->features, false) &&
+               padding_fine(rows, r);
+    uint64_t from = rows->start[r], count = rows->start[r + 1] - from, falls = 0;
+    uint32_t largest = 0;
+    if (rows->index16)
+        look16(rows->index16 + from, count, &largest, &falls);
+    else
+        look32(rows->index32 + from, count, &largest, &falls);
+    return !falls && (!count || largest < rows->features) &&
+           floats_fine(rows->value + from, count, false);
+}
+
+enum sdr_status sdr_data_demand(const struct sdr_data *data, const uint32_t *row, uint32_t count)
+{
+    for (uint32_t i = 0; i < count && data->checked; i++) {
+        atomic_uchar *of = &data->checked[row[i] / 8];
+        unsigned char bit = (unsigned char)(1u << row[i] % 8);
+        if (atomic_load_explicit(of, memory_order_relaxed) & bit)
+            continue;
+        if (!row_fine(&data->rows, row[i]))
+            return sdr_fail(SDR_BAD_FILE, "%s: the cache file is damaged (row %u)", data->name,
+                            row[i] + 1);
+        atomic_fetch_or_explicit(of, bit, memory_order_relaxed);
+    }
+    return SDR_OK;
+}
+
+static enum sdr_status check(const struct mapping *m, bool on_demand, struct sdr_data *data)
+{
+    SDR_TRY(find_arrays(m, data));
+    if (on_demand)
+        read_alone(m);
+    SDR_TRY(read_schema(m, data));
+    SDR_TRY(check_section(m, SDR_SECTION_START, "start", NULL));
     SDR_TRY(check_section(m, SDR_SECTION_LABEL, "labels", NULL));
     SDR_TRY(check_section(m, SDR_SECTION_WEIGHT, "weights", NULL));
-    SDR_TRY(data->rows.dense ? check_dense(m, data) : check_rows(m, data, &indices));
+    SDR_TRY(on_demand ? check_offsets(m, data) : check_entries(m, data));
+    if (on_demand)
+        SDR_TRY(sdr_allocate(&data->checked, data->rows.count / 8 + 1, sizeof *data->checked,
+                             "rows that were read"));
     if (data->schema.text_labels && data->rows.label)
         SDR_TRY(check_text_labels(m, data));
     return SDR_OK;
 }
 
 enum sdr_status sdr_cache_map_within(const char *path, const char *key, uint64_t memory,
-                                     struct sdr_data **data)
+                                     bool on_demand, struct sdr_data **data)
 {
     struct mapping m = {.path = path};
     struct sdr_data *d;
@@ -315,7 +395,7 @@ enum sdr_status sdr_cache_map_within(const char *path, const char *key, uint64_t
     d->map_bytes = m.count;
     m.drop = m.count > (memory ? memory : (uint64_t)4 << 30);
     SDR_CHECK(check_header(&m, key));
-    SDR_CHECK(check(&m, d));
+    SDR_CHECK(check(&m, on_demand, d));
     SDR_CHECK(sdr_copy_string(&d->name, path));
     sdr_data_limit(d, memory);
     SDR_CHECK(sdr_data_sign(d));
@@ -328,5 +408,5 @@ cleanup:
 
 enum sdr_status sdr_cache_map(const char *path, const char *key, struct sdr_data **data)
 {
-    return sdr_cache_map_within(path, key, 0, data);
+    return sdr_cache_map_within(path, key, 0, false, data);
 }

@@ -16,6 +16,7 @@ void sdr_data_destroy(struct sdr_data *data)
     if (!data)
         return;
     sdr_file_unmap(data->map, data->map_bytes);
+    sdr_release(data->checked);
     sdr_region_free(&data->start);
     sdr_region_free(&data->index);
     sdr_region_free(&data->value);

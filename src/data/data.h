@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "plugin.h"
 #include <jansson.h>
+#include <stdatomic.h>
 
 /* ---- how to read ---- */
 enum sdr_missing { SDR_MISSING_ERROR, SDR_MISSING_ZERO, SDR_MISSING_MEAN };
@@ -32,8 +33,9 @@ struct sdr_data_options {
     uint64_t memory;     /* bytes the data may take; 0: no limit. More than that streams */
     const char *scratch; /* folder for files of data that streams without a cache; NULL: /tmp */
     int threads;
-    bool labels_optional;        /* prediction: rows may lack a label */
-    bool labels_named;           /* CSV: no column is the label unless it is called so */
+    bool on_demand;       /* rows of a cache file are read, and checked, when they are worked on */
+    bool labels_optional; /* prediction: rows may lack a label */
+    bool labels_named;    /* CSV: no column is the label unless it is called so */
     sdr_report_function *report; /* may be NULL */
     void *report_context;
 };
@@ -112,12 +114,15 @@ struct sdr_data {
     struct sdr_region start, index, value, dense, label, weight; /* owned, or empty */
     const void *map; /* owned mapping of a cache file, or NULL */
     size_t map_bytes;
-    double seconds; /* spent reading */
+    atomic_uchar *checked; /* owned: bits of the rows that were, if on demand; or NULL */
+    double seconds;        /* spent reading */
 };
 
 /* read.c: the whole of reading. known: schema to read with, or NULL to find it out. */
 enum sdr_status sdr_data_read(const struct sdr_data_options *options, const char *const *paths,
                               size_t count, const struct sdr_schema *known, struct sdr_data **data);
+/* Reads these rows for the first time, where data is read on demand: SDR_BAD_FILE if one is damaged. */
+enum sdr_status sdr_data_demand(const struct sdr_data *data, const uint32_t *row, uint32_t count);
 /* streams: tells the kernel that rows [first, end) will be needed, or are no longer. */
 void sdr_data_will_need(const struct sdr_data *data, uint64_t first, uint64_t end);
 void sdr_data_done_with(const struct sdr_data *data, uint64_t first, uint64_t end);

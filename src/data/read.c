@@ -73,7 +73,7 @@ static enum sdr_status map_given(struct reader *r, struct sdr_data **data)
         return sdr_fail(SDR_USAGE, "%s: a cache file must be given alone", path);
     if (!r->known)
         SDR_TRY(sdr_format_check_options(r->options, NULL));
-    SDR_TRY(sdr_cache_map_within(path, NULL, r->options->memory, data));
+    SDR_TRY(sdr_cache_map_within(path, NULL, r->options->memory, r->options->on_demand, data));
     return r->known ? sdr_data_recast(r->options, r->known, data) : SDR_OK;
 }
 
@@ -116,7 +116,8 @@ static enum sdr_status use_cache(struct reader *r, struct sdr_data **data)
 {
     if (!r->cache_path || !sdr_file_exists(r->cache_path))
         return SDR_OK;
-    enum sdr_status status = sdr_cache_map_within(r->cache_path, r->key, r->options->memory, data);
+    enum sdr_status status = sdr_cache_map_within(r->cache_path, r->key, r->options->memory,
+                                                  r->options->on_demand, data);
     if (status == SDR_BAD_FILE) {
         sdr_read_note(r->options, "%s; it is made anew", sdr_error());
         return SDR_OK;

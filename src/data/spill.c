@@ -336,7 +336,7 @@ static enum sdr_status take(const struct sdr_builder *b, const char *path, const
                             struct sdr_data *data)
 {
     struct sdr_data *mapped;
-    SDR_TRY(sdr_cache_map_within(path, key, b->options->memory, &mapped));
+    SDR_TRY(sdr_cache_map_within(path, key, b->options->memory, false, &mapped));
     data->rows = mapped->rows;
     data->map = mapped->map;
     data->map_bytes = mapped->map_bytes;

@@ -161,7 +161,8 @@ static const struct sdr_option stale[] = {
      "(Downpour)",
      offsetof(struct options, push), 0},
     {"fetch", SDR_INTEGER, "0", "N", 0, 1e6,
-     "batches after which it is sent new values; 0: as push", offsetof(struct options, fetch), 0},
+     "batches after which it is sent new values, a multiple of push; 0: as push",
+     offsetof(struct options, fetch), 0},
     AWARE,
     {0}};
 
@@ -179,27 +180,32 @@ static enum sdr_status one_of(const void *options, uint64_t workers, uint64_t *g
     return SDR_OK;
 }
 
-/* Values come with the answer to what was sent. */
+/* Values come with the answer to what was sent, or to every so manieth. */
 static enum sdr_status one_of_several(const void *options, uint64_t workers, uint64_t *gradients)
 {
     const struct options *o = options;
-    if (o->fetch && o->fetch != o->push)
-        return sdr_fail(
-            SDR_USAGE,
-            "async:fetch is the same as async:push here: new values come with the answer to "
-            "what was sent");
+    if (o->fetch % o->push)
+        return sdr_fail(SDR_USAGE,
+                        "async:fetch is a multiple of async:push: new values come with the answer "
+                        "to what was sent");
     if (o->ramp > 0 && !o->staleness)
         return sdr_fail(SDR_USAGE, "async:ramp does nothing without async:staleness");
-    if (o->push > 1 && o->aware)
-        return sdr_fail(
-            SDR_USAGE,
-            "async:aware scales gradients; with async:push workers send steps: give one of them");
+    if ((o->push > 1 || o->fetch > 1) && o->aware)
+        return sdr_fail(SDR_USAGE,
+                        "async:aware scales gradients; with async:push and async:fetch workers "
+                        "send steps: give one of them");
     return one_of(options, workers, gradients);
 }
 
 static uint64_t several(const void *options)
 {
     return ((const struct options *)options)->push;
+}
+
+static uint64_t keeps(const void *options)
+{
+    const struct options *o = options;
+    return o->fetch ? o->fetch / o->push : 1;
 }
 
 static enum sdr_status some_of(const void *options, uint64_t workers, uint64_t *gradients)
@@ -358,4 +364,5 @@ SDR_REGISTER(strategy, async) = {
     .client = sdr_client,
     .quorum = one_of_several,
     .local = several,
+    .keeps = keeps,
 };

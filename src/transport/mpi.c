@@ -465,10 +465,15 @@ static void part_in_anger(struct sdr_run *run, enum sdr_status how)
     sdr_fail(how, "%s", sentence);
 }
 
+static enum sdr_status meet(const void *options, const char *text)
+{
+    return sdr_mpi_greet(text, ((const struct options *)options)->deadline);
+}
+
 static enum sdr_status launch(struct sdr_run *run, enum sdr_status (*loop)(struct sdr_node *node))
 {
     struct shared *shared = run->network->shared;
-    SDR_TRY(sdr_mpi_greet(run, shared->options->deadline));
+    SDR_TRY(meet(shared->options, "ready"));
     for (int p = 0; p < job->processes; p++) {
         shared->line[p].heard = shared->line[p].told = sdr_clock_now();
         if (talks_to(p))
@@ -517,6 +522,8 @@ SDR_REGISTER(transport, mpi) = {
     .workers_most = 1024,
     .join = sdr_mpi_join,
     .leave = sdr_mpi_leave,
+    .meet = meet,
+    .share = sdr_mpi_share,
     .open = open_mpi,
     .launch = launch,
     .send = send,

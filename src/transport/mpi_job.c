@@ -12,7 +12,9 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { HELLO_TAG = 6, END_TAG = 9 };
+enum { HELLO_TAG = 6, SHARE_TAG = 8, END_TAG = 9 };
+/* The first process may have much to read and to measure before the others can go on. */
+#define PATIENCE_NS (INT64_C(3600) * 1000000000)
 
 struct sdr_mpi_job sdr_mpi_job;
 static struct sdr_mpi_job *const job = &sdr_mpi_job;
@@ -85,7 +87,7 @@ static void await_end(void)
     static char word;
     unsigned char request[SDR_MPI_REQUEST_BYTES];
     bool done = false;
-    int64_t until = sdr_clock_now() + INT64_C(3600) * 1000000000;
+    int64_t until = sdr_clock_now() + PATIENCE_NS;
     for (int p = 1; p < job->processes && job->process == 0; p++)
         (void)job->mpi->send(p, END_TAG, &word, 1, request); /* so small that nobody waits for it */
     if (job->process > 0 && !job->mpi->receive(0, END_TAG, &word, 1, request))
@@ -101,7 +103,8 @@ void sdr_mpi_leave(enum sdr_status status)
     if (job->lost) /* the others know it too, and leave */
         return;
     if (status != SDR_OK && job->processes > 1) { /* the others would wait for this one */
-        sdr_mpi_nap(job->process > 0 ? 300000000 : 50000000); /* what was said gets to where it is read */
+        sdr_mpi_nap(job->process > 0 ? 300000000
+                                     : 50000000); /* what was said gets to where it is read */
         job->mpi->give_up((int)status);
         return;
     }
@@ -122,11 +125,11 @@ struct hello {
     char version[32], path[8000]; /* what decides about the run: options and data */
 };
 
-static void introduce(const struct sdr_run *run, struct hello *hello)
+static void introduce(const char *text, struct hello *hello)
 {
     *hello = (struct hello){0};
     snprintf(hello->version, sizeof hello->version, "%s", sdr_version());
-    snprintf(hello->path, sizeof hello->path, "%s", run->path);
+    snprintf(hello->path, sizeof hello->path, "%s", text);
 }
 
 /* Waits for a request, until a time. */
@@ -151,14 +154,43 @@ static enum sdr_status compare(const struct hello *mine, const struct hello *oth
                     strcmp(name, "data") == 0 ? "data" : name);
 }
 
-/* All say hello to the first process, which compares; nobody starts before it has answered. */
-enum sdr_status sdr_mpi_greet(struct sdr_run *run, double deadline)
+static enum sdr_status first_is_late(void)
 {
-    int64_t until = sdr_clock_now() + (int64_t)(deadline * 1e9);
+    return sdr_fail(SDR_PEER_LOST, "process 0 has not come as far within an hour");
+}
+
+enum sdr_status sdr_mpi_share(void *bytes, size_t count)
+{
+    enum { MOST = 1 << 30 };
+    unsigned char request[SDR_MPI_REQUEST_BYTES], *at = bytes;
+    int64_t until = sdr_clock_now() + PATIENCE_NS;
+    for (size_t from = 0, part; from < count; from += part) {
+        part = count - from < MOST ? count - from : MOST;
+        for (int p = 1; p < job->processes; p++) {
+            bool done;
+            if (job->process == 0)
+                SDR_TRY(trouble(job->mpi->send(p, SHARE_TAG, at + from, part, request)));
+            else if (job->process == p)
+                SDR_TRY(trouble(job->mpi->receive(0, SHARE_TAG, at + from, part, request)));
+            else
+                continue;
+            SDR_TRY(await(request, until, &done));
+            if (!done && job->process > 0)
+                return first_is_late();
+            if (!done)
+                return sdr_fail(SDR_PEER_LOST, "process %d has not come as far within an hour", p);
+        }
+    }
+    return SDR_OK;
+}
+
+enum sdr_status sdr_mpi_greet(const char *text, double deadline)
+{
+    int64_t until = sdr_clock_now() + (job->process ? PATIENCE_NS : (int64_t)(deadline * 1e9));
     unsigned char request[SDR_MPI_REQUEST_BYTES];
     struct hello mine, *all;
     bool done = true;
-    introduce(run, &mine);
+    introduce(text, &mine);
     if (job->process > 0) {
         SDR_TRY(trouble(job->mpi->send(0, HELLO_TAG, &mine, sizeof mine, request)));
         SDR_TRY(await(request, until, &done));
@@ -166,9 +198,7 @@ enum sdr_status sdr_mpi_greet(struct sdr_run *run, double deadline)
             SDR_TRY(trouble(job->mpi->receive(0, HELLO_TAG, &mine, sizeof mine, request)));
             SDR_TRY(await(request, until, &done));
         }
-        return done
-                   ? SDR_OK
-                   : sdr_fail(SDR_PEER_LOST, "process 0 did not start within %g seconds", deadline);
+        return done ? SDR_OK : first_is_late();
     }
     SDR_TRY(sdr_allocate(&all, (size_t)job->processes, sizeof *all, "MPI"));
     enum sdr_status status = SDR_OK;

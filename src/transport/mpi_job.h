@@ -17,9 +17,10 @@ extern struct sdr_mpi_job sdr_mpi_job;
 /* Loads MPI, once. */
 enum sdr_status sdr_mpi_join(int *process, int *processes);
 void sdr_mpi_leave(enum sdr_status status);
-/* Whether all are there within so many seconds, and mean the same: all say hello to the first process, which
-   compares; nobody starts before it has answered. */
-enum sdr_status sdr_mpi_greet(struct sdr_run *run, double deadline);
+/* Whether all are there within so many seconds, and say the same: all say hello to the first process, which
+   compares; nobody goes on before it has answered. */
+enum sdr_status sdr_mpi_greet(const char *text, double deadline);
+enum sdr_status sdr_mpi_share(void *bytes, size_t count);
 void sdr_mpi_nap(int64_t nanoseconds);
 
 #endif

@@ -72,7 +72,7 @@ static void what_is_mapped_is_what_was_written(void **state)
         assert_int_equal(mapped->schema.column[1].kind, SDR_COLUMN_CATEGORY);
         assert_false(mapped->streams);
         sdr_data_destroy(mapped);
-        assert_int_equal(sdr_cache_map_within(path, NULL, 100, &mapped), SDR_OK);
+        assert_int_equal(sdr_cache_map_within(path, NULL, 100, false, &mapped), SDR_OK);
         assert_true(mapped->streams);
         assert_same_data(data, mapped);
         sdr_data_destroy(mapped);
@@ -190,6 +190,20 @@ static void assert_safe(const struct sdr_data *data)
     assert_int_equal(data->schema.numbers + data->schema.category.count, rows->features);
 }
 
+/* Row after row on demand, and again, when they are known. */
+static enum sdr_status map_on_demand(const char *path)
+{
+    struct sdr_data *data;
+    enum sdr_status status = sdr_cache_map_within(path, NULL, 0, true, &data);
+    for (int pass = 0; pass < 2; pass++)
+        for (uint32_t r = 0; status == SDR_OK && r < data->rows.count; r++)
+            status = sdr_data_demand(data, &r, 1);
+    if (status == SDR_OK)
+        assert_safe(data);
+    sdr_data_destroy(data);
+    return status;
+}
+
 static void a_file_made_to_do_harm_gives_safe_rows_or_none(void **state)
 {
     static const unsigned char values[] = {0, 1, 2, 0x7F, 0x80, 0xFF};
@@ -211,6 +225,7 @@ static void a_file_made_to_do_harm_gives_safe_rows_or_none(void **state)
                 assert_true(status == SDR_OK || status == SDR_BAD_FILE);
                 if (status == SDR_OK)
                     assert_safe(mapped);
+                assert_int_equal(map_on_demand(path_of("harm.sdc")), status);
                 accepted += status == SDR_OK;
                 sdr_data_destroy(mapped);
             }

@@ -53,23 +53,30 @@ for t in range(40):
 expect("numpy_two_aware", np.abs(tensors["weight"].ravel() - w).max() < 1e-5)
 
 # ---- several steps between two messages ----
-for sync, workers in (("async:push=5", 1), ("async:push=5", 2)):
+for push, fetch, workers, servers in ((5, 5, 1, 1), (5, 5, 2, 1), (1, 3, 2, 1), (2, 6, 3, 2), (5, 20, 2, 3)):
     few = [o if o != 40 else 4 for o in plain]
-    seen, tensors = train(dense, *few, "--workers", workers, "--sync", sync, "--updates", 12, "--compute", "const:1")
-    w, shown, begun = np.zeros(3), [np.zeros(3)] * workers, 0
+    seen, tensors = train(dense, *few, "--workers", workers, "--servers", servers, "--sync", "async:push=%d,fetch=%d" % (push, fetch),
+                          "--updates", 24, "--compute", "const:1")
+    w, local, sent = np.zeros(3), [np.zeros(3)] * workers, [0] * workers
     numbers = list(range(workers))
-    for t in range(12):
+    for t in range(24):
         who = t % workers
-        own = shown[who].copy()
-        for i in range(5):
-            at = (numbers[who] * 20 + i * 4) % 40
+        own = local[who]
+        for i in range(push):
+            at = (numbers[who] * push * 4 + i * 4) % 40
             x, y = table[at:at + 4], truth[at:at + 4]
             own = own - 0.05 * x.T @ (x @ own - y) / 4
-        w = w + own - shown[who]
-        shown[who], numbers[who] = w, workers + t
+        w = w + own - local[who]
+        sent[who] += push
+        local[who], numbers[who] = own if sent[who] % fetch else w, workers + t
     gap = np.abs(tensors["weight"].ravel() - w).max()
-    expect("numpy_push_%d_workers" % workers, gap < 1e-5 and abs(seen["seconds_train"] - 60 / workers) < 1e-6, "%.2g, %g s" % (gap, seen["seconds_train"]))
-expect("fetch_is_push", "fetch" in train(dense, *plain, "--sync", "async:push=2,fetch=3", "--workers", 2, code=2))
+    expect("numpy_push_%d_fetch_%d_%d_workers" % (push, fetch, workers),
+           gap < 1e-5 and abs(seen["seconds_train"] - 24 * push / workers) < 1e-6, "%.2g, %g s" % (gap, seen["seconds_train"]))
+sparse = [laws.some_rows(500), "--batch", 5, "--updates", 600, "--compute", "exp:rate=1", "--transport", "sim", "--workers", 4]
+often, seldom = [train(*sparse, "--sync", "async:fetch=%d" % fetch)[0] for fetch in (1, 4)]
+expect("fewer_fetches", seldom["train_loss"] < 1.2 * often["train_loss"] and seldom["staleness_mean"] > often["staleness_mean"],
+       "loss %.4f, %.4f; staleness %.2f, %.2f" % (often["train_loss"], seldom["train_loss"], often["staleness_mean"], seldom["staleness_mean"]))
+expect("fetch_is_a_multiple_of_push", "fetch" in train(dense, *plain, "--sync", "async:push=2,fetch=3", "--workers", 2, code=2))
 
 # ---- restarts ----
 wild = [o if o != 0.05 else 3.0 for o in plain]

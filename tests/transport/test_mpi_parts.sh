@@ -1,0 +1,89 @@
+#!/bin/bash
+# Processes read what they work on: of a cache file the first process reads everything, the others the rows of their
+# batches, which they check; and where text is kept in a cache, one process parses it.
+set -u
+command -v mpirun >/dev/null || { echo "skipped: there is no mpirun"; exit 77; }
+[ -e "$(dirname "$SOUNDER")/sounder-mpi.so" ] || { echo "skipped: built without MPI"; exit 77; }
+[ -z "${SOUNDER_SANITIZE:-}" ] || { echo "skipped: MPI is not made for sanitizers"; exit 77; }
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_mpi_yield_when_idle=1
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failed=0
+complain() { echo "FAILED: $*"; failed=1; }
+
+# one DATA0 DATA1 options …: process 0 reads DATA0, process 1 DATA1
+one() {
+    local first=$1 second=$2
+    shift 2
+    timeout 100 mpirun --oversubscribe --bind-to none -n 1 "$SOUNDER" train "$first" --transport mpi "$@" \
+        : -n 1 "$SOUNDER" train "$second" --transport mpi "$@" >"$work/out" 2>"$work/err"
+}
+
+"$SOUNDER" generate sparse-classification "$work/large.svm" --rows 150000 --features 30000 --nnz 80 --seed 4 --quiet >/dev/null
+"$SOUNDER" convert "$work/large.svm" "$work/large.sdc" --quiet || complain "convert"
+# Each has a copy of its own: what of it is in memory was read.
+cp "$work/large.sdc" "$work/other.sdc"
+cat >"$work/cached" <<'PYTHON'
+import ctypes, mmap, os, sys
+libc = ctypes.CDLL(None, use_errno=True)
+libc.mmap.restype = ctypes.c_void_p
+with open(sys.argv[1], "rb") as file:
+    size = os.fstat(file.fileno()).st_size
+    if len(sys.argv) > 2:
+        os.fsync(file.fileno())
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+    at = libc.mmap(None, ctypes.c_size_t(size), mmap.PROT_READ, mmap.MAP_SHARED, file.fileno(), ctypes.c_long(0))
+    pages = (ctypes.c_ubyte * (-(-size // mmap.PAGESIZE)))()
+    assert libc.mincore(ctypes.c_void_p(at), ctypes.c_size_t(size), pages) == 0
+print(round(100 * sum(page & 1 for page in pages) / len(pages)))
+PYTHON
+before=$(python3 "$work/cached" "$work/other.sdc" forget)
+one "$work/large.sdc" "$work/other.sdc" --sync async --batch 16 --updates 100 --quiet --json || complain "large: $(cat "$work/err")"
+after=$(python3 "$work/cached" "$work/other.sdc")
+echo "of the second process's file $before % were in memory before, $after % after"
+if [ "$before" -le 5 ]; then
+    [ "$after" -le 40 ] || complain "the second process has read more than its part"
+else
+    echo "this file system keeps all files in memory: what was read cannot be told"
+fi
+
+# The same results from text, from a cache file, and from a cache that the first process makes while the other waits.
+head -n 4000 "$work/large.svm" >"$work/data.svm"
+"$SOUNDER" convert "$work/data.svm" "$work/data.sdc" --quiet || complain "convert"
+hash() { python3 -c 'import json,sys; print(json.load(sys.stdin)["model_hash"])' <"$work/out"; }
+bits="--sync bsp --deterministic --batch 200 --epochs 2 --quiet --json"
+for model in logistic kmeans:5 squared-hinge; do
+    "$SOUNDER" train "$work/data.svm" --model $model $bits --workers 1 >"$work/out" || complain "$model"
+    wanted=$(hash)
+    for try in "data.svm" "data.sdc" "data.svm --cache $work/cache-$model" "data.svm --cache $work/cache-$model"; do
+        set -- $try
+        name=$1
+        shift
+        one "$work/$name" "$work/$name" --model $model $bits "$@" || complain "$model $try: $(cat "$work/err")"
+        [ "$(hash)" = "$wanted" ] || complain "$model, $try: other bits"
+    done
+    [ "$(ls "$work/cache-$model" | wc -l)" = 1 ] || complain "not one cache file: $(ls "$work/cache-$model")"
+done
+one "$work/data.svm" "$work/data.svm" --cache "$work/nowhere/at/all" --sync async --epochs 1 --quiet --json ||
+    complain "a new cache folder: $(cat "$work/err")"
+
+# A copy of the file that has gone bad where its header does not tell: the row is named when it is worked on.
+cp "$work/data.sdc" "$work/bad.sdc"
+python3 - "$work/bad.sdc" <<'PYTHON'
+import struct, sys
+with open(sys.argv[1], "r+b") as file:
+    head = file.read(4096)
+    # sections of 48 bytes behind magic, version, width, 6 counts and the key: the third is the values
+    at = 8 + 4 + 4 + 8 * 6 + 64 + 48 * 2
+    offset, size = struct.unpack_from("<QQ", head, at)
+    count = size // 4  # 64 of them are compared at the start: those stay
+    file.seek(offset + (count // 63 * 20 + count // 630) * 4)
+    file.write(b"\xff" * (count // 63 * 4 // 5 * 4))
+PYTHON
+one "$work/data.sdc" "$work/bad.sdc" --sync async --batch 100 --epochs 2 && complain "a damaged row was trained on"
+grep -q "bad.sdc: the cache file is damaged (row [0-9]*)" "$work/err" || complain "damaged: $(cat "$work/err")"
+one "$work/bad.sdc" "$work/bad.sdc" --sync async --epochs 1 && complain "a damaged file was trained on"
+grep -q "damaged (value)" "$work/err" || complain "damaged in the first process: $(cat "$work/err")"
+one "$work/data.sdc" "$work/large.sdc" --sync async --epochs 1 && complain "two data sets in one job"
+grep -q "process 1 has other data" "$work/err" || complain "two data sets: $(cat "$work/err")"
+exit $failed
