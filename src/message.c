@@ -6,13 +6,27 @@
 enum { CLASSES = 40, LEAST = 6 }; /* from 64 bytes on */
 
 struct sdr_pool {
+    bool alone; /* used by one thread */
     pthread_mutex_t lock;
     struct sdr_body *free[CLASSES];
 };
 
-enum sdr_status sdr_pool_create(struct sdr_pool **pool)
+static void lock(struct sdr_pool *pool)
+{
+    if (!pool->alone)
+        pthread_mutex_lock(&pool->lock);
+}
+
+static void unlock(struct sdr_pool *pool)
+{
+    if (!pool->alone)
+        pthread_mutex_unlock(&pool->lock);
+}
+
+enum sdr_status sdr_pool_create(bool alone, struct sdr_pool **pool)
 {
     SDR_TRY(sdr_allocate(pool, 1, sizeof **pool, "messages"));
+    (*pool)->alone = alone;
     pthread_mutex_init(&(*pool)->lock, NULL);
     return SDR_OK;
 }
@@ -33,16 +47,16 @@ void sdr_pool_destroy(struct sdr_pool *pool)
 
 enum sdr_status sdr_body_create(struct sdr_pool *pool, uint64_t bytes, struct sdr_body **body)
 {
-    uint32_t class = 0;
-    while (((uint64_t)1 << (class + LEAST)) < bytes)
-        class ++;
+    uint64_t last = bytes > 1 ? bytes - 1 : 1;
+    int above = 64 - __builtin_clzll(last) - LEAST;
+    uint16_t class = (uint16_t)(above > 0 ? above : 0);
     if (class >= CLASSES)
         return sdr_fail(SDR_RUNTIME, "a message is too large");
-    pthread_mutex_lock(&pool->lock);
+    lock(pool);
     *body = pool->free[class];
     if (*body)
         pool->free[class] = (*body)->next;
-    pthread_mutex_unlock(&pool->lock);
+    unlock(pool);
     if (!*body) {
         unsigned char *memory;
         size_t room = (size_t)1 << (class + LEAST);
@@ -50,6 +64,7 @@ enum sdr_status sdr_body_create(struct sdr_pool *pool, uint64_t bytes, struct sd
         *body = (struct sdr_body *)(void *)memory;
         (*body)->home = pool;
         (*body)->class = class;
+        (*body)->alone = pool->alone;
     }
     (*body)->bytes = bytes;
     (*body)->next = NULL;
@@ -59,11 +74,11 @@ enum sdr_status sdr_body_create(struct sdr_pool *pool, uint64_t bytes, struct sd
 
 void sdr_body_drop(struct sdr_body *body)
 {
-    if (!body || atomic_fetch_sub_explicit(&body->refs, 1, memory_order_acq_rel) != 1)
+    if (!body || sdr_body_count(body, -1u) != 1)
         return;
     struct sdr_pool *pool = body->home;
-    pthread_mutex_lock(&pool->lock);
+    lock(pool);
     body->next = pool->free[body->class];
     pool->free[body->class] = body;
-    pthread_mutex_unlock(&pool->lock);
+    unlock(pool);
 }

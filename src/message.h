@@ -12,7 +12,8 @@
 struct sdr_pool;
 struct sdr_body {
     atomic_uint refs;
-    uint32_t class;
+    uint16_t class;
+    bool alone; /* whoever holds it is on the same thread: plain counting will do */
     uint64_t bytes;
     struct sdr_pool *home;
     struct sdr_body *next; /* while it rests in the pool */
@@ -20,13 +21,22 @@ struct sdr_body {
 };
 
 /* Bodies that were let go, by powers of two: loops do not ask the system for memory. */
-enum sdr_status sdr_pool_create(struct sdr_pool **pool);
+enum sdr_status sdr_pool_create(bool alone, struct sdr_pool **pool);
 void sdr_pool_destroy(struct sdr_pool *pool);
 enum sdr_status sdr_body_create(struct sdr_pool *pool, uint64_t bytes, struct sdr_body **body);
+/* Adds to a count; what it was before. */
+static inline unsigned sdr_body_count(struct sdr_body *body, unsigned change)
+{
+    if (!body->alone)
+        return atomic_fetch_add_explicit(&body->refs, change, memory_order_acq_rel);
+    unsigned before = atomic_load_explicit(&body->refs, memory_order_relaxed);
+    atomic_store_explicit(&body->refs, before + change, memory_order_relaxed);
+    return before;
+}
 static inline struct sdr_body *sdr_body_hold(struct sdr_body *body)
 {
     if (body)
-        atomic_fetch_add_explicit(&body->refs, 1, memory_order_relaxed);
+        sdr_body_count(body, 1);
     return body;
 }
 void sdr_body_drop(struct sdr_body *body); /* NULL: nothing */
@@ -53,9 +63,10 @@ struct sdr_message {
     int32_t from, to; /* nodes, not processes */
     int32_t about; /* with ANSWER, DROP and LOST: the worker; with TASK: how many of its own steps
                               the values have in them */
-    uint64_t version;      /* of the values: those carried, or those a gradient was computed from */
-    uint64_t batch;        /* number of the batch */
-    double value;          /* with ANSWER: the penalty that is due so far; with TASK: the step size;
+    uint64_t version; /* of the values: those carried, or those a gradient was computed from */
+    uint64_t batch;   /* number of the batch */
+    double
+        value; /* with ANSWER: the penalty that is due so far; with TASK, where workers take steps: their size;
                               with a PATCH: the version that the values are of with it;
                               with LOST: seconds of silence before */
     struct sdr_body *body; /* given away by send, owned after receive; may be NULL */

@@ -9,15 +9,25 @@
 #include <string.h>
 
 /* ---- batches by number ---- */
-static uint64_t place_of(const struct sdr_network *net, uint64_t number)
+/* Its epoch, and the place of its first row there. */
+static uint64_t epoch_of(const struct sdr_network *net, uint64_t number, uint64_t *place)
 {
-    return number % net->per_epoch * net->batch;
+    uint64_t epoch = sdr_divide(&net->epochs, number, place);
+    *place *= net->batch;
+    return epoch;
+}
+
+static uint32_t rows_from(const struct sdr_run *run, uint64_t place)
+{
+    uint64_t left = run->train_rows.count - place;
+    return (uint32_t)(left < run->network->batch ? left : run->network->batch);
 }
 
 uint32_t sdr_network_rows(const struct sdr_run *run, uint64_t number)
 {
-    uint64_t left = run->train_rows.count - place_of(run->network, number);
-    return (uint32_t)(left < run->network->batch ? left : run->network->batch);
+    uint64_t place;
+    epoch_of(run->network, number, &place);
+    return rows_from(run, place);
 }
 
 /* A worker's part of a batch: whole leaves, as equal as can be. */
@@ -35,14 +45,15 @@ void sdr_part_of(const struct sdr_network *net, uint32_t rows, int worker, uint3
     *end = (uint32_t)(last < rows ? last : rows);
 }
 
-static enum sdr_status copy_rows(struct sdr_run *run, uint64_t number, uint32_t from, uint32_t end,
-                                 uint32_t *row)
+static enum sdr_status copy_rows(struct sdr_run *run, uint64_t epoch, uint64_t place,
+                                 uint32_t count, uint32_t *row)
 {
     struct sdr_network *net = run->network;
     struct sdr_sampler *sampler = &net->sampler;
-    uint64_t epoch = number / net->per_epoch, at = epoch % sampler->slots;
+    uint64_t at = epoch & (sampler->slots - 1);
     enum sdr_status status = SDR_OK;
-    pthread_mutex_lock(&sampler->lock);
+    if (!net->alone)
+        pthread_mutex_lock(&sampler->lock);
     if (!sampler->slot[at].order)
         status =
             sdr_allocate(&sampler->slot[at].order, run->train_rows.count, sizeof *row, "row order");
@@ -51,9 +62,9 @@ static enum sdr_status copy_rows(struct sdr_run *run, uint64_t number, uint32_t 
         sampler->slot[at].epoch = epoch;
     }
     if (status == SDR_OK)
-        memcpy(row, sampler->slot[at].order + place_of(net, number) + from,
-               (end - from) * sizeof *row);
-    pthread_mutex_unlock(&sampler->lock);
+        memcpy(row, sampler->slot[at].order + place, count * sizeof *row);
+    if (!net->alone)
+        pthread_mutex_unlock(&sampler->lock);
     return status;
 }
 
@@ -61,18 +72,20 @@ enum sdr_status sdr_network_batch(struct sdr_run *run, uint64_t number, int work
                                   struct sdr_batch *batch)
 {
     struct sdr_network *net = run->network;
-    uint32_t rows = sdr_network_rows(run, number), from = 0, end = rows;
+    uint64_t place, epoch = epoch_of(net, number, &place);
+    uint32_t rows = rows_from(run, place), from = 0, end = rows;
     if (worker >= 0)
         sdr_part_of(net, rows, worker, &from, &end);
-    SDR_TRY(copy_rows(run, number, from, end, row));
-    SDR_TRY(sdr_data_demand(run->data, row, end - from));
+    SDR_TRY(copy_rows(run, epoch, place + from, end - from, row));
+    if (run->data->checked)
+        SDR_TRY(sdr_data_demand(run->data, row, end - from));
     /* Gradients are of mean losses: over the batch and, since their mean is taken, over the quorum. */
     uint64_t of = net->parts ? rows : rows * net->quorum;
     *batch = (struct sdr_batch){.rows = &run->data->rows,
                                 .row = row,
                                 .count = end - from,
                                 .number = number,
-                                .at = place_of(net, number) + from,
+                                .at = place + from,
                                 .of = (uint32_t)of};
     return SDR_OK;
 }
@@ -137,12 +150,21 @@ uint64_t sdr_values_behind(const struct sdr_parameters *p)
 }
 
 /* ---- messages ---- */
+static void add(const struct sdr_network *net, atomic_uint_fast64_t *sum, uint64_t count)
+{
+    if (net->alone)
+        atomic_store_explicit(sum, atomic_load_explicit(sum, memory_order_relaxed) + count,
+                              memory_order_relaxed);
+    else
+        atomic_fetch_add_explicit(sum, count, memory_order_relaxed);
+}
+
 enum sdr_status sdr_send(struct sdr_node *node, struct sdr_message *message)
 {
     struct sdr_network *net = node->run->network;
     message->from = node->id;
-    atomic_fetch_add_explicit(&net->bytes, sdr_message_bytes(message), memory_order_relaxed);
-    atomic_fetch_add_explicit(&net->messages, 1, memory_order_relaxed);
+    add(net, &net->bytes, sdr_message_bytes(message));
+    add(net, &net->messages, 1);
     return node->run->transport->send(node, message);
 }
 
@@ -280,7 +302,9 @@ static enum sdr_status make_sampler(struct sdr_run *run)
 {
     struct sdr_network *net = run->network;
     uint64_t outstanding = (uint64_t)net->workers * net->batch / run->train_rows.count;
-    net->sampler.slots = 4 * (outstanding + 1); /* batches that are dealt again may be old */
+    uint64_t least = 4 * (outstanding + 1); /* batches that are dealt again may be old */
+    for (net->sampler.slots = 1; net->sampler.slots < least;)
+        net->sampler.slots *= 2;
     pthread_mutex_init(&net->sampler.lock, NULL);
     SDR_TRY(sdr_allocate(&net->sampler.slot, net->sampler.slots, sizeof *net->sampler.slot,
                          "row orders"));
@@ -297,7 +321,7 @@ static bool picks_values(const struct sdr_run *run)
     const struct sdr_rows *rows = &run->data->rows;
     double per_row = (double)run->data->nonzeros / (double)rows->count;
     double walked = per_row * (double)net->batch, values = (double)run->parameters.count;
-    bool few = walked < 2.0 * rows->features;
+    bool few = walked < 2.0 * rows->features && values > 64; /* so few cost less than picking */
     if (run->transport->by_reference && !run->transport->simulated)
         few = 32 * walked < values; /* copying is that much quicker, and nothing is sent */
     bool alike = net->quorum == (uint64_t)net->workers || net->cancels;
@@ -327,12 +351,14 @@ enum sdr_status sdr_network_create(struct sdr_run *run, uint64_t quorum)
     net->batch =
         net->local * local < run->train_rows.count ? net->local * local : run->train_rows.count;
     net->per_epoch = (run->train_rows.count + net->batch - 1) / net->batch;
+    net->epochs = sdr_divisor(net->per_epoch);
+    net->alone = run->transport->simulated;
     net->sparse = picks_values(run);
     SDR_TRY(sdr_allocate(&run->node, 1, sizeof *run->node, "nodes")); /* what checkpoints keep */
     run->nodes = 1;
     SDR_TRY(parse_delays(run));
     SDR_TRY(sdr_ledger_open(&net->ledger, run->process == 0 ? s->run : NULL, net->workers));
-    SDR_TRY(sdr_pool_create(&net->pool));
+    SDR_TRY(sdr_pool_create(net->alone, &net->pool));
     SDR_TRY(make_sampler(run));
     SDR_TRY(make_servers(run));
     net->desks = run->transport->simulated ? 1 : net->workers;

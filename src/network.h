@@ -50,10 +50,28 @@ struct sdr_server {
     uint64_t backlogged, backlog_room, backlog_at;
 };
 
+/* Division by a number that stays, for dividends below 2^63: every message asks where its batch is. */
+struct sdr_divisor {
+    uint64_t by, inverse;
+};
+static inline struct sdr_divisor sdr_divisor(uint64_t by)
+{
+    return (struct sdr_divisor){by, UINT64_MAX / by};
+}
+static inline uint64_t sdr_divide(const struct sdr_divisor *d, uint64_t number, uint64_t *rest)
+{
+    __extension__ typedef unsigned __int128 wide;
+    uint64_t quotient = (uint64_t)((wide)number * d->inverse >> 64); /* or one too small */
+    bool more = number - quotient * d->by >= d->by;
+    quotient += more;
+    *rest = number - quotient * d->by;
+    return quotient;
+}
+
 /* The orders of the epochs that batches are dealt from. */
 struct sdr_sampler {
     pthread_mutex_t lock;
-    uint64_t slots;
+    uint64_t slots; /* a power of two */
     struct {
         uint64_t epoch;
         uint32_t *order; /* owned; NULL: not laid yet */
@@ -86,6 +104,8 @@ struct sdr_network {
     uint64_t batch;            /* rows of a batch */
     uint32_t local;            /* rows of a step, where workers take several with a batch */
     uint64_t per_epoch;        /* batches */
+    struct sdr_divisor epochs; /* by that */
+    bool alone;                /* all nodes are on one thread: nothing needs a lock */
     uint64_t quorum;           /* gradients of an update */
     bool parts;                /* deterministic: every worker computes its part of one batch */
     bool sparse;               /* workers are sent what their batch touches */

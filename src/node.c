@@ -53,7 +53,9 @@ static void check_health(struct sdr_run *run)
 
 enum sdr_status sdr_look_around(struct sdr_run *run)
 {
-    unsigned requests = atomic_exchange(&run->requests, 0);
+    unsigned requests = atomic_load_explicit(&run->requests, memory_order_relaxed);
+    if (requests)
+        requests = atomic_exchange(&run->requests, 0);
     const struct sdr_settings *s = &run->options.settings;
     if (requests & SDR_REQUEST_STOP) {
         run->over = run->preempted = true;

@@ -193,7 +193,8 @@ enum sdr_status sdr_send_task(struct sdr_node *node, int worker, uint64_t number
         of->bytes = (uint32_t)sdr_message_bytes(&message);
         of->tokens -= (double)of->bytes;
         message.about = (int32_t)of->steps;
-        message.value = sdr_rate_at(node->run, node->run->at);
+        if (net->steps)
+            message.value = sdr_rate_at(node->run, node->run->at);
     }
     return sdr_send(node, &message);
 }

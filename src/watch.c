@@ -202,7 +202,7 @@ static void tolerate(struct sdr_run *run, enum sdr_status status)
 
 bool sdr_watch_checkpoint_due(const struct sdr_run *run)
 {
-    return (run->checkpoint_seconds > 0 && sdr_clock_now() >= run->next_checkpoint_time) ||
+    return (run->checkpoint_seconds > 0 && sdr_clock_about() >= run->next_checkpoint_time) ||
            (run->checkpoint_updates && updates_of(run) >= run->next_checkpoint_update);
 }
 
@@ -224,7 +224,7 @@ enum sdr_status sdr_watch_tick(struct sdr_run *run)
 
 enum sdr_status sdr_watch_progress(struct sdr_run *run)
 {
-    int64_t now = sdr_clock_now();
+    int64_t now = sdr_clock_about();
     if (now < run->tick)
         return SDR_OK;
     run->tick = now + TICK_NS;

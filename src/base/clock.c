@@ -12,6 +12,17 @@ int64_t sdr_clock_now(void)
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
+int64_t sdr_clock_about(void)
+{
+#ifdef CLOCK_MONOTONIC_COARSE
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+#else
+    return sdr_clock_now();
+#endif
+}
+
 double sdr_clock_since(int64_t start)
 {
     return (double)(sdr_clock_now() - start) * 1e-9;

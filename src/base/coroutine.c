@@ -31,6 +31,7 @@
 #include <ucontext.h>
 #endif
 
+/* Lies at the top of its stack, beside what is used when it goes on. */
 struct sdr_coroutine {
     void (*loop)(void *argument);
     void *argument;
@@ -139,31 +140,24 @@ static size_t shift(const void *memory)
 enum sdr_status sdr_coroutine_create(void (*loop)(void *argument), void *argument, size_t stack,
                                      struct sdr_coroutine **coroutine)
 {
-    struct sdr_coroutine *c;
-    size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    SDR_TRY(sdr_allocate(&c, 1, sizeof *c, "a node"));
-    c->loop = loop;
-    c->argument = argument;
-    c->size = (stack + page - 1) / page * page + page;
-    void *memory = mmap(NULL, c->size, PROT_READ | PROT_WRITE,
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), size = (stack + page - 1) / page * page + page;
+    void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
-    if (memory == MAP_FAILED) {
-        sdr_release(c);
+    if (memory == MAP_FAILED)
         return sdr_fail(SDR_RUNTIME, "out of memory: the stack of a node (give fewer --workers)");
-    }
-    c->stack = memory;
+    uintptr_t top = (uintptr_t)memory + size - shift(memory) - sizeof(struct sdr_coroutine);
+    struct sdr_coroutine *c = (struct sdr_coroutine *)(top & ~(uintptr_t)63);
+    *c = (struct sdr_coroutine){.loop = loop, .argument = argument, .stack = memory, .size = size};
     /* A stack that overflows faults. Where the kernel allows no more mappings it is not guarded. */
     (void)mprotect(memory, page, PROT_NONE);
 #if SWITCHES
-    uintptr_t top = (uintptr_t)(c->stack + c->size - shift(memory)) & ~(uintptr_t)15;
 #if defined(__x86_64__)
-    void **at =
-        (void **)top - 2; /* as a call leaves it: the return address below a multiple of 16 */
+    void **at = (void **)c - 2; /* as a call leaves it: the return address below a multiple of 16 */
     *at = (void *)(uintptr_t)begin;
     memset(at - SAVED, 0, SAVED * sizeof *at);
     c->own = at - SAVED;
 #else
-    uint64_t *at = (uint64_t *)top - 20;
+    uint64_t *at = (uint64_t *)c - 20;
     memset(at, 0, 20 * sizeof *at);
     at[11] = (uint64_t)(uintptr_t)begin; /* x30 */
     c->own = at;
@@ -171,7 +165,7 @@ enum sdr_status sdr_coroutine_create(void (*loop)(void *argument), void *argumen
 #else
     getcontext(&c->own);
     c->own.uc_stack.ss_sp = c->stack + page;
-    c->own.uc_stack.ss_size = c->size - page;
+    c->own.uc_stack.ss_size = (size_t)((unsigned char *)c - c->stack) - page;
     c->own.uc_link = NULL;
     makecontext(&c->own, begin, 0);
 #endif
@@ -194,7 +188,16 @@ void sdr_coroutine_destroy(struct sdr_coroutine *c)
     __asan_unpoison_memory_region(c->stack, c->size);
 #endif
     munmap(c->stack, c->size);
-    sdr_release(c);
+}
+
+void sdr_coroutine_fetch(const struct sdr_coroutine *c)
+{
+    enum {
+        LINE = 64,
+        LINES = 12
+    }; /* as much as loops of nodes have on their stack where they rest */
+    for (int i = 0; i <= LINES; i++)
+        __builtin_prefetch((const unsigned char *)c + sizeof *c - 1 - i * LINE, 1);
 }
 
 bool sdr_coroutine_resume(struct sdr_coroutine *c)

@@ -60,7 +60,7 @@ static enum sdr_status assign_next(struct sdr_node *node, bool everybody, int *w
 {
     for (int w = 0; w < node->workers && everybody; w++)
         SDR_TRY(sdr_assign(node, w));
-    if (!everybody)
+    if (!everybody && *count > 1)
         qsort(waiting, *count, sizeof *waiting, ascending);
     for (uint64_t i = 0; i < *count && !everybody; i++)
         SDR_TRY(sdr_assign(node, waiting[i]));

@@ -43,7 +43,7 @@ struct seat {
     uint64_t computing;    /* number of the event that ends it */
     struct sdr_work work;
     atomic_uint urgent;
-    struct sdr_message *box; /* owned: a ring */
+    struct sdr_message *box; /* owned: a ring, of a power of two */
     uint64_t from, count, room;
     int64_t port_in, port_out; /* servers: the port is taken until then */
 };
@@ -52,8 +52,14 @@ struct event {
     int64_t time;
     uint64_t sequence;
     int32_t node;
-    enum { WORK_ENDS, DELIVERY, DEATH } what;
-    struct sdr_message message; /* of a delivery */
+    uint32_t what; /* WORK_ENDS, DEATH, or DELIVERY + the number of a parcel */
+};
+enum { WORK_ENDS, DEATH, DELIVERY };
+
+/* A message that is under way. */
+struct parcel {
+    struct sdr_message message;
+    uint32_t next; /* while it is free */
 };
 
 struct shared {
@@ -66,8 +72,12 @@ struct shared {
     uint64_t sequence, events;
     struct event *heap; /* owned */
     uint64_t count, room;
-    int32_t *ready; /* owned: a ring of nodes that can go on */
-    uint64_t ready_from, ready_count;
+    struct parcel *parcel; /* owned */
+    uint64_t parcels, parcel_room;
+    uint32_t parcel_free; /* the first that is not under way, and + 1: 0 is none */
+    bool instant;         /* messages take no time */
+    int32_t *ready;       /* owned: a ring of nodes that can go on */
+    uint64_t ready_from, ready_count, ready_mask;
     enum sdr_status (*loop)(struct sdr_node *node);
     enum sdr_status status;
     char sentence[1024];
@@ -113,11 +123,35 @@ static struct event pop(struct shared *shared)
     return first;
 }
 
+static enum sdr_status push_delivery(struct shared *shared, int64_t time,
+                                     const struct sdr_message *message)
+{
+    uint32_t at = shared->parcel_free;
+    if (at) {
+        shared->parcel_free = shared->parcel[at - 1].next;
+    } else {
+        SDR_TRY(sdr_grow(&shared->parcel, NULL, shared->parcels, &shared->parcel_room,
+                         sizeof *shared->parcel, "messages"));
+        at = (uint32_t)++shared->parcels;
+    }
+    shared->parcel[at - 1].message = *message;
+    struct event event = {time, shared->sequence++, message->to, DELIVERY + at - 1};
+    return push(shared, &event);
+}
+
+static struct sdr_message take_parcel(struct shared *shared, const struct event *event)
+{
+    struct parcel *parcel = &shared->parcel[event->what - DELIVERY];
+    parcel->next = shared->parcel_free;
+    shared->parcel_free = event->what - DELIVERY + 1;
+    return parcel->message;
+}
+
 static void make_ready(struct shared *shared, struct seat *seat)
 {
-    uint64_t nodes = (uint64_t)shared->nodes;
     seat->state = READY;
-    shared->ready[(shared->ready_from + shared->ready_count++) % nodes] = seat->node->id;
+    shared->ready[(shared->ready_from + shared->ready_count++) & shared->ready_mask] =
+        seat->node->id;
 }
 
 /* ---- messages ---- */
@@ -129,13 +163,15 @@ static enum sdr_status deliver(struct shared *shared, const struct sdr_message *
         sdr_body_drop(message->body);
         return SDR_OK;
     }
-    enum sdr_status status =
-        sdr_grow(&seat->box, &seat->from, seat->count, &seat->room, sizeof *seat->box, "messages");
+    enum sdr_status status = SDR_OK;
+    if (seat->count == seat->room)
+        status = sdr_grow(&seat->box, &seat->from, seat->count, &seat->room, sizeof *seat->box,
+                          "messages");
     if (status != SDR_OK) {
         sdr_body_drop(message->body);
         return status;
     }
-    seat->box[(seat->from + seat->count++) % seat->room] = *message;
+    seat->box[(seat->from + seat->count++) & (seat->room - 1)] = *message;
     bool urgent = message->flags & SDR_URGENT;
     if (urgent)
         atomic_store_explicit(&seat->urgent,
@@ -192,11 +228,12 @@ static enum sdr_status send(struct sdr_node *node, struct sdr_message *message)
         sdr_body_drop(message->body);
         return SDR_OK;
     }
+    if (shared->instant)
+        return deliver(shared, message);
     int64_t time = arrival(shared, message);
     if (time == shared->time && !shared->arrival) /* else one before it may be about to arrive */
         return deliver(shared, message);
-    struct event event = {time, shared->sequence++, message->to, DELIVERY, *message};
-    enum sdr_status status = push(shared, &event);
+    enum sdr_status status = push_delivery(shared, time, message);
     if (status != SDR_OK)
         sdr_body_drop(message->body);
     return status;
@@ -212,8 +249,9 @@ static enum sdr_status receive(struct sdr_node *node, struct sdr_message *messag
     if (unwinds(node))
         return sdr_fail(SDR_RUNTIME, "the simulation is over");
     *message = seat->box[seat->from];
-    seat->from = (seat->from + 1) % seat->room;
     seat->count--;
+    seat->from =
+        seat->count ? (seat->from + 1) & (seat->room - 1) : 0; /* the first is in the cache */
     if (message->flags & SDR_URGENT)
         atomic_store_explicit(&seat->urgent,
                               atomic_load_explicit(&seat->urgent, memory_order_relaxed) - 1,
@@ -233,8 +271,8 @@ static enum sdr_status compute(struct sdr_node *node, const struct sdr_work *wor
         return sdr_fail(SDR_USAGE,
                         "virtual time has run out after 73 years: give shorter --compute times");
     seat->computing = shared->sequence++;
-    struct event event = {
-        shared->time + sdr_network_compute_time(node), seat->computing, node->id, WORK_ENDS, {0}};
+    struct event event = {shared->time + sdr_network_compute_time(node), seat->computing, node->id,
+                          WORK_ENDS};
     SDR_TRY(push(shared, &event));
     seat->cancelled = false;
     seat->work = *work;
@@ -297,15 +335,12 @@ static enum sdr_status die(struct shared *shared, const struct event *event)
     shared->time = event->time;
     shared->over++;
     seat->state = OVER;
-    struct event word = {event->time + (int64_t)llrint(shared->options->silence * 1e9),
-                         shared->sequence++,
-                         0,
-                         DELIVERY,
-                         {.kind = SDR_MESSAGE_LOST,
-                          .about = seat->node->worker,
-                          .batch = (uint64_t)seat->node->id,
-                          .value = shared->options->silence}};
-    return push(shared, &word);
+    struct sdr_message word = {.kind = SDR_MESSAGE_LOST,
+                               .about = seat->node->worker,
+                               .batch = (uint64_t)seat->node->id,
+                               .value = shared->options->silence};
+    int64_t time = event->time + (int64_t)llrint(shared->options->silence * 1e9);
+    return push_delivery(shared, time, &word);
 }
 
 /* "2@30+5@41.5": who dies, and when. */
@@ -325,11 +360,8 @@ static enum sdr_status plan_deaths(struct shared *shared, const struct sdr_netwo
             return sdr_fail(SDR_USAGE,
                             "sim:dies takes WORKER@SECONDS, such as 2@30, of workers 0 … %d",
                             net->workers - 1);
-        struct event event = {(int64_t)llrint(time * 1e9),
-                              shared->sequence++,
-                              net->servers + (int)worker,
-                              DEATH,
-                              {0}};
+        struct event event = {(int64_t)llrint(time * 1e9), shared->sequence++,
+                              net->servers + (int)worker, DEATH};
         SDR_TRY(push(shared, &event));
         at += length + (at[length] == '+');
     }
@@ -339,9 +371,10 @@ static enum sdr_status plan_deaths(struct shared *shared, const struct sdr_netwo
 static enum sdr_status happen(struct shared *shared, const struct event *event)
 {
     struct seat *seat = &shared->seat[event->node];
-    if (event->what == DELIVERY) {
+    if (event->what >= DELIVERY) {
+        struct sdr_message message = take_parcel(shared, event);
         shared->time = event->time;
-        return deliver(shared, &event->message);
+        return deliver(shared, &message);
     }
     if (event->what == DEATH)
         return die(shared, event);
@@ -357,8 +390,8 @@ static enum sdr_status happen(struct shared *shared, const struct event *event)
    is computed from can be let go. It is never done on the node's own small stack. */
 static enum sdr_status go_on(struct shared *shared)
 {
-    struct seat *seat = &shared->seat[shared->ready[shared->ready_from]];
-    shared->ready_from = (shared->ready_from + 1) % (uint64_t)shared->nodes;
+    struct seat *seat = &shared->seat[shared->ready[shared->ready_from & shared->ready_mask]];
+    shared->ready_from++;
     shared->ready_count--;
     shared->over += !sdr_coroutine_resume(seat->coroutine);
     if (seat->state == COMPUTING && seat->work.certain)
@@ -366,13 +399,43 @@ static enum sdr_status go_on(struct shared *shared)
     return SDR_OK;
 }
 
-static enum sdr_status go_through(struct shared *shared)
+static void fetch(const void *from, size_t bytes)
+{
+    enum { LINE = 64 };
+    for (size_t i = 0; i < bytes; i += LINE)
+        __builtin_prefetch((const unsigned char *)from + i, 1);
+}
+
+/* What belongs to the node whose turn comes next, and to those that may come after it, is fetched while this
+   one's turn lasts: thousands of nodes do not fit into the caches. */
+static void look_ahead(const struct shared *shared, const struct sdr_network *net)
+{
+    enum { MANY = 200, NEXT = 4 };
+    if (shared->nodes < MANY || shared->count <= NEXT)
+        return;
+    for (int i = 1; i <= NEXT; i++) {
+        int32_t node = shared->heap[i].node;
+        fetch(&shared->seat[node], sizeof *shared->seat);
+        fetch(&net->node[node], 128);
+    }
+    const struct seat *next = &shared->seat[shared->heap[0].node];
+    if (next->node->worker < 0)
+        return;
+    sdr_coroutine_fetch(next->coroutine);
+    fetch(next->box, sizeof *next->box);
+    fetch(next->node->task, sizeof *next->node->task);
+    fetch(&net->assignment[next->node->worker], sizeof *net->assignment);
+    fetch(&net->ledger.sum[next->node->worker], sizeof *net->ledger.sum);
+}
+
+static enum sdr_status go_through(struct shared *shared, const struct sdr_network *net)
 {
     while (shared->over < shared->nodes && shared->status == SDR_OK) {
         if (shared->ready_count) {
             SDR_TRY(go_on(shared));
         } else if (shared->count) {
             struct event event = pop(shared);
+            look_ahead(shared, net);
             SDR_TRY(happen(shared, &event));
         } else {
             return stuck(shared);
@@ -387,7 +450,7 @@ static enum sdr_status launch(struct sdr_run *run, enum sdr_status (*loop)(struc
     shared->loop = loop;
     for (int i = 0; i < shared->nodes; i++)
         make_ready(shared, &shared->seat[i]);
-    remember(shared, go_through(shared));
+    remember(shared, go_through(shared, run->network));
     run->network->events = shared->events;
     shared->unwinds = true; /* after a failure, and the dead */
     for (int i = 0; i < shared->nodes; i++)
@@ -405,8 +468,12 @@ static enum sdr_status open_sim(struct sdr_run *run, const void *options)
     SDR_TRY(sdr_allocate(&shared, 1, sizeof *shared, "the simulator"));
     net->shared = shared;
     shared->options = options;
-    SDR_TRY(
-        sdr_allocate(&shared->ready, (size_t)net->nodes, sizeof *shared->ready, "the simulator"));
+    shared->instant = shared->options->latency == 0 && shared->options->bandwidth == 0 &&
+                      shared->options->port == 0;
+    while (shared->ready_mask < (uint64_t)net->nodes)
+        shared->ready_mask = 2 * shared->ready_mask + 1;
+    SDR_TRY(sdr_allocate(&shared->ready, shared->ready_mask + 1, sizeof *shared->ready,
+                         "the simulator"));
     SDR_TRY(sdr_allocate(&shared->seat, (size_t)net->nodes, sizeof *shared->seat, "the simulator"));
     if (shared->options->bandwidth > 0)
         SDR_TRY(sdr_allocate(&shared->arrival, 2 * (size_t)net->nodes * (size_t)net->servers,
@@ -424,8 +491,11 @@ static enum sdr_status open_sim(struct sdr_run *run, const void *options)
 static void close_sim(struct sdr_run *run)
 {
     struct shared *shared = run->network->shared;
-    while (shared->count)
-        sdr_body_drop(pop(shared).message.body);
+    while (shared->count) {
+        struct event event = pop(shared);
+        if (event.what >= DELIVERY)
+            sdr_body_drop(take_parcel(shared, &event).body);
+    }
     for (int i = 0; i < shared->nodes; i++) {
         struct seat *seat = &shared->seat[i];
         for (; seat->count; seat->count--, seat->from = (seat->from + 1) % seat->room)
@@ -434,6 +504,7 @@ static void close_sim(struct sdr_run *run)
         sdr_coroutine_destroy(seat->coroutine);
     }
     sdr_release(shared->heap);
+    sdr_release(shared->parcel);
     sdr_release(shared->ready);
     sdr_release(shared->arrival);
     sdr_release(shared->seat);
