@@ -103,8 +103,8 @@ void sdr_mpi_leave(enum sdr_status status)
     if (job->lost) /* the others know it too, and leave */
         return;
     if (status != SDR_OK && job->processes > 1) { /* the others would wait for this one */
-        sdr_mpi_nap(job->process > 0 ? 300000000
-                                     : 50000000); /* what was said gets to where it is read */
+        sdr_mpi_nap(job->process > 0 ? 600000000
+                                     : 200000000); /* what was said gets to where it is read */
         job->mpi->give_up((int)status);
         return;
     }
