@@ -201,30 +201,32 @@ int64_t sdr_network_held_up(const struct sdr_node *node, int64_t took)
     return (int64_t)fmin((double)took * (slowness(node) - 1), 1e18) + delay(node);
 }
 
-/* "2:3x,5:1.5x": worker 2 takes three times as long, worker 5 half as long again. */
-static enum sdr_status parse_slowness(struct sdr_run *run, const char *text)
+enum sdr_status sdr_parse_factors(const char *text, char between, const char *owner, int workers,
+                                  float **factors)
 {
-    struct sdr_network *net = run->network;
-    SDR_TRY(sdr_allocate(&net->slowness, (size_t)net->workers, sizeof(float), "--slow"));
-    for (int w = 0; w < net->workers; w++)
-        net->slowness[w] = 1;
+    const char ends[] = {between, 0};
+    if (!*factors)
+        SDR_TRY(sdr_allocate(factors, (size_t)workers, sizeof(float), owner));
+    for (int w = 0; w < workers; w++)
+        (*factors)[w] = 1;
     for (const char *at = text; *at;) {
         char item[64];
-        size_t length = strcspn(at, ",");
+        size_t length = strcspn(at, ends);
         snprintf(item, sizeof item, "%.*s", (int)(length < 63 ? length : 63), at);
         char *colon = strchr(item, ':'), *end = colon ? item + strlen(item) - 1 : item;
         uint64_t worker;
         double factor;
         if (!colon || end <= colon || *end != 'x')
-            return sdr_fail(SDR_USAGE, "--slow takes WORKER:FACTORx, such as 2:3x, not '%s'", item);
+            return sdr_fail(SDR_USAGE, "%s takes WORKER:FACTORx, such as 2:3x, not '%s'", owner,
+                            item);
         *colon = *end = 0;
         if (!sdr_parse_u64(item, &worker) || !sdr_parse_double(colon + 1, &factor) ||
             !(factor >= 1 && factor <= 1e6))
-            return sdr_fail(SDR_USAGE, "--slow takes WORKER:FACTORx with a factor of 1 or more");
-        if (worker >= (uint64_t)net->workers)
-            return sdr_fail(SDR_USAGE, "--slow %s: workers are 0 … %d", text, net->workers - 1);
-        net->slowness[worker] = (float)factor;
-        at += length + (at[length] == ',');
+            return sdr_fail(SDR_USAGE, "%s takes WORKER:FACTORx with a factor of 1 or more", owner);
+        if (worker >= (uint64_t)workers)
+            return sdr_fail(SDR_USAGE, "%s %s: workers are 0 … %d", owner, text, workers - 1);
+        (*factors)[worker] = (float)factor;
+        at += length + (at[length] == between);
     }
     return SDR_OK;
 }
@@ -236,7 +238,8 @@ static enum sdr_status parse_delays(struct sdr_run *run)
     SDR_TRY(sdr_delay_parse(s->compute ? s->compute : "const:1", "--compute", &net->compute));
     if (s->delay)
         SDR_TRY(sdr_delay_parse(s->delay, "--delay", &net->delay));
-    return s->slow ? parse_slowness(run, s->slow) : SDR_OK;
+    return s->slow ? sdr_parse_factors(s->slow, ',', "--slow", net->workers, &net->slowness)
+                   : SDR_OK;
 }
 
 /* ---- a run ---- */

@@ -181,6 +181,9 @@ void sdr_network_destroy(struct sdr_run *run);
 void sdr_network_keep(struct sdr_run *run);
 /* Trains, by the loops of the strategy. */
 enum sdr_status sdr_network_work(struct sdr_run *run);
+/* "2:3x,5:1.5x": a factor for every worker, 1 for those that are not named; given away. */
+enum sdr_status sdr_parse_factors(const char *text, char between, const char *owner, int workers,
+                                  float **factor);
 /* For transports: what a worker's task takes in virtual time, and how much longer than it took it is to take
    in real time, in nanoseconds. */
 int64_t sdr_network_compute_time(const struct sdr_node *node);

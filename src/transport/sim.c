@@ -16,17 +16,20 @@
 
 struct options {
     double latency, bandwidth, port, silence;
-    char *dies;
+    char *far, *dies;
 };
 static const struct sdr_option table[] = {
     {"latency", SDR_NUMBER, "0", "SECONDS", 0, 1e6, "that every message is under way",
      offsetof(struct options, latency), 0},
     {"bandwidth", SDR_NUMBER, "0", "BYTES", 0, 1e15,
-     "a second on the way from one node to another; 0: no limit",
+     "a second on the way from one node to another, message after message; 0: no limit",
      offsetof(struct options, bandwidth), 0},
     {"port", SDR_NUMBER, "0", "BYTES", 0, 1e15,
      "a second into and out of a server, shared by all workers; 0: no limit",
      offsetof(struct options, port), 0},
+    {"far", SDR_TEXT, "", "W:Fx", 0, 0,
+     "the way to worker W and back is F times as slow; several with +",
+     offsetof(struct options, far), 0},
     {"dies", SDR_TEXT, "", "W@T", 0, 0, "worker W is gone from T seconds on; several with +",
      offsetof(struct options, dies), 0},
     {"silence", SDR_NUMBER, "0", "SECONDS", 0, 1e6, "after which the server knows of that",
@@ -65,9 +68,10 @@ struct parcel {
 struct shared {
     const struct options *options;
     struct seat *seat; /* owned */
-    int64_t *arrival;  /* owned: of the last message from every server to a node, then from the node
-                          to every server; NULL: they arrive in the order sent without */
-    int nodes, over;   /* over: of the nodes, how many have returned or died */
+    int64_t *busy;   /* owned: until when the ways from every server to a node are, then those from
+                          the node to every server; NULL: ways are wide */
+    float *far;      /* owned, per worker: how slow its ways are; NULL: all alike */
+    int nodes, over; /* over: of the nodes, how many have returned or died */
     int64_t time;
     uint64_t sequence, events;
     struct event *heap; /* owned */
@@ -184,36 +188,40 @@ static enum sdr_status deliver(struct shared *shared, const struct sdr_message *
     return SDR_OK;
 }
 
-/* A message does not overtake a larger one that was sent before it; workers do not talk to each other. */
-static int64_t behind_others(struct shared *shared, const struct sdr_message *message, int64_t time)
+/* The way that a message takes; workers do not talk to each other. */
+static int64_t *way(const struct shared *shared, const struct sdr_node *from,
+                    const struct sdr_node *to)
 {
-    const struct sdr_node *from = shared->seat[message->from].node;
-    const struct sdr_node *to = shared->seat[message->to].node;
-    int64_t *last = shared->arrival + (int64_t)(from->server < 0 ? from : to)->id * 2 * to->servers;
-    if (from->server < 0 && to->server < 0)
-        return time;
-    last += from->server < 0 ? to->servers + to->server : from->server;
-    return *last = *last > time ? *last : time;
+    int64_t first = (int64_t)(from->server < 0 ? from : to)->id * 2 * to->servers;
+    return shared->busy + first + (from->server < 0 ? to->servers + to->server : from->server);
 }
 
-/* When a message arrives: it waits for a server's port, passes it, and is under way. */
+/* What is taken until a time is taken, after that, for as long as bytes need. */
+static int64_t pass(int64_t *taken_until, int64_t time, double seconds)
+{
+    return *taken_until =
+               (*taken_until > time ? *taken_until : time) + (int64_t)llrint(seconds * 1e9);
+}
+
+/* When a message arrives: it passes a server's port, and the way, when those before it have, and is under way. So
+   none overtakes another. */
 static int64_t arrival(struct shared *shared, const struct sdr_message *message)
 {
     const struct options *o = shared->options;
-    double bytes = (double)sdr_message_bytes(message);
+    double bytes = (double)sdr_message_bytes(message), slow = 1;
     int64_t time = shared->time;
     struct seat *from = &shared->seat[message->from], *to = &shared->seat[message->to];
-    if (o->port > 0 && from->node->server >= 0) {
-        time = from->port_out = (from->port_out > time ? from->port_out : time) +
-                                (int64_t)llrint(bytes / o->port * 1e9);
-    }
-    time += (int64_t)llrint(o->latency * 1e9);
-    if (o->bandwidth > 0)
-        time += (int64_t)llrint(bytes / o->bandwidth * 1e9);
+    const struct sdr_node *worker = from->node->worker >= 0 ? from->node : to->node;
+    if (shared->far && worker->worker >= 0)
+        slow = shared->far[worker->worker];
+    if (o->port > 0 && from->node->server >= 0)
+        time = pass(&from->port_out, time, bytes / o->port);
+    if (shared->busy)
+        time = pass(way(shared, from->node, to->node), time, bytes / o->bandwidth * slow);
+    time += (int64_t)llrint(o->latency * slow * 1e9);
     if (o->port > 0 && to->node->server >= 0)
-        time = to->port_in =
-            (to->port_in > time ? to->port_in : time) + (int64_t)llrint(bytes / o->port * 1e9);
-    return shared->arrival ? behind_others(shared, message, time) : time;
+        time = pass(&to->port_in, time, bytes / o->port);
+    return time;
 }
 
 static bool unwinds(const struct sdr_node *node)
@@ -231,7 +239,7 @@ static enum sdr_status send(struct sdr_node *node, struct sdr_message *message)
     if (shared->instant)
         return deliver(shared, message);
     int64_t time = arrival(shared, message);
-    if (time == shared->time && !shared->arrival) /* else one before it may be about to arrive */
+    if (time == shared->time && !shared->busy) /* else one before it may be about to arrive */
         return deliver(shared, message);
     enum sdr_status status = push_delivery(shared, time, message);
     if (status != SDR_OK)
@@ -476,8 +484,11 @@ static enum sdr_status open_sim(struct sdr_run *run, const void *options)
                          "the simulator"));
     SDR_TRY(sdr_allocate(&shared->seat, (size_t)net->nodes, sizeof *shared->seat, "the simulator"));
     if (shared->options->bandwidth > 0)
-        SDR_TRY(sdr_allocate(&shared->arrival, 2 * (size_t)net->nodes * (size_t)net->servers,
-                             sizeof *shared->arrival, "the simulator"));
+        SDR_TRY(sdr_allocate(&shared->busy, 2 * (size_t)net->nodes * (size_t)net->servers,
+                             sizeof *shared->busy, "the simulator"));
+    if (*shared->options->far)
+        SDR_TRY(
+            sdr_parse_factors(shared->options->far, '+', "sim:far", net->workers, &shared->far));
     for (; shared->nodes < net->nodes; shared->nodes++) {
         struct seat *seat = &shared->seat[shared->nodes];
         seat->node = &net->node[shared->nodes];
@@ -506,7 +517,8 @@ static void close_sim(struct sdr_run *run)
     sdr_release(shared->heap);
     sdr_release(shared->parcel);
     sdr_release(shared->ready);
-    sdr_release(shared->arrival);
+    sdr_release(shared->busy);
+    sdr_release(shared->far);
     sdr_release(shared->seat);
     sdr_release(shared);
     run->network->shared = NULL;

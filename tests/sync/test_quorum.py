@@ -115,6 +115,24 @@ many = [sim(some, "async", 8, "--transport", "sim:latency=1", "--servers", 2, "-
         ["peak_rss_bytes"] for n in (4000, 80000 if not SLOW else 4000)]
 expect("memory_does_not_grow", many[1] < many[0] + (2_000_000 if not SLOW else 20_000_000), str(many))
 
+# ---- messages take their time: latency and bandwidth of each way, ports, ways that are slower than others ----
+def travels(options, sync="async", workers=1, updates=50):
+    seen = sim(some, sync, workers, "--transport", "sim:" + options, "--compute", "const:1", "--batch", 4, "--updates", updates)
+    return seen["seconds_train"], seen["bytes_sent"]
+
+
+seconds, sent = travels("latency=0.5,bandwidth=1000")
+expect("one_after_the_other", abs(seconds - 50 * 2 - sent / 1000) < 0.5, "%g s, %d bytes" % (seconds, sent))
+seconds, sent = travels("latency=0.5,bandwidth=1000,far=0:3x")
+expect("a_way_that_is_slow", abs(seconds - 50 * 4 - 3 * sent / 1000) < 1.5, "%g s, %d bytes" % (seconds, sent))
+near, far = [travels("latency=0.5,far=2:%dx" % times, "bsp", 4)[0] for times in (1, 3)]
+expect("the_slow_way_is_waited_for", abs(near - 100) < 1e-6 and abs(far - 200) < 1e-6, "%g, %g s" % (near, far))
+seconds, sent = travels("bandwidth=300", "essp:3", 3)
+expect("no_way_carries_more_than_it_can", seconds > sent / 2 / 3 / 300, "%g s, %d bytes" % (seconds, sent))
+seconds, sent = travels("port=1000", "async", 8)
+expect("no_port_carries_more_than_it_can", seconds > 0.9 * sent / 2 / 1000, "%g s, %d bytes" % (seconds, sent))
+expect("bad_way", "sim:far" in train(some, "--sync", "async", "--transport", "sim:far=9:2x", "--workers", 2, code=2))
+
 # ---- stability: a quadratic with a fixed delay, η·curvature < 2 sin(π / (2 (2τ + 1))) ----
 one = path_of("one.svm")
 with open(one, "w") as file:

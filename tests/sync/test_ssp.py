@@ -65,7 +65,7 @@ broken = []
 for number in range(SCHEDULES):
     workers, s = chance.randint(2, 5), chance.randint(0, 3)
     sync = chance.choice(["ssp:%d" % s, "essp:%d" % s, "essp:staleness=%d,budget=%d" % (s, chance.choice([100, 400]))])
-    latency = chance.choice(["", ":latency=0.3", ":latency=2", ":latency=0.1,bandwidth=200,port=900"])
+    latency = chance.choice(["", ":latency=0.3", ":latency=2", ":latency=0.1,bandwidth=200,port=900", ":latency=0.1,bandwidth=900,far=1:5x"])
     compute = chance.choice(["exp:rate=1", "uniform:0.1-3", "pareto:scale=0.3,shape=1.2", "const:1"])
     servers = chance.choice([1, 1, 2]) if sync.startswith("ssp") else 1
     os.system("rm -rf '%s'" % folder)
