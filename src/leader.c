@@ -49,11 +49,16 @@ uint64_t sdr_deal_number(struct sdr_network *net)
     return number;
 }
 
-enum sdr_status sdr_assign(struct sdr_node *node, int worker)
+uint64_t sdr_tasks_given(const struct sdr_node *node, int worker)
+{
+    return node->run->network->assignment[worker].tasks;
+}
+
+static enum sdr_status assign(struct sdr_node *node, int worker, uint8_t flags)
 {
     struct sdr_network *net = node->run->network;
     struct sdr_assignment *of = &net->assignment[worker];
-    uint8_t flags = of->busy ? SDR_URGENT : 0;
+    flags |= of->busy ? SDR_URGENT : 0;
     if (of->gone)
         return SDR_OK;
     if (of->busy)
@@ -65,7 +70,7 @@ enum sdr_status sdr_assign(struct sdr_node *node, int worker)
     of->batch = sdr_deal_number(net);
     of->version = sdr_current_version(node);
     of->busy = true;
-    flags |= of->tasks++ % net->keeps ? SDR_KEEP : 0;
+    of->tasks++;
     for (int s = 1; s < net->servers && !(flags & SDR_KEEP); s++) {
         struct sdr_message message = {.kind = SDR_MESSAGE_ANSWER,
                                       .flags = flags,
@@ -77,6 +82,16 @@ enum sdr_status sdr_assign(struct sdr_node *node, int worker)
         SDR_TRY(sdr_send(node, &message));
     }
     return sdr_send_task(node, worker, of->batch, flags);
+}
+
+enum sdr_status sdr_assign(struct sdr_node *node, int worker)
+{
+    return assign(node, worker, 0);
+}
+
+enum sdr_status sdr_assign_kept(struct sdr_node *node, int worker)
+{
+    return assign(node, worker, SDR_KEEP);
 }
 
 static enum sdr_status drop_everywhere(struct sdr_node *node, int worker, uint64_t batch,

@@ -328,7 +328,7 @@ static bool picks_values(const struct sdr_run *run)
     if (run->transport->by_reference && !run->transport->simulated)
         few = 32 * walked < values; /* copying is that much quicker, and nothing is sent */
     bool alike = net->quorum == (uint64_t)net->workers || net->cancels;
-    return !rows->dense && !run->parameters.whole && !net->parts && few && net->keeps == 1 &&
+    return !rows->dense && !run->parameters.whole && !net->parts && few && !net->keeps &&
            !(alike && run->transport->by_reference);
 }
 
@@ -346,7 +346,7 @@ enum sdr_status sdr_network_create(struct sdr_run *run, uint64_t quorum)
     net->cancels = run->strategy->cancels && run->strategy->cancels(run->strategy_options);
     uint64_t local = sdr_local_steps(run);
     net->steps = sdr_sends_steps(run);
-    net->keeps = sdr_kept_tasks(run);
+    net->keeps = sdr_keeps_values(run);
     net->eager = run->strategy->eager;
     net->last = -1;
     net->left = run->workers;

@@ -112,7 +112,7 @@ struct sdr_network {
     bool cancels;              /* the strategy may cancel work */
     bool steps;                /* workers take steps, and send these */
     bool eager;                /* workers are sent values ahead */
-    uint64_t keeps;            /* tasks that a worker does from the same values and its own steps */
+    bool keeps;                /* workers may have to go on from the values they have */
     uint32_t *cut;             /* owned: features from cut[s] to cut[s + 1] are server s's */
     struct sdr_server *server; /* owned */
     struct sdr_desk *desk;     /* owned */

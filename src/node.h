@@ -158,6 +158,10 @@ uint64_t sdr_quorum(const struct sdr_node *node);
 /* Gives a worker its next batch and the values as they are. The batch it is busy with, if it is, will be
    dealt again, and its work ends. One that is gone is given nothing. */
 enum sdr_status sdr_assign(struct sdr_node *node, int worker);
+/* The same without values: it goes on from those it has, and its own steps since. */
+enum sdr_status sdr_assign_kept(struct sdr_node *node, int worker);
+/* Tasks that it was given so far. */
+uint64_t sdr_tasks_given(const struct sdr_node *node, int worker);
 bool sdr_is_busy(const struct sdr_node *node, int worker);
 /* Sends a busy worker the values of its next batch already now, or if it has them, what has changed of them
    since: what changed most, relative to its size, if the budget of the link (bytes a second; 0: none) does not

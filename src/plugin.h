@@ -482,8 +482,9 @@ struct sdr_strategy {
     /* With messages: batches that a worker takes steps with on its own before it sends what they changed; NULL: 1,
        and a gradient is sent unless `steps` says otherwise. */
     uint64_t (*local)(const void *options);
-    /* With messages: how often a worker sends what it changed for every time that it is sent values; NULL: 1. */
-    uint64_t (*keeps)(const void *options);
+    /* With messages: workers are given tasks without values, for which they go on from those they have and their own
+       steps; NULL: never. */
+    bool (*keeps)(const void *options);
     /* With messages, where workers take steps: busy workers are sent the values of their next batch ahead. */
     bool eager;
 };

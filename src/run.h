@@ -242,8 +242,8 @@ enum sdr_status sdr_job_share(void *bytes, size_t count);
 enum sdr_status sdr_share(const struct sdr_run *run, void *bytes, size_t count);
 /* Batches that a worker takes steps with before it sends what they changed. */
 uint64_t sdr_local_steps(const struct sdr_run *run);
-/* Tasks that it works on from the same values, and its own steps since. */
-uint64_t sdr_kept_tasks(const struct sdr_run *run);
+/* Whether workers may have to go on from the values they have, and their own steps since. */
+bool sdr_keeps_values(const struct sdr_run *run);
 /* Whether workers take steps and send these, not gradients. */
 bool sdr_sends_steps(const struct sdr_run *run);
 

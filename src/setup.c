@@ -160,14 +160,14 @@ uint64_t sdr_local_steps(const struct sdr_run *run)
     return run->strategy->local ? run->strategy->local(run->strategy_options) : 1;
 }
 
-uint64_t sdr_kept_tasks(const struct sdr_run *run)
+bool sdr_keeps_values(const struct sdr_run *run)
 {
-    return run->strategy->keeps ? run->strategy->keeps(run->strategy_options) : 1;
+    return run->strategy->keeps && run->strategy->keeps(run->strategy_options);
 }
 
 bool sdr_sends_steps(const struct sdr_run *run)
 {
-    return run->strategy->steps || sdr_local_steps(run) > 1 || sdr_kept_tasks(run) > 1;
+    return run->strategy->steps || sdr_local_steps(run) > 1 || sdr_keeps_values(run);
 }
 
 /* Steps that several workers take are added up by servers, which have no state. */

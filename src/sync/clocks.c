@@ -45,6 +45,11 @@ bool sdr_clocks_may_read_next(const struct sdr_clocks *clocks, int worker)
     return clocks->clock[worker] - clocks->least < clocks->staleness;
 }
 
+bool sdr_clocks_reaches(const struct sdr_clocks *clocks, int worker, uint64_t has)
+{
+    return clocks->clock[worker] <= has || clocks->clock[worker] - has <= clocks->staleness;
+}
+
 bool sdr_clocks_shows(const struct sdr_clocks *clocks, uint64_t clock)
 {
     /* clock < least + staleness, which may not be a number */

@@ -33,6 +33,8 @@ bool sdr_clocks_leave(struct sdr_clocks *clocks, int worker);
 bool sdr_clocks_may_read(const struct sdr_clocks *clocks, int worker);
 /* Whether it may with one update more. */
 bool sdr_clocks_may_read_next(const struct sdr_clocks *clocks, int worker);
+/* Whether values with all updates of the clocks before `has` are new enough for what it does next. */
+bool sdr_clocks_reaches(const struct sdr_clocks *clocks, int worker, uint64_t has);
 /* Whether an update of this clock is to be shown to others. */
 bool sdr_clocks_shows(const struct sdr_clocks *clocks, uint64_t clock);
 

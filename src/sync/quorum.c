@@ -26,6 +26,9 @@ struct rule {
     bool aware;       /* stale gradients make smaller steps (Zhang, Gupta, Lian and Liu, 2016) */
     uint64_t late;    /* updates that every gradient is kept back (Chen et al., 2016) */
     double ramp;      /* epochs in which that grows from 0 */
+    uint64_t
+        fetch; /* tasks that a worker does from the same values and its own steps (Downpour, Dean et al., 2012);
+                         0: as 1 */
 };
 
 static uint64_t late_now(const struct sdr_node *node, const struct rule *rule)
@@ -49,21 +52,28 @@ static enum sdr_status apply(struct sdr_node *node, const struct rule *rule,
     return SDR_OK;
 }
 
+static enum sdr_status assign(struct sdr_node *node, const struct rule *rule, int worker)
+{
+    bool keeps = rule->fetch > 1 && sdr_tasks_given(node, worker) % rule->fetch;
+    return keeps ? sdr_assign_kept(node, worker) : sdr_assign(node, worker);
+}
+
 static int ascending(const void *a, const void *b)
 {
     return *(const int *)a - *(const int *)b;
 }
 
 /* After an update: everybody begins anew, or those that have waited for it, by their numbers. */
-static enum sdr_status assign_next(struct sdr_node *node, bool everybody, int *waiting,
+static enum sdr_status assign_next(struct sdr_node *node, const struct rule *rule, int *waiting,
                                    uint64_t *count)
 {
+    bool everybody = rule->cancels;
     for (int w = 0; w < node->workers && everybody; w++)
-        SDR_TRY(sdr_assign(node, w));
+        SDR_TRY(assign(node, rule, w));
     if (!everybody && *count > 1)
         qsort(waiting, *count, sizeof *waiting, ascending);
     for (uint64_t i = 0; i < *count && !everybody; i++)
-        SDR_TRY(sdr_assign(node, waiting[i]));
+        SDR_TRY(assign(node, rule, waiting[i]));
     *count = 0;
     return SDR_OK;
 }
@@ -74,7 +84,7 @@ static enum sdr_status lead(struct sdr_node *node, struct rule rule, struct sdr_
     uint64_t count = 0, waits = 0, quorum = sdr_quorum(node);
     bool more = true;
     for (int w = 0; w < node->workers; w++)
-        SDR_TRY(sdr_assign(node, w));
+        SDR_TRY(assign(node, &rule, w));
     while (more) {
         struct sdr_gradient gradient;
         SDR_TRY(sdr_await_gradient(node, &gradient, &more));
@@ -86,20 +96,20 @@ static enum sdr_status lead(struct sdr_node *node, struct rule rule, struct sdr_
         }
         if (rule.synchronous && gradient.version != sdr_current_version(node)) {
             SDR_TRY(sdr_drop(node, &gradient));
-            SDR_TRY(sdr_assign(node, gradient.worker));
+            SDR_TRY(assign(node, &rule, gradient.worker));
             continue;
         }
         gathered[count++] = gradient;
         uint64_t late = late_now(node, &rule);
         if (count < quorum + late && (rule.batches || late > 0))
-            SDR_TRY(sdr_assign(node, gradient.worker));
+            SDR_TRY(assign(node, &rule, gradient.worker));
         else
             waiting[waits++] = gradient.worker;
         if (count < quorum + late)
             continue;
         SDR_TRY(apply(node, &rule, gathered, &count, &more));
         if (more)
-            SDR_TRY(assign_next(node, rule.cancels, waiting, &waits));
+            SDR_TRY(assign_next(node, &rule, waiting, &waits));
     }
     return sdr_dismiss(node);
 }
@@ -202,10 +212,10 @@ static uint64_t several(const void *options)
     return ((const struct options *)options)->push;
 }
 
-static uint64_t keeps(const void *options)
+static bool keeps(const void *options)
 {
     const struct options *o = options;
-    return o->fetch ? o->fetch / o->push : 1;
+    return o->fetch > o->push;
 }
 
 static enum sdr_status some_of(const void *options, uint64_t workers, uint64_t *gradients)
@@ -274,7 +284,10 @@ static enum sdr_status serve_k_async(struct sdr_node *node)
 static enum sdr_status serve_async(struct sdr_node *node)
 {
     const struct options *o = node->options;
-    return serve(node, (struct rule){.aware = o->aware, .late = o->staleness, .ramp = o->ramp});
+    return serve(node, (struct rule){.aware = o->aware,
+                                     .late = o->staleness,
+                                     .ramp = o->ramp,
+                                     .fetch = o->fetch / o->push});
 }
 
 static enum sdr_status serve_k_batch_async(struct sdr_node *node)

@@ -15,6 +15,7 @@
 struct options {
     char *staleness;
     double budget;
+    bool lazy;
 };
 #define STALENESS                                                                                  \
     {                                                                                              \
@@ -22,7 +23,12 @@ struct options {
             "clocks that the fastest worker may be ahead of the slowest; inf: any number",         \
             offsetof(struct options, staleness), 0                                                 \
     }
-static const struct sdr_option table[] = {STALENESS, {0}};
+static const struct sdr_option table[] = {
+    STALENESS,
+    {"lazy", SDR_FLAG, "no", NULL, 0, 0,
+     "workers are sent values only when those they have are too old, as in the paper",
+     offsetof(struct options, lazy), 0},
+    {0}};
 static const struct sdr_option eager_table[] = {
     STALENESS,
     {"budget", SDR_NUMBER, "0", "BYTES", 0, 1e15,
@@ -62,6 +68,18 @@ static enum sdr_status show(struct sdr_node *node, const struct sdr_clocks *cloc
     return status;
 }
 
+/* Gives a worker its next batch. Lazily: what it was sent has all updates of clocks before `has`, which may do. */
+static enum sdr_status assign(struct sdr_node *node, const struct sdr_clocks *clocks, uint64_t *has,
+                              int worker)
+{
+    const struct options *o = node->options;
+    if (o->lazy && sdr_tasks_given(node, worker) > 0 &&
+        sdr_clocks_reaches(clocks, worker, has[worker]))
+        return sdr_assign_kept(node, worker);
+    has[worker] = clocks->least;
+    return sdr_assign(node, worker);
+}
+
 /* Workers that may read when they are done with what they do are sent values ahead. */
 static enum sdr_status offer_ahead(struct sdr_node *node, const struct sdr_clocks *clocks)
 {
@@ -85,12 +103,12 @@ static enum sdr_status receive(struct sdr_node *node, struct sdr_clocks *clocks,
     return SDR_OK;
 }
 
-static enum sdr_status lead(struct sdr_node *node, struct sdr_clocks *clocks, struct held *held,
-                            bool eager)
+static enum sdr_status lead(struct sdr_node *node, struct sdr_clocks *clocks, uint64_t *has,
+                            struct held *held, bool eager)
 {
     bool more = true, edge;
     for (int w = 0; w < node->workers; w++)
-        SDR_TRY(sdr_assign(node, w));
+        SDR_TRY(assign(node, clocks, has, w));
     for (;;) {
         struct sdr_gradient step;
         SDR_TRY(sdr_await_gradient(node, &step, &more));
@@ -104,7 +122,7 @@ static enum sdr_status lead(struct sdr_node *node, struct sdr_clocks *clocks, st
         int first = edge ? 0 : step.worker, end = edge ? node->workers : step.worker + 1;
         for (int w = first; w < end; w++)
             if (!sdr_is_busy(node, w) && sdr_clocks_may_read(clocks, w))
-                SDR_TRY(sdr_assign(node, w));
+                SDR_TRY(assign(node, clocks, has, w));
         if (eager)
             SDR_TRY(offer_ahead(node, clocks));
     }
@@ -118,9 +136,9 @@ static enum sdr_status serve_all(struct sdr_node *node, bool eager)
     struct sdr_clocks clocks;
     struct held held = {0};
     sdr_parse_u64(o->staleness, &staleness); /* or inf */
-    SDR_TRY(sdr_allocate(&clock, (size_t)node->workers, sizeof *clock, "clocks"));
+    SDR_TRY(sdr_allocate(&clock, 2 * (size_t)node->workers, sizeof *clock, "clocks"));
     sdr_clocks_start(&clocks, staleness, clock, node->workers);
-    enum sdr_status status = lead(node, &clocks, &held, eager);
+    enum sdr_status status = lead(node, &clocks, clock + node->workers, &held, eager);
     for (uint64_t i = 0; i < held.count; i++)
         sdr_body_drop(held.step[i].gradient.body);
     sdr_release(held.step);
@@ -146,8 +164,15 @@ static enum sdr_status one_of(const void *options, uint64_t workers, uint64_t *g
     if (strcmp(o->staleness, "inf") != 0 && !sdr_parse_u64(o->staleness, &staleness))
         return sdr_fail(SDR_USAGE, "ssp:staleness takes a number of clocks or inf, not '%s'",
                         o->staleness);
+    if (o->lazy && strcmp(o->staleness, "inf") == 0)
+        return sdr_fail(SDR_USAGE, "ssp:lazy without a bound would never send values: give ssp:S");
     *gradients = 1;
     return SDR_OK;
+}
+
+static bool lazy(const void *options)
+{
+    return ((const struct options *)options)->lazy;
 }
 
 SDR_REGISTER(strategy, ssp) = {
@@ -160,6 +185,7 @@ SDR_REGISTER(strategy, ssp) = {
     .client = sdr_client,
     .quorum = one_of,
     .steps = true,
+    .keeps = lazy,
 };
 
 SDR_REGISTER(strategy, essp) = {
