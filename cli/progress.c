@@ -189,7 +189,7 @@ static void show_epoch(const struct sdr_report *report)
         return;
     begin_line(&line);
     add_epoch(&line, report->epoch, report->epochs);
-    add_field(&line, "%.2f s", report->seconds);
+    add_field(&line, report->virtual_time ? "%.2f virtual s" : "%.2f s", report->seconds);
     if (report->rate > 0)
         add_field(&line, "%s rows/s", cli_count_text(text, report->rate));
     add_loss(&line, "loss", report->train_loss);

@@ -14,10 +14,14 @@ import os
 import shutil
 import struct
 import subprocess
+import sys
 import tempfile
 import zlib
 
-import numpy as np
+try:
+    import numpy as np
+except ImportError:
+    sys.exit("graph_cut.py: there is no numpy for this Python (Debian: python3-numpy, and /usr/bin/python3)")
 
 parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
 parser.add_argument("sounder", nargs="?", default="build/sounder", help="the program (build/sounder)")

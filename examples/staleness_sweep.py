@@ -32,7 +32,7 @@ sounder = os.environ.get("SOUNDER", os.path.join(os.path.dirname(os.path.abspath
 
 def accuracies(name, of_strategy, options):
     """The median accuracy for each staleness."""
-    strategies = ["async:staleness=%d%s" % (n, of_strategy) for n in STALENESS]
+    strategies = ["async:staleness=%d%s" % (n, of_strategy) if n else "async" for n in STALENESS]
     command = [sounder, "compare", arguments.train, "--labels", arguments.labels, "--valid", arguments.test, "--valid-labels",
                arguments.test_labels, "--sync", ",".join(strategies), "--model", "softmax", "--transport", "sim", "--workers", 1,
                "--optimizer", "sgd", "--scale", "none", "--lr", STEP, "--schedule", "constant", "--batch", 32, "--average", "no",

@@ -171,7 +171,10 @@ enum sdr_status sdr_go_on_without(struct sdr_node *node, const struct sdr_gradie
         return SDR_OK;
     if (run->options.settings.run && run->process == 0) {
         SDR_TRY(sdr_checkpoint_write(run));
-        rest = "; a checkpoint was written, go on with --resume";
+        rest =
+            run->options.settings.deterministic
+                ? "; a checkpoint was written, go on with --resume"
+                : "; a checkpoint was written, go on with --resume and as many workers as before";
     }
     return sdr_fail(SDR_PEER_LOST,
                     "worker %d was lost: %d of %d are left, and --sync %s waits for %llu%s",

@@ -222,7 +222,9 @@ enum sdr_status sdr_parse_factors(const char *text, char between, const char *ow
         *colon = *end = 0;
         if (!sdr_parse_u64(item, &worker) || !sdr_parse_double(colon + 1, &factor) ||
             !(factor >= 1 && factor <= 1e6))
-            return sdr_fail(SDR_USAGE, "%s takes WORKER:FACTORx with a factor of 1 or more", owner);
+            return sdr_fail(SDR_USAGE,
+                            "%s takes WORKER:FACTORx with a factor of 1 or more, not '%.*s'", owner,
+                            (int)length, at);
         if (worker >= (uint64_t)workers)
             return sdr_fail(SDR_USAGE, "%s %s: workers are 0 … %d", owner, text, workers - 1);
         (*factors)[worker] = (float)factor;

@@ -80,10 +80,10 @@ void sdr_plugin_free(const void *plugin, void *parsed)
 static void list_options(const struct sdr_option *option, struct sdr_text *out)
 {
     for (; option && option->key; option++) {
-        sdr_text_add(out, "    %s=%s  %s", option->key, option->preset ? option->preset : "",
-                     option->help);
-        if (option->type == SDR_CHOICE)
-            sdr_text_add(out, " (%s)", option->choices);
+        sdr_text_add(out, "    %s=%s  %s", option->key,
+                     option->choices ? option->choices : "yes|no", option->help);
+        if (option->preset && *option->preset)
+            sdr_text_add(out, " [%s]", option->preset);
         sdr_text_add(out, "\n");
     }
 }

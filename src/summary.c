@@ -90,6 +90,7 @@ enum sdr_status sdr_run_summary(const struct sdr_run *run, char **json)
         most = net->stalest;
         waited = time > 0 ? (double)net->waited / time : 0;
         set_integer(object, "gradients_dropped", net->dropped);
+        set_integer(object, "workers_lost", (uint64_t)(net->workers - net->left));
         if (run->transport->simulated)
             set_integer(object, "events", net->events);
         sdr_ledger_json(&net->ledger, object);

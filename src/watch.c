@@ -63,6 +63,9 @@ static char *print_state(const struct sdr_run *run, const char *state, double ob
     set_number(object, "seconds", sdr_run_seconds(run));
     set_number(object, "train_loss", loss);
     set_number(object, "objective", objective);
+    if (run->network && run->network->left < run->workers)
+        json_object_set_new(object, "workers_lost",
+                            json_integer(run->workers - run->network->left));
     if (run->valid_known)
         sdr_evaluation_json(&run->valid_result, run->kind->task, "valid_", object);
     if (line && run->network)
@@ -170,7 +173,9 @@ static struct sdr_report report_of(const struct sdr_run *run, enum sdr_report_ki
         total = limit < (double)total ? (uint64_t)limit : total;
     }
     uint64_t done = rows_of(run);
-    double rate = seconds > 0 ? (double)done / seconds : 0;
+    bool simulated = run->network && run->transport->simulated;
+    double real = simulated ? sdr_clock_since(run->started + run->paused) : seconds;
+    double rate = real > 0 ? (double)done / real : 0;
     return (struct sdr_report){
         .kind = kind,
         .done = done,
@@ -180,6 +185,7 @@ static struct sdr_report report_of(const struct sdr_run *run, enum sdr_report_ki
         .epoch = run->epoch,
         .epochs = run->epochs,
         .seconds = seconds,
+        .virtual_time = simulated,
         .rate = rate,
         .eta = rate > 0 && total > done ? (double)(total - done) / rate : 0,
         .train_loss = loss_of(run),

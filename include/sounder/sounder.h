@@ -102,6 +102,7 @@ struct sdr_report {
     double valid_loss;         /* EPOCH, POINT: NaN without validation data */
     const char *metric;        /* EPOCH, POINT: "accuracy", "r2"; NULL without validation data */
     double valid_metric;
+    bool virtual_time; /* seconds are those of the simulator; rate and eta are real */
 };
 /* Called from the thread that called the library, never concurrently. */
 typedef void sdr_report_function(void *context, const struct sdr_report *report);
@@ -152,7 +153,8 @@ SDR_API enum sdr_status sdr_generate(const struct sdr_options *options, const ch
 /* Jobs of several processes (transport mpi). join, before data is read, tells which process this is, from 0
    on, and how many there are: 0 of 1 otherwise. All of them read, create a run and train; process 0 alone
    has a model and results then. leave, at the end, with how it went: the others are not left waiting. */
-SDR_API enum sdr_status sdr_job_join(const struct sdr_options *options, int *process, int *processes);
+SDR_API enum sdr_status sdr_job_join(const struct sdr_options *options, int *process,
+                                     int *processes);
 SDR_API void sdr_job_leave(enum sdr_status status);
 
 /* ---- training ---- */

@@ -180,9 +180,12 @@ static enum sdr_status set_pair(const struct sdr_option *table, const char *name
         if (near)
             return sdr_fail(SDR_USAGE, "%s has no option '%s'; did you mean '%s'?", name, pair,
                             near);
-        return sdr_fail(SDR_USAGE, "%s has no option '%s'%s%s%s", name, pair,
-                        table && table->key ? "; its first is '" : "; it takes none",
-                        table && table->key ? table->key : "", table && table->key ? "'" : "");
+        for (const struct sdr_option *o = table; o && o->key; o++)
+            sdr_text_add(&owner, "%s%s", o == table ? "; it has " : ", ", o->key);
+        enum sdr_status refused = sdr_fail(SDR_USAGE, "%s has no option '%s'%s", name, pair,
+                                           owner.bytes ? owner.bytes : "; it takes none");
+        sdr_text_free(&owner);
+        return refused;
     }
     sdr_text_add(&owner, "%s:%s", name, option->key);
     enum sdr_status status = sdr_option_set(option, owner.bytes ? owner.bytes : name,

@@ -197,7 +197,9 @@ static enum sdr_status one_of_several(const void *options, uint64_t workers, uin
     if (o->fetch % o->push)
         return sdr_fail(SDR_USAGE,
                         "async:fetch is a multiple of async:push: new values come with the answer "
-                        "to what was sent");
+                        "to what was sent (push=%llu, so %llu or %llu)",
+                        (unsigned long long)o->push, (unsigned long long)o->push,
+                        (unsigned long long)(2 * o->push));
     if (o->ramp > 0 && !o->staleness)
         return sdr_fail(SDR_USAGE, "async:ramp does nothing without async:staleness");
     if ((o->push > 1 || o->fetch > 1) && o->aware)
