@@ -71,11 +71,13 @@ enum sdr_status sdr_job_text(const struct sdr_run *run, char **text)
     static const char *const nodes[] = {"epochs",    "updates", "workers", "servers",
                                         "transport", "compute", "delay",   "slow"};
     struct sdr_text out = {0};
+    char sections[97];
+    SDR_TRY(sdr_data_sections(run->data, sections));
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         print_option(run, names[i], &out);
     for (size_t i = 0; i < sizeof nodes / sizeof *nodes; i++)
         print_option(run, nodes[i], &out);
-    sdr_text_add(&out, "data=%s", run->data->source_key);
+    sdr_text_add(&out, "data=%s%s", run->data->source_key, sections);
     return sdr_text_take(&out, text);
 }
 

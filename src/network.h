@@ -167,12 +167,15 @@ struct sdr_errand {
     uint64_t patches, patch_room;
     struct sdr_message early; /* a task that came before this one was begun; NONE: none */
     uint64_t included;        /* of its own steps, how many the values have in them */
+    uint64_t applied;         /* and how many those that it will be sent */
     uint64_t taken;           /* sent so far: of one step each, or of several */
     uint64_t steps;           /* so far */
     struct sdr_own_step *own; /* owned: a ring of those from `first` to taken − 1 */
     uint64_t first, own_room;
     struct sdr_body **step; /* owned: for every server, the one that was computed */
     float *slot[2];         /* owned: the optimizer's state */
+    bool kept;              /* this task came without values */
+    float *local; /* owned: the values after its last step, where it may have to go on from them */
 };
 
 enum sdr_status sdr_network_create(struct sdr_run *run, uint64_t quorum);

@@ -50,14 +50,13 @@ enum sdr_status sdr_data_open(const struct sdr_options *options, const char *con
     o.labels_optional = model != NULL;
     o.labels_named = !model && needs_no_labels(options);
     o.on_demand = sdr_job_process() > 0;
-    /* Where there will be a cache file, the first process makes it. */
+    /* The first process says when it has read: where there will be a cache file, it makes it. */
     char word = 0;
-    enum sdr_status status = SDR_OK;
-    if (o.cache && sdr_job_process() > 0)
-        status = sdr_job_share(&word, 1);
+    bool waits = o.cache && sdr_job_process() > 0;
+    enum sdr_status status = waits ? sdr_job_share(&word, 1) : SDR_OK;
     if (status == SDR_OK)
         status = read_data(&o, paths, count, model ? &model->schema : NULL, data);
-    if (status == SDR_OK && o.cache && sdr_job_process() == 0)
+    if (status == SDR_OK && !waits)
         status = sdr_job_share(&word, 1);
     if (status == SDR_OK)
         note_unseen(options, *data);

@@ -425,8 +425,8 @@ struct sdr_transport {
        any number of times. At the end: how it went. NULL: there is one process. */
     enum sdr_status (*join)(int *process, int *processes);
     void (*leave)(enum sdr_status status);
-    /* Whether all are there in time, and say the same: what decides about the run. */
-    enum sdr_status (*meet)(const void *options, const char *text);
+    /* Whether all are there in time, with some seconds more, and say the same: what decides about the run. */
+    enum sdr_status (*meet)(const void *options, double more, const char *text);
     /* Bytes of the first process become everybody's; the others wait for it. */
     enum sdr_status (*share)(void *bytes, size_t count);
     /* Makes what all nodes share; run->network is there. */

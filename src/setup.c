@@ -88,7 +88,8 @@ static enum sdr_status meet_others(const struct sdr_run *run)
     if (run->processes == 1)
         return SDR_OK;
     SDR_TRY(sdr_job_text(run, &text));
-    enum sdr_status status = run->transport->meet(run->transport_options, text);
+    /* Whoever finds no cache file reads as the first process has. */
+    enum sdr_status status = run->transport->meet(run->transport_options, run->data->seconds, text);
     sdr_release(text);
     return status;
 }
@@ -178,10 +179,11 @@ static enum sdr_status check_added_steps(const struct sdr_run *run)
     if (!sdr_sends_steps(run))
         return SDR_OK;
     if (run->kind->task == SDR_CLUSTERS || run->kind->project)
-        return sdr_fail(SDR_USAGE,
-                        "--model %s does not take steps that could be added up: give another "
-                        "--sync than %s, such as async",
-                        run->kind->name, sync);
+        return sdr_fail(
+            SDR_USAGE,
+            "--model %s does not take steps that could be added up, as --sync %s wants: "
+            "give async without push and fetch, or k-async",
+            run->kind->name, run->options.settings.sync);
     if (run->strategy->eager && s->servers > 1)
         return sdr_fail(SDR_USAGE, "--sync %s has one server: leave --servers out", sync);
     if (run->optimizer->own_penalty)
@@ -220,7 +222,7 @@ static enum sdr_status check_restarts(const struct sdr_run *run)
         return sdr_fail(
             SDR_USAGE,
             "--restarts does not reach workers that take steps on their own: give --sync async "
-            "without push, or k-async");
+            "without push and fetch, or k-async");
     return sdr_fail(SDR_USAGE,
                     "--restarts needs a strategy with servers, such as async, or --sync serial");
 }

@@ -15,6 +15,8 @@ enum sdr_status sdr_steps_prepare(struct sdr_node *node)
     SDR_TRY(sdr_allocate(&task->step, (size_t)node->servers, sizeof(struct sdr_body *), "steps"));
     for (int s = 0; s < p->optimizer->slots; s++)
         SDR_TRY(sdr_allocate(&task->slot[s], p->count, sizeof(float), "a worker's state"));
+    if (node->run->network->keeps)
+        SDR_TRY(sdr_allocate(&task->local, p->count, sizeof(float), "a worker's values"));
     return SDR_OK;
 }
 
@@ -31,11 +33,11 @@ static struct sdr_own_step *own_step(struct sdr_errand *task, uint64_t number)
     return &task->own[number % task->own_room];
 }
 
-/* Those that the values have in them are not needed any more. */
-static void forget_included(struct sdr_node *node)
+/* Those that all values to come have in them are not needed any more. */
+static void forget_applied(struct sdr_node *node)
 {
     struct sdr_errand *task = node->task;
-    for (; task->first < task->included && task->first < task->taken; task->first++)
+    for (; task->first < task->applied && task->first < task->taken; task->first++)
         drop_parts(node, own_step(task, task->first)->part);
 }
 
@@ -54,6 +56,7 @@ void sdr_steps_release(struct sdr_node *node)
     sdr_release(task->step);
     sdr_release(task->slot[0]);
     sdr_release(task->slot[1]);
+    sdr_release(task->local);
 }
 
 /* Values of a server that a step on this batch changes. */
@@ -112,7 +115,10 @@ static enum sdr_status recall_all(struct sdr_node *node, struct sdr_desk *desk,
                                   const struct sdr_batch *batch)
 {
     struct sdr_errand *task = node->task;
-    forget_included(node);
+    forget_applied(node);
+    task->seen = task->fresh + (task->taken - task->included);
+    if (task->kept) /* they are in what it goes on from */
+        return SDR_OK;
     uint64_t at = task->first, sent = task->included;
     for (uint32_t i = 0; i < task->patches; i++) { /* values that have more of them in them */
         SDR_TRY(recall(node, desk, &at, task->patch[i].included));
@@ -184,6 +190,8 @@ void sdr_steps_end(struct sdr_node *node, struct sdr_desk *desk, const struct sd
             change[i] = desk->packed[i] - change[i];
         memcpy(own->tally, head->tally, own->leaves * sizeof *own->tally);
     }
+    if (task->local)
+        memcpy(task->local, desk->w, node->run->parameters.count * sizeof *task->local);
 }
 
 static enum sdr_status room_for_own(struct sdr_node *node)

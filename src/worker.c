@@ -26,9 +26,11 @@ static enum sdr_status take_piece(struct sdr_node *node, const struct sdr_messag
     }
     if (message->flags & SDR_PATCH)
         return sdr_keep_patch(task, message);
-    if (message->flags & SDR_KEEP) {
+    task->kept = message->flags & SDR_KEEP;
+    if (task->kept) {
         task->batch = message->batch;
         task->rate = message->value;
+        task->applied = (uint64_t)message->about;
         task->arrived = node->servers;
         return SDR_OK;
     }
@@ -40,7 +42,7 @@ static enum sdr_status take_piece(struct sdr_node *node, const struct sdr_messag
     }
     if (message->from == 0) {
         task->rate = message->value;
-        task->included = (uint64_t)message->about;
+        task->included = task->applied = (uint64_t)message->about;
     }
     task->arrived++;
     sdr_body_drop(task->piece[message->from]);
@@ -100,6 +102,8 @@ const float *sdr_lay_out(struct sdr_node *node, struct sdr_desk *desk,
     const struct sdr_errand *task = node->task;
     const struct sdr_parameters *p = &node->run->parameters;
     uint32_t cols = p->block[0].cols;
+    if (task->kept)
+        return memcpy(desk->w, task->local, p->count * sizeof *desk->w);
     if (node->servers == 1 && !task->sparse) {
         const float *whole = (const float *)(const void *)task->piece[0]->data;
         return net->steps ? memcpy(desk->w, whole, p->count * sizeof *whole) : whole;

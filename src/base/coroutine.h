@@ -13,9 +13,9 @@ enum sdr_status sdr_coroutine_create(void (*loop)(void *argument), void *argumen
 void sdr_coroutine_destroy(struct sdr_coroutine *coroutine);
 /* Runs the coroutine until it yields or its loop returns; false: it has returned. */
 bool sdr_coroutine_resume(struct sdr_coroutine *coroutine);
-/* Called on the coroutine's own stack: back to whoever resumed it. */
 /* Fetches what resuming will need into the cache: where there are thousands of them, they do not all stay there. */
 void sdr_coroutine_fetch(const struct sdr_coroutine *coroutine);
+/* Called on the coroutine's own stack: back to whoever resumed it. */
 void sdr_coroutine_yield(struct sdr_coroutine *coroutine);
 
 #endif

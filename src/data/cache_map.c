@@ -1,6 +1,6 @@
 /* Reading cache files. Nothing in the file is believed: hashes catch damage, and every offset, size
    and array is checked besides, so that even a file made to do harm gives rows that kernels can
-   read without checks, or SDR_BAD_FILE. */
+   read without checks, or SDR_BAD_FILE. Rows that are read on demand have the second kind of check only. */
 #define _GNU_SOURCE /* madvise */
 #include "base/file.h"
 #include "base/hash.h"
@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 enum { STEP = 1 << 20, MOST_FEATURES = 0x7FFFFFFF };
 
@@ -333,6 +334,16 @@ static enum sdr_status check_offsets(const struct mapping *m, const struct sdr_d
     return SDR_OK;
 }
 
+/* A file of --cache is made anew by the next run, once it is gone. */
+static enum sdr_status damaged_row(const struct sdr_data *data, uint32_t row)
+{
+    const char *cache = data->cache_path;
+    bool gone = cache && unlink(cache) == 0;
+    return sdr_fail(SDR_BAD_FILE, "%s: the cache file is damaged (row %u)%s",
+                    cache ? cache : data->name, row + 1,
+                    gone ? ": it was removed, the next run makes it anew" : "");
+}
+
 static bool row_fine(const struct sdr_rows *rows, uint64_t r)
 {
     if (rows->dense)
@@ -348,6 +359,33 @@ static bool row_fine(const struct sdr_rows *rows, uint64_t r)
            floats_fine(rows->value + from, count, false);
 }
 
+enum sdr_status sdr_data_sections(const struct sdr_data *data, char text[97])
+{
+    static const enum sdr_section section[] = {SDR_SECTION_INDEX, SDR_SECTION_VALUE,
+                                               SDR_SECTION_DENSE};
+    const struct sdr_rows *rows = &data->rows;
+    const void *index = rows->index16 ? (const void *)rows->index16 : (const void *)rows->index32;
+    const void *array[] = {index, rows->value, rows->dense};
+    uint64_t bytes[] = {data->nonzeros * (rows->index16 ? 2 : 4), data->nonzeros * sizeof(float),
+                        rows->count * rows->stride * sizeof(float)};
+    memset(text, '-', 96);
+    for (int i = 0; i < 3; i++) {
+        char hash[33];
+        if (rows->dense ? i != 2 : i == 2)
+            continue;
+        if (data->map) { /* it says so */
+            struct sdr_cache_header header;
+            memcpy(&header, data->map, sizeof header);
+            memcpy(text + 32 * i, header.section[section[i]].hash, 32);
+            continue;
+        }
+        sdr_hash_text(array[i], bytes[i], hash);
+        memcpy(text + 32 * i, hash, 32);
+    }
+    text[96] = 0;
+    return SDR_OK;
+}
+
 enum sdr_status sdr_data_demand(const struct sdr_data *data, const uint32_t *row, uint32_t count)
 {
     for (uint32_t i = 0; i < count && data->checked; i++) {
@@ -356,8 +394,7 @@ enum sdr_status sdr_data_demand(const struct sdr_data *data, const uint32_t *row
         if (atomic_load_explicit(of, memory_order_relaxed) & bit)
             continue;
         if (!row_fine(&data->rows, row[i]))
-            return sdr_fail(SDR_BAD_FILE, "%s: the cache file is damaged (row %u)", data->name,
-                            row[i] + 1);
+            return damaged_row(data, row[i]);
         atomic_fetch_or_explicit(of, bit, memory_order_relaxed);
     }
     return SDR_OK;

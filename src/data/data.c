@@ -17,6 +17,7 @@ void sdr_data_destroy(struct sdr_data *data)
         return;
     sdr_file_unmap(data->map, data->map_bytes);
     sdr_release(data->checked);
+    sdr_release(data->cache_path);
     sdr_region_free(&data->start);
     sdr_region_free(&data->index);
     sdr_region_free(&data->value);

@@ -114,6 +114,7 @@ struct sdr_data {
     struct sdr_region start, index, value, dense, label, weight; /* owned, or empty */
     const void *map; /* owned mapping of a cache file, or NULL */
     size_t map_bytes;
+    char *cache_path;      /* owned: of a file of --cache that is mapped, or NULL */
     atomic_uchar *checked; /* owned: bits of the rows that were, if on demand; or NULL */
     double seconds;        /* spent reading */
 };
@@ -121,6 +122,8 @@ struct sdr_data {
 /* read.c: the whole of reading. known: schema to read with, or NULL to find it out. */
 enum sdr_status sdr_data_read(const struct sdr_data_options *options, const char *const *paths,
                               size_t count, const struct sdr_schema *known, struct sdr_data **data);
+/* Hashes of the arrays that hold the rows, as a cache file has them; into 3 × 32 characters and an end. */
+enum sdr_status sdr_data_sections(const struct sdr_data *data, char text[97]);
 /* Reads these rows for the first time, where data is read on demand: SDR_BAD_FILE if one is damaged. */
 enum sdr_status sdr_data_demand(const struct sdr_data *data, const uint32_t *row, uint32_t count);
 /* streams: tells the kernel that rows [first, end) will be needed, or are no longer. */

@@ -126,6 +126,7 @@ static enum sdr_status use_cache(struct reader *r, struct sdr_data **data)
     sdr_release((*data)->name);
     (*data)->name = NULL;
     SDR_TRY(sdr_copy_string(&(*data)->name, r->paths.path[0]));
+    SDR_TRY(sdr_copy_string(&(*data)->cache_path, r->cache_path));
     sdr_read_note(r->options, "using cache %s", r->cache_path);
     return SDR_OK;
 }

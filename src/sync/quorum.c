@@ -171,7 +171,7 @@ static const struct sdr_option stale[] = {
      "(Downpour)",
      offsetof(struct options, push), 0},
     {"fetch", SDR_INTEGER, "0", "N", 0, 1e6,
-     "batches after which it is sent new values, a multiple of push; 0: as push",
+     "batches after which it is sent new values, all of them, a multiple of push; 0: as push",
      offsetof(struct options, fetch), 0},
     AWARE,
     {0}};

@@ -27,7 +27,9 @@ struct options {
 };
 static const struct sdr_option table[] = {
     {"deadline", SDR_NUMBER, "60", "SECONDS", 1, 86400,
-     "that processes wait for each other at the start and the end",
+     "that the first process waits for the others at the start, and all at the end; the others "
+     "wait "
+     "for its data up to an hour",
      offsetof(struct options, deadline), 0},
     {"silence", SDR_NUMBER, "20", "SECONDS", 0.5, 86400,
      "without a sign of life after which a process is taken for lost",
@@ -465,15 +467,15 @@ static void part_in_anger(struct sdr_run *run, enum sdr_status how)
     sdr_fail(how, "%s", sentence);
 }
 
-static enum sdr_status meet(const void *options, const char *text)
+static enum sdr_status meet(const void *options, double more, const char *text)
 {
-    return sdr_mpi_greet(text, ((const struct options *)options)->deadline);
+    return sdr_mpi_greet(text, ((const struct options *)options)->deadline + more);
 }
 
 static enum sdr_status launch(struct sdr_run *run, enum sdr_status (*loop)(struct sdr_node *node))
 {
     struct shared *shared = run->network->shared;
-    SDR_TRY(meet(shared->options, "ready"));
+    SDR_TRY(meet(shared->options, 0, "ready"));
     for (int p = 0; p < job->processes; p++) {
         shared->line[p].heard = shared->line[p].told = sdr_clock_now();
         if (talks_to(p))

@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { HELLO_TAG = 6, SHARE_TAG = 8, END_TAG = 9 };
+enum { HELLO_TAG = 6, END_TAG = 9, SHARE_TAG = 10 }; /* 7 and 8 are mpi.c's */
 /* The first process may have much to read and to measure before the others can go on. */
 #define PATIENCE_NS (INT64_C(3600) * 1000000000)
 
@@ -159,27 +159,44 @@ static enum sdr_status first_is_late(void)
     return sdr_fail(SDR_PEER_LOST, "process 0 has not come as far within an hour");
 }
 
+static enum sdr_status pass_on(void *bytes, size_t count)
+{
+    unsigned char request[SDR_MPI_REQUEST_BYTES];
+    int64_t until = sdr_clock_now() + PATIENCE_NS;
+    for (int p = 1; p < job->processes; p++) {
+        bool done;
+        if (job->process == 0)
+            SDR_TRY(trouble(job->mpi->send(p, SHARE_TAG, bytes, count, request)));
+        else if (job->process == p)
+            SDR_TRY(trouble(job->mpi->receive(0, SHARE_TAG, bytes, count, request)));
+        else
+            continue;
+        SDR_TRY(await(request, until, &done));
+        if (!done && job->process > 0)
+            return first_is_late();
+        if (!done)
+            return sdr_fail(SDR_PEER_LOST, "process %d has not come as far within an hour", p);
+    }
+    return SDR_OK;
+}
+
 enum sdr_status sdr_mpi_share(void *bytes, size_t count)
 {
     enum { MOST = 1 << 30 };
-    unsigned char request[SDR_MPI_REQUEST_BYTES], *at = bytes;
-    int64_t until = sdr_clock_now() + PATIENCE_NS;
+    static uint64_t shares;
+    struct {
+        uint64_t number, bytes;
+    } mine = {++shares, count}, first = mine;
+    unsigned char *at = bytes;
+    SDR_TRY(pass_on(&first, sizeof first));
+    if (first.number != mine.number || first.bytes != mine.bytes)
+        return sdr_fail(SDR_RUNTIME,
+                        "process %d does not do what process 0 does: give all the same "
+                        "options",
+                        job->process);
     for (size_t from = 0, part; from < count; from += part) {
         part = count - from < MOST ? count - from : MOST;
-        for (int p = 1; p < job->processes; p++) {
-            bool done;
-            if (job->process == 0)
-                SDR_TRY(trouble(job->mpi->send(p, SHARE_TAG, at + from, part, request)));
-            else if (job->process == p)
-                SDR_TRY(trouble(job->mpi->receive(0, SHARE_TAG, at + from, part, request)));
-            else
-                continue;
-            SDR_TRY(await(request, until, &done));
-            if (!done && job->process > 0)
-                return first_is_late();
-            if (!done)
-                return sdr_fail(SDR_PEER_LOST, "process %d has not come as far within an hour", p);
-        }
+        SDR_TRY(pass_on(at + from, part));
     }
     return SDR_OK;
 }

@@ -11,12 +11,12 @@ trap 'rm -rf "$work"' EXIT
 failed=0
 complain() { echo "FAILED: $*"; failed=1; }
 
-# one DATA0 DATA1 options …: process 0 reads DATA0, process 1 DATA1
+# one DATA0 DATA1 options …: process 0 reads DATA0, process 1 DATA1; $only0 and $only1 are options of one of them
 one() {
     local first=$1 second=$2
     shift 2
-    timeout 100 mpirun --oversubscribe --bind-to none -n 1 "$SOUNDER" train "$first" --transport mpi "$@" \
-        : -n 1 "$SOUNDER" train "$second" --transport mpi "$@" >"$work/out" 2>"$work/err"
+    timeout 100 mpirun --oversubscribe --bind-to none -n 1 "$SOUNDER" train "$first" --transport mpi "$@" ${only0:-} \
+        : -n 1 "$SOUNDER" train "$second" --transport mpi "$@" ${only1:-} >"$work/out" 2>"$work/err"
 }
 
 "$SOUNDER" generate sparse-classification "$work/large.svm" --rows 150000 --features 30000 --nnz 80 --seed 4 --quiet >/dev/null
@@ -67,9 +67,26 @@ done
 one "$work/data.svm" "$work/data.svm" --cache "$work/nowhere/at/all" --sync async --epochs 1 --quiet --json ||
     complain "a new cache folder: $(cat "$work/err")"
 
+# Folders of their own for the cache, or none: nobody waits for what will not come.
+"$SOUNDER" train "$work/data.svm" $bits --workers 1 >"$work/out" || complain "threads"
+wanted=$(hash)
+for who in 0 1 01 01; do
+    only0= only1=
+    case $who in 0*) only0="--cache $work/cache0-$who" ;; esac
+    case $who in *1) only1="--cache $work/cache1-$who" ;; esac
+    one "$work/data.svm" "$work/data.svm" $bits --servers 3 || complain "[$only0] [$only1]: $(cat "$work/err")"
+    [ "$(hash)" = "$wanted" ] || complain "[$only0] [$only1]: other bits"
+done
+only0= only1=
+
+# Data that differs in one value, between those that the short key looks at.
+sed '2000s/:[0-9.e-]* *$/:0.123/' "$work/data.svm" >"$work/else.svm"
+cmp -s "$work/data.svm" "$work/else.svm" && complain "the same data"
+one "$work/data.svm" "$work/else.svm" --sync async --epochs 1 && complain "a changed value was trained on"
+grep -q "process 1 has other data" "$work/err" || complain "a changed value: $(cat "$work/err")"
+
 # A copy of the file that has gone bad where its header does not tell: the row is named when it is worked on.
-cp "$work/data.sdc" "$work/bad.sdc"
-python3 - "$work/bad.sdc" <<'PYTHON'
+cat >"$work/spoil" <<'PYTHON'
 import struct, sys
 with open(sys.argv[1], "r+b") as file:
     head = file.read(4096)
@@ -80,10 +97,19 @@ with open(sys.argv[1], "r+b") as file:
     file.seek(offset + (count // 63 * 20 + count // 630) * 4)
     file.write(b"\xff" * (count // 63 * 4 // 5 * 4))
 PYTHON
+cp "$work/data.sdc" "$work/bad.sdc"
+python3 "$work/spoil" "$work/bad.sdc"
 one "$work/data.sdc" "$work/bad.sdc" --sync async --batch 100 --epochs 2 && complain "a damaged row was trained on"
 grep -q "bad.sdc: the cache file is damaged (row [0-9]*)" "$work/err" || complain "damaged: $(cat "$work/err")"
 one "$work/bad.sdc" "$work/bad.sdc" --sync async --epochs 1 && complain "a damaged file was trained on"
 grep -q "damaged (value)" "$work/err" || complain "damaged in the first process: $(cat "$work/err")"
 one "$work/data.sdc" "$work/large.sdc" --sync async --epochs 1 && complain "two data sets in one job"
 grep -q "process 1 has other data" "$work/err" || complain "two data sets: $(cat "$work/err")"
+cached=$(ls "$work"/cache1-01/*.sdc)
+python3 "$work/spoil" "$cached"
+only0="--cache $work/cache0-01" only1="--cache $work/cache1-01"
+one "$work/data.svm" "$work/data.svm" $bits --batch 100 && complain "a damaged cache was trained on"
+grep -q "$cached: the cache file is damaged (row [0-9]*): it was removed" "$work/err" || complain "damaged cache: $(cat "$work/err")"
+one "$work/data.svm" "$work/data.svm" $bits || complain "the cache is not made anew: $(cat "$work/err")"
+[ -e "$cached" ] || complain "no cache again"
 exit $failed
