@@ -225,7 +225,7 @@ enum sdr_status sdr_mpi_greet(const char *text, double deadline)
             status = await(request, until, &done);
         if (status == SDR_OK && !done)
             status =
-                sdr_fail(SDR_PEER_LOST, "process %d did not start within %g seconds", p, deadline);
+                sdr_fail(SDR_PEER_LOST, "process %d did not start within %.3g seconds", p, deadline);
         if (status == SDR_OK)
             status = compare(&mine, &all[p], p);
     }
