@@ -26,9 +26,7 @@ struct rule {
     bool aware;       /* stale gradients make smaller steps (Zhang, Gupta, Lian and Liu, 2016) */
     uint64_t late;    /* updates that every gradient is kept back (Chen et al., 2016) */
     double ramp;      /* epochs in which that grows from 0 */
-    uint64_t
-        fetch; /* tasks that a worker does from the same values and its own steps (Downpour, Dean et al., 2012);
-                         0: as 1 */
+    uint64_t fetch;   /* tasks from the same values and own steps (Downpour, Dean et al., 2012) */
 };
 
 static uint64_t late_now(const struct sdr_node *node, const struct rule *rule)

@@ -1,14 +1,6 @@
 #!/bin/bash
 # Real processes: the same bits as threads, every strategy learns, and a job that cannot start ends.
-set -u
-command -v mpirun >/dev/null || { echo "skipped: there is no mpirun"; exit 77; }
-[ -e "$(dirname "$SOUNDER")/sounder-mpi.so" ] || { echo "skipped: built without MPI"; exit 77; }
-[ -z "${SOUNDER_SANITIZE:-}" ] || { echo "skipped: MPI is not made for sanitizers"; exit 77; }
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_mpi_yield_when_idle=1
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-failed=0
-complain() { echo "FAILED: $*"; failed=1; }
+. "$(dirname "$0")/job.sh"
 job() { local n=$1; shift; timeout 100 mpirun --oversubscribe --bind-to none -n "$n" "$SOUNDER" "$@"; }
 value() { python3 -c 'import json,sys; print(json.load(open(sys.argv[1])).get(sys.argv[2]))' "$1" "$2"; }
 

@@ -1,15 +1,7 @@
 #!/bin/bash
 # Processes read what they work on: of a cache file the first process reads everything, the others the rows of their
 # batches, which they check; and where text is kept in a cache, one process parses it.
-set -u
-command -v mpirun >/dev/null || { echo "skipped: there is no mpirun"; exit 77; }
-[ -e "$(dirname "$SOUNDER")/sounder-mpi.so" ] || { echo "skipped: built without MPI"; exit 77; }
-[ -z "${SOUNDER_SANITIZE:-}" ] || { echo "skipped: MPI is not made for sanitizers"; exit 77; }
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_mpi_yield_when_idle=1
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-failed=0
-complain() { echo "FAILED: $*"; failed=1; }
+. "$(dirname "$0")/job.sh"
 
 # one DATA0 DATA1 options …: process 0 reads DATA0, process 1 DATA1; $only0 and $only1 are options of one of them
 one() {
