@@ -14,8 +14,10 @@ for n in 1 2 3 4; do
         [ "$(value "$work/many.json" model_hash)" = "$hash" ] || complain "$n processes, $servers servers: other bits"
     done
 done
-job 2 $deterministic --transport mpi --workers 8 >"$work/many.json" || complain "8 workers in 2 processes"
-[ "$(value "$work/many.json" model_hash)" = "$hash" ] || complain "8 workers in 2 processes: other bits"
+for servers in 1 2; do
+    job 2 $deterministic --transport mpi --workers 8 --servers $servers >"$work/many.json" || complain "8 workers in 2 processes"
+    [ "$(value "$work/many.json" model_hash)" = "$hash" ] || complain "8 workers in 2 processes, $servers servers: other bits"
+done
 
 serial=$("$SOUNDER" train "$work/data.svm" --epochs 5 --json --quiet | python3 -c 'import json,sys; print(json.load(sys.stdin)["train_loss"])')
 for sync in bsp k-sync:2 backup:3 k-batch-sync:4 k-async:2 k-batch-async:3 async; do
