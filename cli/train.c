@@ -39,13 +39,16 @@ static enum sdr_status print_results(const char *text, const char *written, cons
     printf("%-9s%lld rows, %lld features, %lld nonzeros, read in %.2f s\n", "data",
            count_of(summary, "rows"), count_of(summary, "features"), count_of(summary, "nonzeros"),
            number_of(summary, "seconds_read"));
-    printf("%-9s%.10g epoch%s, %lld updates in %.2f s", "trained", epochs, epochs == 1 ? "" : "s",
-           count_of(summary, "updates"), seconds);
-    if (seconds > 0)
+    bool simulated = json_object_get(summary, "events") != NULL;
+    printf("%-9s%.10g epoch%s, %lld updates in %.2f %ss", "trained", epochs, epochs == 1 ? "" : "s",
+           count_of(summary, "updates"), seconds, simulated ? "virtual " : "");
+    if (seconds > 0 && !simulated)
         printf(", %s rows/s", cli_count_text(rate, number_of(summary, "rows") * epochs / seconds));
     long long workers = count_of(summary, "workers");
     if (workers > 0)
         printf(", %lld worker%s", workers, workers == 1 ? "" : "s");
+    if (count_of(summary, "workers_lost") > 0)
+        printf(", %lld of them lost", count_of(summary, "workers_lost"));
     putchar('\n');
     const char *stopped = json_string_value(json_object_get(summary, "stopped"));
     if (stopped && strcmp(stopped, "all epochs done") != 0)

@@ -42,6 +42,9 @@ def views(records):
 
 def follows_the_rule(records, workers, s):
     steps = views(records)
+    missed = max(applied - read for _, _, read, applied, *_ in records)
+    if missed > (2 * s + 1) * (workers - 1):
+        return "a step missed %d updates" % missed
     for worker, c, base in steps:
         seen = {(w, k) for w, k, _ in steps[:base]}
         for w, k in seen:

@@ -92,7 +92,7 @@ for sync in ("async", "k-sync:2", "k-batch-sync:3", "k-async:3", "k-batch-async:
     whole = train(some, *common, "--transport", "sim", "--sync", sync)[0]
     seen = train(some, *common, "--transport", "sim:dies=1@40,silence=3", "--sync", sync)[0]
     detail = seen["workers_detail"]
-    expect("goes_on_%s" % sync, seen["epochs"] == 6 and detail[1]["gradients"] < 0.8 * detail[0]["gradients"] and
+    expect("goes_on_%s" % sync, seen["epochs"] == 6 and seen["workers_lost"] == 1 and whole["workers_lost"] == 0 and detail[1]["gradients"] < 0.8 * detail[0]["gradients"] and
            seen["train_loss"] < 1.1 * whole["train_loss"], "%.4f, %.4f" % (seen["train_loss"], whole["train_loss"]))
 for sync, needed in (("bsp", 4), ("k-sync:4", 4), ("k-async:4", 4)):
     folder = path_of("dies-" + sync)
