@@ -619,13 +619,15 @@ enum sdr_status sdr_run_create(const struct sdr_options *options, struct sdr_dat
     SDR_CHECK(open_record(run));
     SDR_CHECK(sdr_points_plan(run));
     if (!own_steps(run) && run->kind->task != SDR_CLUSTERS)
-        sdr_note(&run->options, "%s, step %.3g (%s)%s, up to %g epochs", run->optimizer->name,
+        sdr_note(&run->options, "%s, step %.3g (%s)%s, up to %g epoch%s", run->optimizer->name,
                  run->rate, run->schedule->name,
-                 run->scale || run->center ? ", scaled features" : "", run->length);
+                 run->scale || run->center ? ", scaled features" : "", run->length,
+                 run->length == 1 ? "" : "s");
     if (run->network)
-        sdr_note(&run->options, "%s: %d workers, %d servers (%s), %llu gradients an update%s",
-                 run->strategy->name, run->workers, run->network->servers, run->transport->name,
-                 (unsigned long long)run->network->quorum,
+        sdr_note(&run->options, "%s: %d worker%s, %d server%s (%s), %llu gradient%s an update%s",
+                 run->strategy->name, run->workers, run->workers == 1 ? "" : "s",
+                 run->network->servers, run->network->servers == 1 ? "" : "s", run->transport->name,
+                 (unsigned long long)run->network->quorum, run->network->quorum == 1 ? "" : "s",
                  run->network->sparse ? "; workers pull what their batch touches" : "");
     else if (run->workers > 1)
         sdr_note(&run->options, "%s: %d workers, %llu rows at a time%s", run->strategy->name,
