@@ -235,12 +235,15 @@ void sdr_rates(const struct sdr_run *run, uint64_t at, uint32_t count, double *r
 enum sdr_status sdr_plan_make(struct sdr_run *run);
 enum sdr_status sdr_plan_carry_out(struct sdr_run *run, uint64_t batch);
 
-/* setup.c: which process of a job this is; before there is a run, and in one: bytes of the first process become
+/* job.c: which process of a job this is; before there is a run, and in one: bytes of the first process become
    everybody's, where there are several. */
 int sdr_job_process(void);
 enum sdr_status sdr_job_share(void *bytes, size_t count);
 enum sdr_status sdr_share(const struct sdr_run *run, void *bytes, size_t count);
-/* Batches that a worker takes steps with before it sends what they changed. */
+/* Processes that mean different things must not train together: compares what sdr_job_text says. */
+enum sdr_status sdr_job_meet(const struct sdr_run *run);
+
+/* setup.c: batches that a worker takes steps with before it sends what they changed. */
 uint64_t sdr_local_steps(const struct sdr_run *run);
 /* Whether workers may have to go on from the values they have, and their own steps since. */
 bool sdr_keeps_values(const struct sdr_run *run);

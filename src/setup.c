@@ -62,64 +62,6 @@ static enum sdr_status choose_plugins(struct sdr_run *run)
     return SDR_OK;
 }
 
-/* The transport whose job this process has joined, and which one it is. */
-static const struct sdr_transport *joined;
-static int joined_as;
-
-int sdr_job_process(void)
-{
-    return joined_as;
-}
-
-enum sdr_status sdr_job_share(void *bytes, size_t count)
-{
-    return joined ? joined->share(bytes, count) : SDR_OK;
-}
-
-enum sdr_status sdr_share(const struct sdr_run *run, void *bytes, size_t count)
-{
-    return run->processes > 1 ? run->transport->share(bytes, count) : SDR_OK;
-}
-
-/* Processes that mean different things must not train together. */
-static enum sdr_status meet_others(const struct sdr_run *run)
-{
-    char *text;
-    if (run->processes == 1)
-        return SDR_OK;
-    SDR_TRY(sdr_job_text(run, &text));
-    /* Whoever finds no cache file reads as the first process has. */
-    enum sdr_status status = run->transport->meet(run->transport_options, run->data->seconds, text);
-    sdr_release(text);
-    return status;
-}
-
-enum sdr_status sdr_job_join(const struct sdr_options *options, int *process, int *processes)
-{
-    const struct sdr_plugin *plugin;
-    void *parsed;
-    *process = 0;
-    *processes = 1;
-    SDR_TRY(sdr_plugin_choose("transport", sdr_transport_table, options->settings.transport,
-                              &plugin, &parsed));
-    sdr_plugin_free(plugin, parsed);
-    const struct sdr_transport *transport = (const struct sdr_transport *)plugin;
-    if (!transport->join)
-        return SDR_OK;
-    SDR_TRY(transport->join(process, processes));
-    joined = transport;
-    joined_as = *process;
-    return SDR_OK;
-}
-
-void sdr_job_leave(enum sdr_status status)
-{
-    if (joined)
-        joined->leave(status);
-    joined = NULL;
-    joined_as = 0;
-}
-
 /* Whether nodes exchange messages; where a strategy can do without, threads share memory. */
 static bool by_messages(const struct sdr_run *run)
 {
@@ -600,7 +542,7 @@ enum sdr_status sdr_run_create(const struct sdr_options *options, struct sdr_dat
     SDR_CHECK(sdr_options_check(options));
     SDR_CHECK(copy_options(run, options));
     SDR_CHECK(choose_plugins(run));
-    SDR_CHECK(meet_others(run));
+    SDR_CHECK(sdr_job_meet(run));
     SDR_CHECK(sdr_problem_prepare(run));
     if (run->kind->check && run->process == 0) /* the others do not read all rows */
         SDR_CHECK(run->kind->check(&run->problem, train->name));
