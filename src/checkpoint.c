@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "base/tensors.h"
 #include "run.h"
+#include "turns.h"
 
 #include <dirent.h>
 #include <math.h>
@@ -15,7 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { KEPT = 2, NAME_BYTES = 64 };
+enum { KEPT = 2, NAME_BYTES = 64, COPY_ARRAYS = 4 };
 
 static void hash_texts(struct sdr_hasher *hasher, const struct sdr_dictionary *texts)
 {
@@ -85,7 +86,7 @@ enum sdr_status sdr_job_text(const struct sdr_run *run, char **text)
 enum sdr_status sdr_fingerprint(struct sdr_run *run)
 {
     /* Raised whenever the same options take another path: the order of rows, the arithmetic. */
-    enum { PATH = 4 };
+    enum { PATH = 5 };
     struct sdr_text text = {0};
     sdr_text_add(&text, "path=%d;", PATH);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
@@ -236,13 +237,14 @@ static void add_copies(struct sdr_run *run, struct sdr_tensor *tensor, int *coun
     char name[48];
     for (int c = 0; c < run->twins; c++) {
         const struct sdr_parameters *p = &run->copy[c];
-        const float *array[] = {p->value, p->slot[0], p->slot[1]};
-        for (int i = 0; i < 3; i++) {
+        const float *array[COPY_ARRAYS] = {p->value, p->slot[0], p->slot[1], p->charged};
+        for (int i = 0; i < COPY_ARRAYS; i++) {
             snprintf(name, sizeof name, "copy%d.%d", c, i);
             add_array(tensor, count, name, SDR_F32, array[i], p->count);
         }
     }
-    add_array(tensor, count, "progress", SDR_F64, run->progress, 2 * (uint64_t)run->workers);
+    add_array(tensor, count, "progress", SDR_F64, run->progress,
+              SDR_PROGRESS * (uint64_t)run->workers);
 }
 
 /* The arrays of a run, whether to be written or to be filled: the data pointers are the run's own.
@@ -252,7 +254,7 @@ static enum sdr_status list_arrays(struct sdr_run *run, struct sdr_tensor **list
     struct sdr_tensor *tensor;
     enum { MOST = 10 + SDR_NODE_ARRAYS };
     *count = 0;
-    SDR_TRY(sdr_allocate(&tensor, MOST + 3 * (size_t)run->twins, sizeof *tensor, "a checkpoint"));
+    SDR_TRY(sdr_allocate(&tensor, MOST + COPY_ARRAYS * (size_t)run->twins, sizeof *tensor, "a checkpoint"));
     *list = tensor;
     struct sdr_parameters *p = &run->parameters;
     struct {
@@ -281,16 +283,18 @@ static void exchange_progress(struct sdr_run *run, bool save)
 {
     for (int w = 0; w < run->workers && run->progress; w++) {
         struct sdr_node *node = &run->node[w];
-        double *number = run->progress + 2 * w;
+        double *number = run->progress + SDR_PROGRESS * w;
         if (save) {
             /* An epoch that has just ended is not begun. */
             number[0] = run->at ? (double)node->taken : 0;
             number[1] = (double)node->steps;
+            number[2] = run->copy[w].charge;
         } else {
             uint64_t length = sdr_shard_start(run, w + 1) - sdr_shard_start(run, w);
             node->taken = (uint64_t)number[0];
             node->dealt = sdr_shard_rows(run, length, node->taken);
             node->steps = (uint64_t)number[1];
+            run->copy[w].charge = number[2];
         }
     }
 }
@@ -365,8 +369,12 @@ enum sdr_status sdr_checkpoint_write(struct sdr_run *run)
     char name[NAME_BYTES], *path = NULL;
     int64_t before = sdr_clock_now();
     int count;
-    if (run->network) /* it tells of all updates that the checkpoint has */
+    if (run->network) { /* the ledger tells of all updates that the checkpoint has */
         sdr_network_keep(run);
+        SDR_TRY(sdr_network_save(run));
+    }
+    if (run->turns)
+        SDR_TRY(sdr_turns_save(run));
     SDR_TRY(list_arrays(run, &tensor, &count));
     exchange_progress(run, true);
     for (int i = 0; i < run->node[0].arrays; i++) {
@@ -415,8 +423,9 @@ static bool bad_progress(const struct sdr_run *run)
 {
     for (int w = 0; w < run->workers && run->progress; w++) {
         double shares = (double)sdr_shard_shares(run);
-        const double *number = run->progress + 2 * w;
-        if (!(number[0] >= 0 && number[0] <= shares && number[1] >= 0 && number[1] < 0x1p53))
+        const double *number = run->progress + SDR_PROGRESS * w;
+        if (!(number[0] >= 0 && number[0] <= shares && number[1] >= 0 && number[1] < 0x1p53 &&
+              isfinite(number[2])))
             return true;
     }
     return false;

@@ -29,6 +29,21 @@ enum sdr_status sdr_node_array(struct sdr_node *node, const char *name, uint64_t
     return SDR_OK;
 }
 
+enum sdr_status sdr_node_array_renew(struct sdr_node *node, const char *name, uint64_t count,
+                                     double **value)
+{
+    for (int i = 0; i < node->arrays; i++)
+        if (strcmp(node->array[i].name, name) == 0) {
+            struct sdr_node_array *array = &node->array[i];
+            SDR_TRY(sdr_allocate(value, count, sizeof(double), name));
+            sdr_release(array->value);
+            array->value = *value;
+            array->count = count;
+            return SDR_OK;
+        }
+    return sdr_node_array(node, name, count, value);
+}
+
 uint64_t sdr_values(const struct sdr_node *node)
 {
     return node->run->parameters.count;

@@ -11,9 +11,16 @@ uint64_t sdr_current_version(const struct sdr_node *node)
     return node->run->parameters.version;
 }
 
+uint64_t sdr_gradients_left(const struct sdr_node *node)
+{
+    const struct sdr_network *net = node->run->network;
+    return net->queue.unapplied * (net->joint ? net->quorum : 1);
+}
+
 uint64_t sdr_quorum(const struct sdr_node *node)
 {
-    return node->run->network->quorum;
+    uint64_t quorum = node->run->network->quorum, left = sdr_gradients_left(node);
+    return quorum < left ? quorum : left;
 }
 
 double sdr_epochs_done(const struct sdr_node *node)
@@ -27,26 +34,22 @@ bool sdr_is_busy(const struct sdr_node *node, int worker)
     return node->run->network->assignment[worker].busy;
 }
 
-enum sdr_status sdr_deal_again(struct sdr_network *net, uint64_t number)
+/* All workers have the same number where the batch is joint: it is taken when it is applied. */
+uint64_t sdr_next_number(struct sdr_network *net)
 {
-    if (net->parts) /* all parts of a batch are dealt together */
-        return SDR_OK;
-    SDR_TRY(sdr_grow(&net->again, &net->again_from, net->again_count, &net->again_room,
-                     sizeof *net->again, "batches"));
-    net->again[(net->again_from + net->again_count++) % net->again_room] = number;
-    return SDR_OK;
+    return net->joint ? net->queue.next : sdr_batch_queue_take(&net->queue);
 }
 
-uint64_t sdr_deal_number(struct sdr_network *net)
+enum sdr_status sdr_return_number(struct sdr_network *net, uint64_t number)
 {
-    if (net->parts)
-        return net->next;
-    if (!net->again_count)
-        return net->next++;
-    uint64_t number = net->again[net->again_from];
-    net->again_from = (net->again_from + 1) % net->again_room;
-    net->again_count--;
-    return number;
+    return net->joint ? SDR_OK : sdr_batch_queue_return(&net->queue, number);
+}
+
+static enum sdr_status number_applied(struct sdr_network *net, uint64_t number)
+{
+    if (net->joint)
+        sdr_batch_queue_take(&net->queue);
+    return sdr_batch_queue_applied(&net->queue, number);
 }
 
 uint64_t sdr_tasks_given(const struct sdr_node *node, int worker)
@@ -62,12 +65,17 @@ static enum sdr_status assign(struct sdr_node *node, int worker, uint8_t flags)
     if (of->gone)
         return SDR_OK;
     if (of->busy)
-        SDR_TRY(sdr_deal_again(net, of->batch));
+        SDR_TRY(sdr_return_number(net, of->batch));
+    net->idle -= of->idle;
+    of->idle = !sdr_batch_queue_any(&net->queue);
+    net->idle += of->idle;
+    if (of->idle)
+        return SDR_OK;
     of->waited_for = !of->busy && net->last != worker ? net->last : -1;
     of->assigned = node->run->transport->now(node);
     if (of->busy) /* it has not waited */
         of->came = of->assigned;
-    of->batch = sdr_deal_number(net);
+    of->batch = sdr_next_number(net);
     of->version = sdr_current_version(node);
     of->busy = true;
     of->tasks++;
@@ -92,6 +100,16 @@ enum sdr_status sdr_assign(struct sdr_node *node, int worker)
 enum sdr_status sdr_assign_kept(struct sdr_node *node, int worker)
 {
     return assign(node, worker, SDR_KEEP);
+}
+
+/* Work that came to nothing is for those who found none. */
+static enum sdr_status assign_idle(struct sdr_node *node)
+{
+    struct sdr_network *net = node->run->network;
+    for (int w = 0; w < net->workers && net->idle > 0 && sdr_batch_queue_any(&net->queue); w++)
+        if (net->assignment[w].idle)
+            SDR_TRY(sdr_assign(node, w));
+    return SDR_OK;
 }
 
 static enum sdr_status drop_everywhere(struct sdr_node *node, int worker, uint64_t batch,
@@ -127,6 +145,7 @@ static void receipt(struct sdr_node *node, const struct sdr_message *message,
         .record = {.worker = (uint32_t)worker,
                    .waited_for = of->waited_for,
                    .read = message->version,
+                   .batch = message->batch,
                    .bytes = of->bytes + (uint32_t)sdr_message_bytes(message),
                    .computing = head->computing,
                    .travelling = (float)(under_way > 0 ? under_way : 0),
@@ -150,10 +169,11 @@ static enum sdr_status lose(struct sdr_node *node, const struct sdr_message *mes
     struct sdr_assignment *of = &net->assignment[message->about];
     *gradient = (struct sdr_gradient){.worker = message->about, .lost = true};
     if (of->busy)
-        SDR_TRY(sdr_deal_again(net, of->batch));
+        SDR_TRY(sdr_return_number(net, of->batch));
     if (of->offered)
-        SDR_TRY(sdr_deal_again(net, of->next));
-    of->busy = of->offered = false;
+        SDR_TRY(sdr_return_number(net, of->next));
+    net->idle -= of->idle;
+    of->busy = of->offered = of->idle = false;
     of->gone = true;
     net->left--;
     sdr_note(&node->run->options, "worker %d is gone: process %llu was silent for %.1f s",
@@ -196,6 +216,7 @@ static void enter(struct sdr_node *node, struct sdr_gradient *gradient, uint64_t
 enum sdr_status sdr_await_gradient(struct sdr_node *node, struct sdr_gradient *gradient, bool *more)
 {
     struct sdr_network *net = node->run->network;
+    SDR_TRY(assign_idle(node));
     for (;;) {
         struct sdr_message message;
         SDR_TRY(sdr_next_message(node, &message));
@@ -229,7 +250,7 @@ enum sdr_status sdr_drop(struct sdr_node *node, struct sdr_gradient *gradient)
     gradient->body = NULL;
     enter(node, gradient, SDR_LEDGER_DROPPED);
     SDR_TRY(drop_everywhere(node, gradient->worker, gradient->batch, gradient->version));
-    return sdr_deal_again(node->run->network, gradient->batch);
+    return sdr_return_number(node->run->network, gradient->batch);
 }
 
 /* The other servers take the same step, and say when they have. */
@@ -295,10 +316,13 @@ enum sdr_status sdr_apply(struct sdr_node *node, struct sdr_gradient *gradient, 
     struct sdr_network *net = run->network;
     uint64_t rows = 0;
     double rate = sdr_rate_at(run, run->at);
-    if (net->parts)
+    if (net->joint)
         sort_by_worker(gradient, count);
+    float mean = run->kind->task == SDR_CLUSTERS
+                     ? 1
+                     : (float)net->quorum / (float)count; /* the last update may have fewer */
     for (uint64_t i = 0; i < count; i++)
-        gradient[i].weight = gradient[i].version < net->anew ? 0 : gradient[i].weight;
+        gradient[i].weight = gradient[i].version < net->anew ? 0 : gradient[i].weight * mean;
     SDR_TRY(spread_decision(node, gradient, count, rate));
     for (uint64_t i = 0; i < count; i++) {
         const struct sdr_gradient_head *head =
@@ -323,7 +347,8 @@ enum sdr_status sdr_apply(struct sdr_node *node, struct sdr_gradient *gradient, 
         sdr_body_drop(gradient[i].body);
         gradient[i].body = NULL;
     }
-    net->next += net->parts;
+    for (uint64_t i = 0; i < (net->joint ? 1 : count); i++)
+        SDR_TRY(number_applied(net, gradient[i].batch));
     net->ended = run->transport->now(node);
     SDR_TRY(sdr_account(run, rows));
     *more = !run->over;

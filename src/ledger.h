@@ -1,4 +1,4 @@
-/* The ledger: what became of every gradient, who made it and what it cost. A record takes 40 bytes; they go to
+/* The ledger: what became of every gradient, who made it and what it cost. A record takes 48 bytes; they go to
    `ledger` in the run directory, and their sums are kept for the summary. */
 #ifndef SDR_LEDGER_H
 #define SDR_LEDGER_H
@@ -15,12 +15,13 @@ struct sdr_ledger_record {
     uint64_t read,
         applied;    /* versions: of the values it was computed from (with its own steps, where
                                workers take them), and the one it made into the next; applied is SDR_LEDGER_DROPPED where it made none */
+    uint64_t batch; /* its number: batch % (batches of an epoch) is its place in the epoch */
     uint32_t bytes; /* of its messages, both ways */
     float computing, travelling, waiting; /* seconds; waiting: for the task */
 };
-_Static_assert(sizeof(struct sdr_ledger_record) == 40, "records are read from files");
+_Static_assert(sizeof(struct sdr_ledger_record) == 48, "records are read from files");
 #define SDR_LEDGER_DROPPED UINT64_MAX
-#define SDR_LEDGER_MAGIC   "sounder-ledger-1" /* the 16 bytes before the first record */
+#define SDR_LEDGER_MAGIC   "sounder-ledger-2" /* the 16 bytes before the first record */
 
 enum { SDR_LEDGER_STALENESS = 65 }; /* 0 … 63 updates, and more */
 struct sdr_ledger {

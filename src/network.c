@@ -30,17 +30,17 @@ uint32_t sdr_network_rows(const struct sdr_run *run, uint64_t number)
     return rows_from(run, place);
 }
 
-/* A worker's part of a batch: whole leaves, as equal as can be. */
 void sdr_part_of(const struct sdr_network *net, uint32_t rows, int worker, uint32_t *from,
                  uint32_t *end)
 {
     *from = 0;
     *end = rows;
-    if (!net->parts)
+    if (!net->joint)
         return;
-    uint64_t leaves = (rows + SDR_LEAF_ROWS - 1) / SDR_LEAF_ROWS, workers = (uint64_t)net->workers;
-    uint64_t first = leaves * (uint64_t)worker / workers * SDR_LEAF_ROWS;
-    uint64_t last = leaves * (uint64_t)(worker + 1) / workers * SDR_LEAF_ROWS;
+    uint64_t unit = net->part_unit, units = (rows + unit - 1) / unit;
+    uint64_t workers = (uint64_t)net->workers;
+    uint64_t first = units * (uint64_t)worker / workers * unit;
+    uint64_t last = units * (uint64_t)(worker + 1) / workers * unit;
     *from = (uint32_t)(first < rows ? first : rows);
     *end = (uint32_t)(last < rows ? last : rows);
 }
@@ -80,7 +80,7 @@ enum sdr_status sdr_network_batch(struct sdr_run *run, uint64_t number, int work
     if (run->data->checked)
         SDR_TRY(sdr_data_demand(run->data, row, end - from));
     /* Gradients are of mean losses: over the batch and, since their mean is taken, over the quorum. */
-    uint64_t of = net->parts ? rows : rows * net->quorum;
+    uint64_t of = net->joint ? rows : rows * net->quorum;
     *batch = (struct sdr_batch){.rows = &run->data->rows,
                                 .row = row,
                                 .count = end - from,
@@ -188,7 +188,7 @@ int64_t sdr_network_compute_time(const struct sdr_node *node)
 {
     const struct sdr_network *net = node->run->network;
     uint32_t rows = sdr_network_rows(node->run, node->task->batch);
-    uint32_t steps = net->parts ? 1 : (rows + net->local - 1) / net->local;
+    uint32_t steps = net->joint ? 1 : (rows + net->local - 1) / net->local;
     int64_t time = 0;
     for (uint32_t i = 0; i < steps && time < INT64_C(1) << 60; i++)
         time += sdr_delay_draw(&net->compute, node->run->options.settings.seed,
@@ -325,12 +325,13 @@ static bool picks_values(const struct sdr_run *run)
     const struct sdr_network *net = run->network;
     const struct sdr_rows *rows = &run->data->rows;
     double per_row = (double)run->data->nonzeros / (double)rows->count;
-    double walked = per_row * (double)net->batch, values = (double)run->parameters.count;
+    double each = (double)net->batch / (net->joint ? net->workers : 1);
+    double walked = per_row * each, values = (double)run->parameters.count;
     bool few = walked < 2.0 * rows->features && values > 64; /* so few cost less than picking */
     if (run->transport->by_reference && !run->transport->simulated)
         few = 32 * walked < values; /* copying is that much quicker, and nothing is sent */
     bool alike = net->quorum == (uint64_t)net->workers || net->cancels;
-    return !rows->dense && !run->parameters.whole && !net->parts && few && !net->keeps &&
+    return !rows->dense && !run->parameters.whole && few && !net->keeps &&
            !(alike && run->transport->by_reference);
 }
 
@@ -343,7 +344,8 @@ enum sdr_status sdr_network_create(struct sdr_run *run, uint64_t quorum)
     net->servers = (int)s->servers;
     net->workers = run->workers;
     net->nodes = net->servers + net->workers;
-    net->parts = s->deterministic;
+    net->joint = run->strategy->joint;
+    net->part_unit = s->deterministic ? SDR_LEAF_ROWS : 1;
     net->quorum = quorum;
     net->cancels = run->strategy->cancels && run->strategy->cancels(run->strategy_options);
     uint64_t local = sdr_local_steps(run);
@@ -353,8 +355,9 @@ enum sdr_status sdr_network_create(struct sdr_run *run, uint64_t quorum)
     net->last = -1;
     net->left = run->workers;
     net->local = (uint32_t)(s->batch < run->train_rows.count ? s->batch : run->train_rows.count);
-    net->batch =
-        net->local * local < run->train_rows.count ? net->local * local : run->train_rows.count;
+    net->batch = net->joint ? run->update_rows : net->local * local;
+    if (net->batch > run->train_rows.count)
+        net->batch = run->train_rows.count;
     net->per_epoch = (run->train_rows.count + net->batch - 1) / net->batch;
     net->epochs = sdr_divisor(net->per_epoch);
     net->alone = run->transport->simulated;
@@ -444,7 +447,7 @@ void sdr_network_destroy(struct sdr_run *run)
     sdr_ledger_free(&net->ledger);
     sdr_delay_free(&net->compute);
     sdr_delay_free(&net->delay);
-    sdr_release(net->again);
+    sdr_batch_queue_free(&net->queue);
     sdr_release(net->node);
     sdr_pool_destroy(net->pool);
     sdr_release(net);
@@ -470,10 +473,37 @@ void sdr_network_keep(struct sdr_run *run)
     net->ledger_trouble = true;
 }
 
+enum sdr_status sdr_network_save(struct sdr_run *run)
+{
+    const struct sdr_batch_queue *queue = &run->network->queue;
+    double *saved;
+    if (run->process > 0)
+        return SDR_OK;
+    SDR_TRY(sdr_node_array_renew(&run->node[0], "batches", sdr_batch_queue_saved(queue), &saved));
+    sdr_batch_queue_save(queue, saved);
+    return SDR_OK;
+}
+
+/* From the beginning, or from what a checkpoint has kept. */
+static enum sdr_status fill_queue(struct sdr_run *run)
+{
+    struct sdr_network *net = run->network;
+    const struct sdr_node *kept = &run->node[0];
+    uint64_t most = UINT64_C(1) << 52, end = most; /* numbers are saved as doubles */
+    if (run->epochs < most / net->per_epoch)
+        end = run->epochs * net->per_epoch;
+    for (int i = 0; i < kept->arrays; i++)
+        if (strcmp(kept->array[i].name, "batches") == 0)
+            return sdr_batch_queue_resume(&net->queue, kept->array[i].value, kept->array[i].count,
+                                          end);
+    sdr_batch_queue_start(&net->queue, run->epoch * net->per_epoch + run->at / net->batch, end);
+    return SDR_OK;
+}
+
 enum sdr_status sdr_network_work(struct sdr_run *run)
 {
     struct sdr_network *net = run->network;
-    net->next = run->epoch * net->per_epoch + run->at / net->batch;
+    SDR_TRY(fill_queue(run));
     for (int s = 1; s < net->servers; s++)
         net->server[s].twin.version = run->parameters.version;
     sdr_network_keep(run);

@@ -11,6 +11,7 @@
 
 #include "base/delay.h"
 #include "base/memory.h"
+#include "batch_queue.h"
 #include "message.h"
 #include "node.h"
 #include "optimizer/parameters.h"
@@ -82,6 +83,7 @@ struct sdr_sampler {
 struct sdr_assignment {
     uint64_t batch, version;
     bool busy; /* with that batch */
+    bool idle; /* there was no batch for it */
     bool gone;
     uint64_t tasks;         /* given to it */
     uint64_t steps;         /* of its own that were applied */
@@ -107,7 +109,8 @@ struct sdr_network {
     struct sdr_divisor epochs; /* by that */
     bool alone;                /* all nodes are on one thread: nothing needs a lock */
     uint64_t quorum;           /* gradients of an update */
-    bool parts;                /* deterministic: every worker computes its part of one batch */
+    bool joint;                /* every worker computes its part of one batch */
+    uint32_t part_unit;        /* rows that a part is made of: leaves where bits matter, or 1 */
     bool sparse;               /* workers are sent what their batch touches */
     bool cancels;              /* the strategy may cancel work */
     bool steps;                /* workers take steps, and send these */
@@ -119,9 +122,8 @@ struct sdr_network {
     int desks;
     struct sdr_sampler sampler;
     struct sdr_assignment *assignment; /* owned, per worker */
-    uint64_t next;                     /* number that was not dealt yet */
-    uint64_t *again;                   /* owned: a queue of numbers to be dealt again */
-    uint64_t again_from, again_count, again_room;
+    struct sdr_batch_queue queue;      /* of the epochs that are planned */
+    int idle;         /* workers that wait because the queue is empty */
     int left;         /* workers that are not gone */
     int last;         /* worker whose gradient came last; −1: none yet */
     uint64_t anew;    /* gradients of values before this version are worth nothing */
@@ -212,7 +214,7 @@ static inline size_t sdr_slopes_at(uint32_t leaves)
 
 /* Between network.c, worker.c, server.c and leader.c: */
 enum sdr_status sdr_send(struct sdr_node *node, struct sdr_message *message);
-/* The rows from … end − 1 of a batch of so many are the worker's part: whole leaves, as equal as can be. */
+/* The rows from … end − 1 of a batch of so many are the worker's part, as equal as can be. */
 void sdr_part_of(const struct sdr_network *net, uint32_t rows, int worker, uint32_t *from,
                  uint32_t *end);
 /* Values of the features that a batch touches, packed in the order in which both ends meet them, or unpacked;
@@ -230,9 +232,11 @@ const float *sdr_lay_out(struct sdr_node *node, struct sdr_desk *desk,
 /* Values for a batch of a worker, as they travel. */
 enum sdr_status sdr_current_values(struct sdr_node *node, int worker, uint64_t number,
                                    struct sdr_body **body);
-/* A number that is to be worked on next; one that is to be dealt again. */
-uint64_t sdr_deal_number(struct sdr_network *net);
-enum sdr_status sdr_deal_again(struct sdr_network *net, uint64_t number);
+/* The batch to work on next, if the queue has one; one whose work came to nothing. */
+uint64_t sdr_next_number(struct sdr_network *net);
+enum sdr_status sdr_return_number(struct sdr_network *net, uint64_t number);
+/* For checkpoints: the numbers that are not applied are kept with the node's arrays, and taken from there. */
+enum sdr_status sdr_network_save(struct sdr_run *run);
 
 /* offers.c: a worker's side. */
 enum sdr_status sdr_keep_patch(struct sdr_errand *task, const struct sdr_message *message);

@@ -75,11 +75,11 @@ static bool due(const struct sdr_run *run, uint64_t dealt)
 
 /* Data that streams comes block by block. On entering one the last is let go, and the one that comes next
    is asked for, so that it is read while this one is trained on. */
-static void enter_block(struct sdr_run *run)
+static void enter_block(struct sdr_run *run, uint64_t at)
 {
     const uint32_t *order = run->order;
-    uint64_t size = run->block_rows, block = order[run->at] / size, end = run->at;
-    if (run->streaming == block * size && run->at < run->block_end)
+    uint64_t size = run->block_rows, block = order[at] / size, end = at;
+    if (run->streaming == block * size && at < run->block_end)
         return;
     while (end < run->train_rows.count && order[end] / size == block)
         end++;
@@ -92,10 +92,23 @@ static void enter_block(struct sdr_run *run)
     run->block_end = end;
 }
 
-void sdr_stream(struct sdr_run *run)
+void sdr_stream(struct sdr_run *run, uint64_t at)
 {
-    if (run->data->streams && run->at < run->train_rows.count)
-        enter_block(run);
+    if (run->data->streams && at < run->train_rows.count)
+        enter_block(run, at);
+}
+
+struct sdr_update sdr_update_of(const struct sdr_run *run, const float *u,
+                                const struct sdr_batch *batch)
+{
+    bool sums = run->kind->task == SDR_CLUSTERS;
+    return (struct sdr_update){.form = sums               ? SDR_COLUMNS
+                                       : run->kind->pairs ? SDR_ENTRIES
+                                                          : SDR_FACTORS,
+                               .outputs = run->parameters.block[0].cols,
+                               .u = u,
+                               .stride = run->example_floats,
+                               .examples = *batch};
 }
 
 enum sdr_status sdr_account(struct sdr_run *run, uint64_t rows)
@@ -133,7 +146,7 @@ static enum sdr_status deal(struct sdr_run *run, uint32_t most, struct sdr_batch
                                 .at = run->at};
     *more = !run->over;
     if (*more)
-        sdr_stream(run);
+        sdr_stream(run, run->at);
     return SDR_OK;
 }
 

@@ -105,6 +105,9 @@ enum sdr_status sdr_deal_recorded(struct sdr_node *node, struct sdr_batch *share
 void sdr_settle(struct sdr_node *node);
 /* A part of the shared parameters takes in what the first `copies` copies changed, in their order. */
 void sdr_merge(struct sdr_node *node, int copies, uint64_t part, uint64_t parts);
+/* Whether the share of its shard that a worker has just trained on is as long as planned, with what it began in the epoch
+   before; one that an epoch's end cut short is not. The same for all workers. */
+bool sdr_share_is_whole(const struct sdr_node *node);
 /* A part of the copies is averaged, over all of them; each becomes the average. */
 void sdr_average(struct sdr_node *node, uint64_t part, uint64_t parts);
 
@@ -130,9 +133,14 @@ void sdr_train_cell(struct sdr_node *node, const struct sdr_batch *round, uint64
 /* Guards the parameters that a batch touches. */
 void sdr_lock(struct sdr_node *node, const struct sdr_batch *batch);
 void sdr_unlock(struct sdr_node *node, const struct sdr_batch *batch);
-/* Workers in a fixed circle: waits until it is this one's turn; hands it on. */
+/* Workers in a fixed circle: waits until it is this one's turn; hands it on. On its turn a worker steps with the gradient
+   that it has in flight, if there is one and the run is not over, and is given its next batch; between its turns it
+   computes the gradient of that. */
 enum sdr_status sdr_wait_turn(struct sdr_node *node);
+enum sdr_status sdr_commit_pending(struct sdr_node *node, bool *more);
+void sdr_next_turn_batch(struct sdr_node *node, struct sdr_batch *batch);
 void sdr_pass_turn(struct sdr_node *node);
+void sdr_keep_pending(struct sdr_node *node, const struct sdr_update *gradient);
 
 /* ---- nodes that exchange messages ---- */
 /* A worker: waits for a batch and the values to work from; computes the gradient, unless newer values arrive
@@ -153,10 +161,13 @@ struct sdr_gradient {
 uint64_t sdr_current_version(const struct sdr_node *node);
 /* Epochs that were trained on, with the part of the present one. */
 double sdr_epochs_done(const struct sdr_node *node);
-/* How many gradients make an update. */
+/* Gradients that will still come until all epochs are done, with those that were not applied yet. */
+uint64_t sdr_gradients_left(const struct sdr_node *node);
+/* How many gradients make the next update: K, or those that are left. */
 uint64_t sdr_quorum(const struct sdr_node *node);
 /* Gives a worker its next batch and the values as they are. The batch it is busy with, if it is, will be
-   dealt again, and its work ends. One that is gone is given nothing. */
+   dealt again, and its work ends. One that is gone is given nothing; one for whom there is no batch is given the
+   next one that comes to nothing elsewhere. */
 enum sdr_status sdr_assign(struct sdr_node *node, int worker);
 /* The same without values: it goes on from those it has, and its own steps since. */
 enum sdr_status sdr_assign_kept(struct sdr_node *node, int worker);
@@ -171,7 +182,7 @@ enum sdr_status sdr_offer(struct sdr_node *node, int worker, double budget);
    be dealt again; *more is false if the run was ended meanwhile. */
 enum sdr_status sdr_await_gradient(struct sdr_node *node, struct sdr_gradient *gradient,
                                    bool *more);
-/* One step with the weighted mean of the gradients, or where workers take steps themselves, these steps are
+/* One step with the weighted mean of the gradients (at most as many as make an update), or where workers take steps themselves, these steps are
    added up; *more is false if the run is over then. */
 enum sdr_status sdr_apply(struct sdr_node *node, struct sdr_gradient *gradient, uint64_t count,
                           bool *more);
@@ -186,6 +197,9 @@ enum sdr_status sdr_dismiss(struct sdr_node *node);
 /* For loops that take their own steps: the weights in double, with their units. */
 enum sdr_status sdr_node_array(struct sdr_node *node, const char *name, uint64_t count,
                                double **value);
+/* The same where the length may change: what the array had is lost. */
+enum sdr_status sdr_node_array_renew(struct sdr_node *node, const char *name, uint64_t count,
+                                     double **value);
 /* Smooth part of the objective and its gradient at w (values in the layout of the blocks): the mean
  * loss. */
 void sdr_full_gradient(struct sdr_node *node, const double *w, double *loss, double *gradient);

@@ -103,7 +103,9 @@ enum sdr_status sdr_offer(struct sdr_node *node, int worker, double budget)
     struct sdr_network *net = node->run->network;
     struct sdr_assignment *of = &net->assignment[worker];
     struct sdr_body *values;
-    uint64_t number = of->offered ? of->next : sdr_deal_number(net);
+    if (!of->offered && !sdr_batch_queue_any(&net->queue))
+        return SDR_OK;
+    uint64_t number = of->offered ? of->next : sdr_next_number(net);
     enum sdr_status status = sdr_current_values(node, worker, number, &values);
     if (status != SDR_OK)
         return status;
@@ -117,7 +119,7 @@ enum sdr_status sdr_offer(struct sdr_node *node, int worker, double budget)
     of->next = number;
     if (budget > 0 && of->tokens < (double)values->bytes) { /* it will ask */
         sdr_body_drop(values);
-        return sdr_deal_again(net, number);
+        return sdr_return_number(net, number);
     }
     of->offered = true;
     of->patches = 0;

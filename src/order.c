@@ -156,17 +156,48 @@ static uint64_t batches_of(const struct sdr_run *run, uint64_t rows)
     return (rows + run->update_rows - 1) / run->update_rows;
 }
 
+/* Updates that the worker with the longest shard makes in an epoch. */
+static uint64_t longest_shard(const struct sdr_run *run)
+{
+    uint64_t workers = (uint64_t)run->workers;
+    return batches_of(run, (run->train_rows.count + workers - 1) / workers);
+}
+
+/* Updates between two ends of shares; those of the share that this epoch begins in which were made before it. */
+static uint64_t share_updates(const struct sdr_run *run)
+{
+    return run->plan.share / run->update_rows;
+}
+
+static uint64_t begun_before(const struct sdr_run *run)
+{
+    uint64_t share = share_updates(run);
+    return run->epoch % share * (longest_shard(run) % share) % share;
+}
+
+/* Updates of this epoch in its first `shares` shares. */
+static uint64_t updates_in(const struct sdr_run *run, uint64_t shares)
+{
+    uint64_t longest = longest_shard(run);
+    uint64_t end = shares ? shares * share_updates(run) - begun_before(run) : 0;
+    return end < longest ? end : longest;
+}
+
 uint64_t sdr_shard_shares(const struct sdr_run *run)
 {
-    uint64_t workers = (uint64_t)run->workers, share = run->plan.share / run->update_rows;
-    uint64_t longest = (run->train_rows.count + workers - 1) / workers;
-    return (batches_of(run, longest) + share - 1) / share;
+    uint64_t share = share_updates(run);
+    return (longest_shard(run) + begun_before(run) + share - 1) / share;
 }
 
 uint64_t sdr_shard_rows(const struct sdr_run *run, uint64_t length, uint64_t shares)
 {
-    uint64_t batches = batches_of(run, length) * shares / sdr_shard_shares(run);
-    return batches * run->update_rows < length ? batches * run->update_rows : length;
+    uint64_t rows = updates_in(run, shares) * run->update_rows;
+    return rows < length ? rows : length;
+}
+
+bool sdr_shard_whole(const struct sdr_run *run, uint64_t shares)
+{
+    return (begun_before(run) + updates_in(run, shares)) % share_updates(run) == 0;
 }
 
 /* Every worker's own rows together, in the order they have among each other. Shards are cut from the

@@ -3,6 +3,7 @@
 #include "base/memory.h"
 #include "base/place.h"
 #include "run.h"
+#include "turns.h"
 
 #include <math.h>
 
@@ -137,7 +138,8 @@ enum sdr_status sdr_plan_carry_out(struct sdr_run *run, uint64_t batch)
                                   .options = run->strategy_options,
                                   .plan = plan,
                                   .parameters = twins ? &run->copy[w % twins] : &run->parameters,
-                                  .tally = run->strategy->team ? &run->copied[w] : &run->tally};
+                                  .tally = run->strategy->team && !plan->turns ? &run->copied[w]
+                                                                               : &run->tally};
         if (!plan->joint)
             SDR_TRY(
                 sdr_allocate(&node->scratch, batch * run->example_floats, sizeof(float), "scores"));
@@ -145,7 +147,9 @@ enum sdr_status sdr_plan_carry_out(struct sdr_run *run, uint64_t batch)
             SDR_TRY(sdr_allocate(&node->snapshot, run->parameters.count, sizeof(float),
                                  "a worker's view"));
     }
+    if (plan->turns)
+        SDR_TRY(sdr_turns_create(run));
     if (plan->shards)
-        SDR_TRY(sdr_allocate(&run->progress, 2 * (size_t)run->workers, sizeof(double), "workers"));
+        SDR_TRY(sdr_allocate(&run->progress, SDR_PROGRESS * (size_t)run->workers, sizeof(double), "workers"));
     return sdr_allocate(&run->node[0].state, run->strategy->state_size, 1, "strategy state");
 }

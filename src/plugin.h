@@ -128,7 +128,7 @@ struct sdr_batch {
 /* A gradient is born as factors, Σ u_i·v_iᵀ with v_i the examples, and multiplied out late; or, where
    it is no such product, as a row of values for every entry of an example. */
 enum sdr_form { SDR_DENSE, SDR_ROWS, SDR_FACTORS, SDR_ENTRIES, SDR_COLUMNS };
-enum { SDR_COLUMN_FLOATS = 3 };
+enum { SDR_COLUMN_TIMES = 1, SDR_COLUMN_FLOATS = 3 };
 /* What an update is. A statistic is a sum over rows: it is added, and no optimizer is asked. */
 enum sdr_sense { SDR_GRADIENT, SDR_STEP, SDR_STATE, SDR_STATISTIC };
 struct sdr_update {
@@ -398,6 +398,7 @@ struct sdr_plan {
     bool races;     /* the order of events decides about the result, and can be recorded */
     bool in_place;  /* no copies: workers write to the same parameters without asking */
     bool snapshots; /* workers compute from values that were copied for the batch */
+    bool turns;     /* workers step in a fixed circle, on gradients they computed before */
     bool shards;    /* every worker has rows of its own, the same ones in every epoch */
     bool meets;     /* workers meet after every share of their shards */
     int locks;      /* that guard the parameters, each a part of them */

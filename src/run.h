@@ -37,7 +37,9 @@ struct sdr_evaluation {
     uint64_t rows, unknown;                         /* unknown: labels never seen in training */
 };
 
+enum { SDR_PROGRESS = 3 }; /* of a worker with a shard: shares taken, steps, penalties due */
 struct sdr_clustering;
+struct sdr_turns;
 struct sdr_run {
     struct sdr_options options; /* own copy */
     struct sdr_data *data,
@@ -95,7 +97,8 @@ struct sdr_run {
     double replay_difference;      /* of the weights of a replay from those recorded, relative */
     double raced, lost; /* steps of the intercept by racing workers, and those that got lost */
     struct sdr_clustering *clustering; /* owned: what rounds of Lloyd remember; NULL: nothing */
-    double *progress;                  /* owned: rows dealt and steps of each worker, with shards */
+    struct sdr_turns *turns; /* owned: gradients in flight; NULL: workers take no turns */
+    double *progress; /* owned, with shards: SDR_PROGRESS numbers of each worker */
 
     /* Where the run stands; saved in checkpoints. */
     uint64_t epoch; /* finished epochs */
@@ -221,8 +224,11 @@ void sdr_clustering_destroy(struct sdr_clustering *known); /* NULL is fine */
 enum sdr_status sdr_account(struct sdr_run *run, uint64_t rows);
 /* Looks up from the work: requests and the clock. */
 enum sdr_status sdr_look_around(struct sdr_run *run);
-/* Data that streams: the rows from run->at on are needed. */
-void sdr_stream(struct sdr_run *run);
+/* Data that streams: the rows from a place in the order on are needed. */
+void sdr_stream(struct sdr_run *run, uint64_t at);
+/* The update that slopes of a batch make, as the model's gradient does: without loss, weight and version. */
+struct sdr_update sdr_update_of(const struct sdr_run *run, const float *u,
+                                const struct sdr_batch *batch);
 /* The step of an update that begins `at` rows into the present epoch. */
 double sdr_rate_at(const struct sdr_run *run, uint64_t at);
 /* Training goes wrong: goes back to the last good weights if that is wanted, or ends the run. */
@@ -253,6 +259,8 @@ bool sdr_sends_steps(const struct sdr_run *run);
 /* team.c: runs the strategy's loop in as many threads as there are workers. */
 enum { SDR_WORKERS_MOST = 1024 };
 enum sdr_status sdr_team_work(struct sdr_run *run);
+/* On a worker's turn: waits until all others have computed what they compute. */
+enum sdr_status sdr_team_rest(struct sdr_run *run);
 /* Rows dealt since workers last met. */
 uint64_t sdr_team_dealt(const struct sdr_run *run);
 
@@ -273,8 +281,10 @@ bool sdr_order_ahead(const struct sdr_run *run, const uint32_t *from, uint32_t c
                      uint32_t *ahead);
 /* The place in the order where the rows of a worker's own shard begin. */
 uint64_t sdr_shard_start(const struct sdr_run *run, int worker);
-/* Shares that every shard is cut into, and the rows of the first so many of them: whole batches. */
+/* Shares that every shard is cut into in this epoch, and the rows of the first so many of them: whole batches. A
+   share ends after every plan.share rows of the run, and where an epoch ends; whole: it is not cut there. */
 uint64_t sdr_shard_shares(const struct sdr_run *run);
 uint64_t sdr_shard_rows(const struct sdr_run *run, uint64_t length, uint64_t shares);
+bool sdr_shard_whole(const struct sdr_run *run, uint64_t shares);
 
 #endif

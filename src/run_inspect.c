@@ -93,9 +93,9 @@ static void print_record(void *context, const struct sdr_ledger_record *r)
     char line[256], applied[24] = "";
     if (r->applied != SDR_LEDGER_DROPPED)
         snprintf(applied, sizeof applied, "%llu", (unsigned long long)r->applied);
-    snprintf(line, sizeof line, "%u,%d,%llu,%s,%u,%.9g,%.9g,%.9g", r->worker, r->waited_for,
+    snprintf(line, sizeof line, "%u,%d,%llu,%s,%u,%.9g,%.9g,%.9g,%llu", r->worker, r->waited_for,
              (unsigned long long)r->read, applied, r->bytes, r->computing, r->travelling,
-             r->waiting);
+             r->waiting, (unsigned long long)r->batch);
     to->print(to->context, line);
 }
 
@@ -106,7 +106,7 @@ enum sdr_status sdr_run_ledger(const char *folder, sdr_text_function *print, voi
     if (!has_ledger(folder))
         return sdr_fail(SDR_BAD_FILE, "there is no ledger in '%s': runs with servers have one",
                         folder);
-    print(context, "worker,waited_for,read,applied,bytes,computing,travelling,waiting");
+    print(context, "worker,waited_for,read,applied,bytes,computing,travelling,waiting,batch");
     enum sdr_status status = sdr_ledger_read(folder, &ledger, print_record, &to);
     sdr_ledger_free(&ledger);
     return status;

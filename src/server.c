@@ -61,6 +61,16 @@ static enum sdr_status room_for(struct sdr_server *server, uint64_t rows, uint64
     return SDR_OK;
 }
 
+/* Slopes are scaled; of a row that is summed up, the times that it counts. */
+static void weigh(float *u, uint64_t rows, uint64_t floats, bool sums, float weight)
+{
+    if (weight == 1)
+        return;
+    for (uint64_t i = 0; i < rows * floats; i++)
+        if (!sums || i % floats == SDR_COLUMN_TIMES)
+            u[i] = weight > 0 ? u[i] * weight : 0; /* it may not be a number */
+}
+
 /* One step on the server's features, with gradients in the order given. */
 enum sdr_status sdr_server_step(struct sdr_node *node, const struct sdr_gradient *gradient,
                                 uint64_t count, double rate)
@@ -88,18 +98,10 @@ enum sdr_status sdr_server_step(struct sdr_node *node, const struct sdr_gradient
             (const float *)(const void *)(gradient[i].body->data + sdr_slopes_at(head->leaves));
         float *to = server->u + batch.count * floats;
         memcpy(to, u, head->rows * floats * sizeof *u);
-        for (uint64_t n = 0; n < head->rows * floats && gradient[i].weight != 1; n++)
-            to[n] = gradient[i].weight > 0 ? to[n] * gradient[i].weight
-                                           : 0; /* it may not be a number */
+        weigh(to, head->rows, floats, sums, gradient[i].weight);
         batch.count += head->rows;
     }
-    struct sdr_update update = {.form = sums               ? SDR_COLUMNS
-                                        : run->kind->pairs ? SDR_ENTRIES
-                                                           : SDR_FACTORS,
-                                .outputs = p->block[0].cols,
-                                .u = server->u,
-                                .stride = run->example_floats,
-                                .examples = batch};
+    struct sdr_update update = sdr_update_of(run, server->u, &batch);
     sdr_parameters_begin(p, rate);
     sdr_parameters_apply_range(p, &update, server->first, server->end);
     if (node->server == 0 && p->blocks > 1)
@@ -121,8 +123,7 @@ static enum sdr_status take_snapshot(struct sdr_node *node, uint64_t batch)
         return SDR_OK;
     sdr_body_drop(server->snapshot);
     server->snapshot = NULL;
-    if (run->network
-            ->parts) { /* nothing else will be read, and bits depend on when a penalty is charged */
+    if (run->network->joint) { /* others are not read; bits depend on when a penalty is charged */
         struct sdr_batch rows;
         SDR_TRY(room_for(server, run->network->batch, 0));
         SDR_TRY(sdr_network_batch(run, batch, -1, server->row, &rows));

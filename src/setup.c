@@ -5,6 +5,7 @@
 #include "base/thread.h"
 #include "registry.h"
 #include "run.h"
+#include "turns.h"
 
 #include <math.h>
 #include <string.h>
@@ -271,18 +272,19 @@ static enum sdr_status choose_workers(struct sdr_run *run)
     if (run->kind->batch && !strategy->windows && !sdr_options_given(&run->options, "batch"))
         run->options.settings.batch = run->kind->batch;
     run->update_rows = s->batch;
-    if (by_messages(run)) {
-        uint64_t quorum, rows = run->train_rows.count;
+    uint64_t rows = run->train_rows.count, quorum = 1;
+    if (strategy->joint) { /* one batch, of which every worker computes a part */
+        run->update_rows *= s->deterministic ? 1 : workers;
+        if (run->update_rows > rows)
+            run->update_rows = rows;
+    } else if (by_messages(run)) {
         SDR_TRY(strategy->quorum(run->strategy_options, workers, &quorum));
         uint64_t together = s->batch * sdr_local_steps(run);
-        run->update_rows = (together < rows ? together : rows) * (s->deterministic ? 1 : quorum);
-        if (run->update_rows > UINT32_MAX)
-            return sdr_fail(SDR_USAGE,
-                            "an update of %llu rows is too large: give a smaller --batch",
-                            (unsigned long long)run->update_rows);
-    } else if (strategy->joint && !s->deterministic) {
-        run->update_rows *= (uint64_t)run->workers;
+        run->update_rows = (together < rows ? together : rows) * quorum;
     }
+    if (by_messages(run) && run->update_rows > UINT32_MAX)
+        return sdr_fail(SDR_USAGE, "an update of %llu rows is too large: give a smaller --batch",
+                        (unsigned long long)run->update_rows);
     return SDR_OK;
 }
 
@@ -452,8 +454,6 @@ static enum sdr_status make_parameters(struct sdr_run *run)
                                                  : run->update_rows;
     if (batch > run->train_rows.count)
         batch = run->train_rows.count;
-    if (run->strategy->joint && !by_messages(run))
-        run->update_rows = batch;
     SDR_TRY(sdr_parameters_create(p, block, blocks, run->optimizer, run->optimizer_options,
                                   &penalty, run->scale, run->center, run->problem.kernels,
                                   batch > 1 || run->strategy->joint || run->strategy->server,
@@ -591,6 +591,7 @@ void sdr_run_destroy(struct sdr_run *run)
     sdr_replay_close(run->replay);
     sdr_model_destroy(run->model);
     sdr_network_destroy(run);
+    sdr_turns_destroy(run);
     for (int w = 0; w < run->nodes && run->node; w++) {
         for (int i = 0; i < run->node[w].arrays; i++)
             sdr_release(run->node[w].array[i].value);

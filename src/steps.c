@@ -165,11 +165,7 @@ void sdr_steps_take(struct sdr_node *node, struct sdr_desk *desk, const struct s
     struct sdr_run *run = node->run;
     struct sdr_errand *task = node->task;
     struct sdr_parameters *p = &desk->stepper;
-    struct sdr_update update = {.form = run->kind->pairs ? SDR_ENTRIES : SDR_FACTORS,
-                                .outputs = p->block[0].cols,
-                                .u = u,
-                                .stride = run->example_floats,
-                                .examples = *batch};
+    struct sdr_update update = sdr_update_of(run, u, batch);
     sdr_parameters_begin_as(p, ++task->steps, task->rate);
     sdr_parameters_apply_range(p, &update, 0, p->block[0].rows);
     if (p->blocks > 1)

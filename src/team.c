@@ -11,6 +11,7 @@
 #include "base/place.h"
 #include "base/thread.h"
 #include "run.h"
+#include "turns.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -35,6 +36,8 @@ struct sdr_team {
     atomic_int waiting;
     atomic_uint_fast64_t meeting; /* number of meetings so far */
     atomic_uint_fast64_t turn;    /* number of turns so far: worker turn % workers has it */
+    uint64_t first_turn;          /* whose number the first one has */
+    atomic_uint_fast64_t rested;  /* how often a worker has begun to wait for its turn */
     atomic_bool broken;
     pthread_mutex_t lock; /* guards sleeping, and what follows */
     pthread_cond_t changed;
@@ -123,9 +126,22 @@ enum sdr_status sdr_wait_turn(struct sdr_node *node)
 {
     struct sdr_team *team = node->run->team;
     uint64_t turn;
+    advance(team, &team->rested);
     while ((turn = atomic_load(&team->turn)) % (uint64_t)team->workers != (uint64_t)node->worker &&
            !atomic_load(&team->broken))
         wait_while(team, &team->turn, turn);
+    return broken(team);
+}
+
+enum sdr_status sdr_team_rest(struct sdr_run *run)
+{
+    struct sdr_team *team = run->team;
+    if (!team) /* nobody trains */
+        return SDR_OK;
+    /* Every turn so far was waited for; everybody else waits for the next one. */
+    uint64_t all = atomic_load(&team->turn) - team->first_turn + (uint64_t)team->workers, rested;
+    while ((rested = atomic_load(&team->rested)) < all && !atomic_load(&team->broken))
+        wait_while(team, &team->rested, rested);
     return broken(team);
 }
 
@@ -151,7 +167,7 @@ static void plan_stop(struct sdr_run *run)
         due = run->next_checkpoint_update - version;
     uint64_t rows = run->update_rows;
     team->stop = due <= (count - run->at) / rows ? run->at + due * rows : count;
-    sdr_stream(run);
+    sdr_stream(run, run->at);
     if (run->data->streams && run->block_end < team->stop) /* all leave a block together */
         team->stop = run->block_end;
     atomic_store(&team->next, run->at);
@@ -179,9 +195,13 @@ static enum sdr_status account(struct sdr_run *run, uint64_t end)
         sdr_parameters_begin(&run->parameters, run->rate);
     if (run->plan.copies && !run->plan.shards)
         sdr_parameters_renew(&run->parameters, run->rate);
-    if (run->plan.shards)
+    /* Copies are settled where every run settles them: a checkpoint must not change their bits. */
+    bool ended = end >= run->train_rows.count;
+    if (run->plan.shards && ended)
         sdr_parameters_mean(&run->parameters, run->copy, run->twins);
     SDR_TRY(sdr_account(run, rows));
+    if (run->plan.shards && run->over && !ended)
+        sdr_parameters_mean(&run->parameters, run->copy, run->twins);
     run->team_version = run->parameters.version;
     if (!run->over)
         plan_stop(run);
@@ -360,7 +380,7 @@ enum sdr_status sdr_deal_round(struct sdr_node *node, struct sdr_batch *round, b
 
 uint64_t sdr_team_dealt(const struct sdr_run *run)
 {
-    if (!run->team || run->team->accounting)
+    if (!run->team || run->team->accounting || run->turns)
         return 0;
     if (run->plan.shards) { /* the others are about as far as the first */
         uint64_t dealt = run->node[0].dealt * (uint64_t)run->workers;
@@ -485,6 +505,11 @@ void sdr_merge(struct sdr_node *node, int copies, uint64_t part, uint64_t parts)
                          parts);
 }
 
+bool sdr_share_is_whole(const struct sdr_node *node)
+{
+    return sdr_shard_whole(node->run, node->taken);
+}
+
 void sdr_average(struct sdr_node *node, uint64_t part, uint64_t parts)
 {
     sdr_parameters_blend(node->run->copy, node->run->twins, part, parts);
@@ -512,14 +537,7 @@ void sdr_joint_gradient(struct sdr_node *node, const struct sdr_batch *batch, ui
 void sdr_joint_step(struct sdr_node *node, const struct sdr_batch *batch, uint64_t part)
 {
     struct sdr_run *run = node->run;
-    bool sums = run->kind->task == SDR_CLUSTERS;
-    struct sdr_update update = {.form = sums               ? SDR_COLUMNS
-                                        : run->kind->pairs ? SDR_ENTRIES
-                                                           : SDR_FACTORS,
-                                .outputs = run->parameters.block[0].cols,
-                                .u = run->joint,
-                                .stride = run->example_floats,
-                                .examples = *batch};
+    struct sdr_update update = sdr_update_of(run, run->joint, batch);
     sdr_parameters_apply_range(&run->parameters, &update, run->cut[part], run->cut[part + 1]);
     if (part == 0 && run->parameters.blocks > 1)
         sdr_parameters_apply_intercept(&run->parameters, &update, sdr_rate_at(run, batch->at));
@@ -620,6 +638,8 @@ enum sdr_status sdr_team_work(struct sdr_run *run)
         pthread_mutex_init(&team->guard[i], NULL);
     run->team = team;
     run->team_version = run->parameters.version;
+    if (run->turns)
+        atomic_store(&team->turn, team->first_turn = run->turns->first);
     plan_stop(run);
     enum sdr_status status = find_places(run);
     if (status == SDR_OK)

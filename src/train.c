@@ -13,6 +13,7 @@
 #include "base/thread.h"
 #include "model.h"
 #include "run.h"
+#include "turns.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -166,7 +167,7 @@ enum sdr_status sdr_epoch_end(struct sdr_run *run)
     SDR_TRY(target_at_end(run, w, &objective));
     run->paused += sdr_clock_now() - before;
     SDR_TRY(sdr_watch_epoch(run, objective));
-    if (!run->over && !run->network)
+    if (!run->over && !run->network && !run->turns) /* which lay the orders themselves */
         sdr_order_lay(run);
     return SDR_OK;
 }
@@ -273,7 +274,9 @@ enum sdr_status sdr_run_train(struct sdr_run *run)
     run->started = sdr_clock_now();
     run->paused = 0;
     if (!run->over || (run->network && run->processes > 1)) { /* other processes wait for a word */
-        if (!run->network)
+        if (run->turns)
+            SDR_TRY(sdr_turns_begin(run));
+        else if (!run->network)
             sdr_order_lay(run);
         status = run->network ? sdr_network_work(run) : sdr_team_work(run);
         if (status != SDR_OK) {

@@ -36,11 +36,11 @@ def path_of(name):
     return os.path.join(WORK, name)
 
 
-def some_rows(count):
+def some_rows(count, name="some.svm"):
     """A file of sparse rows whose labels lean towards a sum of sines."""
     import math
     import numpy as np
-    rows, path = np.random.default_rng(5), path_of("some.svm")
+    rows, path = np.random.default_rng(5), path_of(name)
     with open(path, "w") as file:
         for _ in range(count):
             index = sorted(set(rows.integers(1, 40, 6)))

@@ -9,7 +9,7 @@ struct options {
 };
 static const struct sdr_option table[] = {
     {"every", SDR_INTEGER, "0", "H", 0, 1e12,
-     "updates of each worker between two averages; 0: one average, at the end",
+     "updates of each worker between two averages, across epochs; 0: one average, at the end",
      offsetof(struct options, every), 0},
     {0}};
 
@@ -34,7 +34,7 @@ static enum sdr_status worker(struct sdr_node *node)
         if (!more)
             return SDR_OK;
         sdr_train(node, &share);
-        if (!node->plan->meets)
+        if (!node->plan->meets || !sdr_share_is_whole(node))
             continue;
         sdr_settle(node);
         SDR_TRY(sdr_meet(node));

@@ -35,6 +35,13 @@ static uint64_t late_now(const struct sdr_node *node, const struct rule *rule)
     return share < 1 ? (uint64_t)(share * (double)rule->late) : rule->late;
 }
 
+/* Gradients that must have been gathered for an update: all that are left, at the end of the run. */
+static uint64_t needed(const struct sdr_node *node, const struct rule *rule)
+{
+    uint64_t count = sdr_quorum(node) + late_now(node, rule), left = sdr_gradients_left(node);
+    return count < left ? count : left;
+}
+
 /* The first of the gradients gathered make an update; the others move up. */
 static enum sdr_status apply(struct sdr_node *node, const struct rule *rule,
                              struct sdr_gradient *gathered, uint64_t *count, bool *more)
@@ -79,7 +86,7 @@ static enum sdr_status assign_next(struct sdr_node *node, const struct rule *rul
 static enum sdr_status lead(struct sdr_node *node, struct rule rule, struct sdr_gradient *gathered,
                             int *waiting)
 {
-    uint64_t count = 0, waits = 0, quorum = sdr_quorum(node);
+    uint64_t count = 0, waits = 0;
     bool more = true;
     for (int w = 0; w < node->workers; w++)
         SDR_TRY(assign(node, &rule, w));
@@ -89,7 +96,7 @@ static enum sdr_status lead(struct sdr_node *node, struct rule rule, struct sdr_
         if (!more)
             break;
         if (gradient.lost) {
-            SDR_TRY(sdr_go_on_without(node, &gradient, rule.batches ? 1 : quorum));
+            SDR_TRY(sdr_go_on_without(node, &gradient, rule.batches ? 1 : sdr_quorum(node)));
             continue;
         }
         if (rule.synchronous && gradient.version != sdr_current_version(node)) {
@@ -98,16 +105,15 @@ static enum sdr_status lead(struct sdr_node *node, struct rule rule, struct sdr_
             continue;
         }
         gathered[count++] = gradient;
-        uint64_t late = late_now(node, &rule);
-        if (count < quorum + late && (rule.batches || late > 0))
+        if (count < needed(node, &rule) && (rule.batches || late_now(node, &rule) > 0))
             SDR_TRY(assign(node, &rule, gradient.worker));
         else
             waiting[waits++] = gradient.worker;
-        if (count < quorum + late)
-            continue;
-        SDR_TRY(apply(node, &rule, gathered, &count, &more));
-        if (more)
-            SDR_TRY(assign_next(node, &rule, waiting, &waits));
+        while (more && count >= needed(node, &rule)) {
+            SDR_TRY(apply(node, &rule, gathered, &count, &more));
+            if (more)
+                SDR_TRY(assign_next(node, &rule, waiting, &waits));
+        }
     }
     return sdr_dismiss(node);
 }

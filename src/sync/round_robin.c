@@ -9,31 +9,28 @@ static enum sdr_status plan(const void *options, struct sdr_plan *plan)
     (void)options;
     plan->share = plan->batch;
     plan->snapshots = true;
+    plan->turns = true;
     return SDR_OK;
 }
 
 static enum sdr_status worker(struct sdr_node *node)
 {
-    struct sdr_batch batch;
-    struct sdr_view view;
-    struct sdr_update gradient;
-    bool more, computed = false;
     for (;;) {
+        struct sdr_batch batch;
+        struct sdr_view view;
+        struct sdr_update gradient;
+        bool more;
         SDR_TRY(sdr_wait_turn(node));
-        if (computed)
-            sdr_commit(node, &gradient);
-        SDR_TRY(sdr_look(node));
-        computed = sdr_try_deal(node, &batch);
-        if (computed)
+        SDR_TRY(sdr_commit_pending(node, &more));
+        if (more) {
+            sdr_next_turn_batch(node, &batch);
             sdr_pull(node, &batch, &view);
-        sdr_pass_turn(node);
-        if (computed) {
-            sdr_gradient(node, &view, &batch, &gradient);
-            continue;
         }
-        SDR_TRY(sdr_meet_due(node, &more)); /* all have applied what they had */
+        sdr_pass_turn(node);
         if (!more)
             return SDR_OK;
+        sdr_gradient(node, &view, &batch, &gradient);
+        sdr_keep_pending(node, &gradient);
     }
 }
 

@@ -52,14 +52,15 @@ static enum sdr_status hold(struct held *held, uint64_t clock, const struct sdr_
     return SDR_OK;
 }
 
-/* Adds up the steps that are to be shown, from number `from` on. */
+/* Adds up the steps that are to be shown, from number `from` on; all when the last one has come. */
 static enum sdr_status show(struct sdr_node *node, const struct sdr_clocks *clocks,
                             struct held *held, uint64_t from, bool *more)
 {
-    uint64_t kept = from;
+    bool last = sdr_gradients_left(node) == held->count; /* nobody will read any more */
+    uint64_t kept = from = last ? 0 : from;
     enum sdr_status status = SDR_OK;
     for (uint64_t i = from; i < held->count; i++) {
-        if (status == SDR_OK && *more && sdr_clocks_shows(clocks, held->step[i].clock))
+        if (status == SDR_OK && *more && (last || sdr_clocks_shows(clocks, held->step[i].clock)))
             status = sdr_apply(node, &held->step[i].gradient, 1, more);
         else
             held->step[kept++] = held->step[i];

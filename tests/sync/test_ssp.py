@@ -18,10 +18,10 @@ DROPPED = 2 ** 64 - 1
 
 
 def ledger(folder):
-    """(worker, waited for, read, applied, bytes, computing, travelling, waiting) of every gradient."""
+    """(worker, waited for, read, applied, batch, bytes, computing, travelling, waiting) of every gradient."""
     data = open(os.path.join(folder, "ledger"), "rb").read()
-    assert data[:16] == b"sounder-ledger-1" and (len(data) - 16) % 40 == 0
-    return [struct.unpack_from("<IiQQIfff", data, at) for at in range(16, len(data), 40)]
+    assert data[:16] == b"sounder-ledger-2" and (len(data) - 16) % 48 == 0
+    return [struct.unpack_from("<IiQQQIfff", data, at) for at in range(16, len(data), 48)]
 
 
 def views(records):
@@ -91,7 +91,7 @@ for where in ("sim", "sim:latency=0.7"):
     seen = [{(w, k) for w, k, _ in steps[:base] if w != me} for me, _, base in steps]
     expect("none_stale_is_bsp_%s" % where,
            seen == [{(w, k) for w in range(4) if w != me for k in range(c)} for me, c, _ in steps])
-    same = [[r[:4] + (round(r[5], 6),) for r in trace(sync, "--transport", where)] for sync in ("ssp:inf", "async")]
+    same = [[r[:4] + (round(r[6], 6),) for r in trace(sync, "--transport", where)] for sync in ("ssp:inf", "async")]
     expect("unbounded_is_async_%s" % where, same[0] == same[1])
 both = [trace("backup:k=3,cancel=yes", "--transport", "sim"), trace("k-sync:3", "--transport", "sim")]
 expect("cancelled_spares_are_k_sync", both[0] == both[1] and len(both[0]) == 360)

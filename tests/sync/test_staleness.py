@@ -131,9 +131,9 @@ train(some, *common[:-4], "--epochs", 8, *common[-2:], *steady, "--resume")
 more = json.loads(laws.run("inspect", folder, "--json"))
 expect("a_resumed_run_adds_to_it", more["gradients"] > told["gradients"])
 with open(os.path.join(folder, "ledger"), "r+b") as file:
-    file.seek(16 + 40)
-    file.write(b"\xff" * 40)
-expect("damage_is_told", "damaged at byte 56" in laws.run("inspect", folder, code=5))
+    file.seek(16 + 48)
+    file.write(b"\xff" * 48)
+expect("damage_is_told", "damaged at byte 64" in laws.run("inspect", folder, code=5))
 with open(os.path.join(folder, "ledger"), "wb") as file:
     file.write(b"something")
 expect("no_ledger", "not a ledger" in laws.run("inspect", folder, code=5))

@@ -12,7 +12,7 @@ rounds=0
 value() { grep -o "\"$1\": *\"\\?[-0-9a-f.e+]*" out.txt | sed 's/.*[":]//'; }
 
 for sync in 'hogwild --deterministic' 'hogwild --deterministic --optimizer ftrl --l1 1e-4 --scale none' 'bsp --deterministic --batch 64' cyclades 'average --workers 2' \
-    'average:every=500 --workers 2' hogwild 'locked --workers 2' 'round-robin --workers 3' \
+    'average:every=700 --workers 3 --l2 1e-4 --l1 1e-5' hogwild 'locked --workers 2' 'round-robin --workers 3' \
     'rotation --model mf:rank=4'; do
     # shellcheck disable=SC2086
     set -- $sync
@@ -39,7 +39,7 @@ for sync in 'hogwild --deterministic' 'hogwild --deterministic --optimizer ftrl 
     succeeds "${options[@]}" --run run --resume
     holds "$sync: all updates were made" test "$(value updates)" = "$updates"
     case $sync in
-    hogwild | locked* | round*)
+    hogwild | locked*)
         holds "$sync: a resumed model is as good" python3 -c "import sys
 a, b = float('$loss'), float('$(value train_loss)')
 sys.exit(abs(a - b) > 0.02 * a)"
