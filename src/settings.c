@@ -48,7 +48,9 @@ const struct sdr_option sdr_settings_table[] = {
      "threads that read files and evaluate; 0: all cores", AT(threads), READS},
     /* model */
     {"model", SDR_TEXT, "auto", "NAME", 0, 0,
-     "what is trained: see 'sounder list model'; auto: by the labels", AT(model), TRAINS},
+     "what is trained: see 'sounder list model'; auto: logistic for two labels, softmax for texts "
+     "and up to 30 whole numbers, squared for other numbers, mf for ratings",
+     AT(model), TRAINS},
     {"intercept", SDR_FLAG, "yes", NULL, 0, 0, "the model has an intercept (--no-intercept)",
      AT(intercept), TRAINS},
     {"class-weight", SDR_TEXT, "none", "W", 0, 0,
