@@ -85,7 +85,7 @@ enum sdr_status sdr_job_text(const struct sdr_run *run, char **text)
 enum sdr_status sdr_fingerprint(struct sdr_run *run)
 {
     /* Raised whenever the same options take another path: the order of rows, the arithmetic. */
-    enum { PATH = 4 };
+    enum { PATH = 5 };
     struct sdr_text text = {0};
     sdr_text_add(&text, "path=%d;", PATH);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)

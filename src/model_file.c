@@ -80,8 +80,8 @@ static enum sdr_status refuse_data(const char *path)
     if (sdr_source_open(path, &source) != SDR_OK)
         return SDR_OK;
     if (sdr_source_peek(source, &bytes, &count) == SDR_OK)
-        known = sdr_format_choose(&plain, NULL, path, path, bytes, count, &format, &guessed) ==
-                SDR_OK;
+        known =
+            sdr_format_choose(&plain, NULL, path, path, bytes, count, &format, &guessed) == SDR_OK;
     sdr_source_close(source);
     return known ? sdr_fail(SDR_BAD_FILE, "%s is data (%s), not a model", path, format->name)
                  : SDR_OK;

@@ -46,7 +46,7 @@ static bool nearly_numbers(const struct sdr_schema *schema)
    52, years 89), with four rows for each. Everything else is regression. */
 static const char *guess_model(const struct sdr_data *data, char why[300])
 {
-    enum { CLASSES_MOST = 30, WHY = 300 };
+    enum { CLASSES_MOST = 30, SUGGESTED = 1000, WHY = 300 };
     const struct sdr_schema *schema = &data->schema;
     uint32_t count = schema->labels.count;
     bool whole = !schema->text_labels && !schema->many_labels && whole_labels(schema);
@@ -79,7 +79,7 @@ static const char *guess_model(const struct sdr_data *data, char why[300])
         snprintf(why, WHY, "more than %d different numbers as labels", SDR_LABELS_MOST);
     else
         snprintf(why, WHY, "%u different %s as labels%s", count, numbers,
-                 whole ? "; --model softmax for classes" : "");
+                 whole && count <= SUGGESTED ? "; --model softmax for classes" : "");
     return "squared";
 }
 
@@ -133,10 +133,9 @@ static enum sdr_status choose_model(struct sdr_run *run)
                         run->data->name, count, (unsigned long long)run->data->rows.count,
                         run->data->schema.text_labels ? "" : "try --model squared; ");
     if (run->kind->task == SDR_BINARY && count != 2)
-        return sdr_fail(
-            SDR_BAD_DATA,
-            "%s: %u different labels, but the model '%s' takes two (try --model %s)",
-            run->data->name, count, run->kind->name, guess_model(run->data, why));
+        return sdr_fail(SDR_BAD_DATA,
+                        "%s: %u different labels, but the model '%s' takes two (try --model %s)",
+                        run->data->name, count, run->kind->name, guess_model(run->data, why));
     return SDR_OK;
 }
 
@@ -301,8 +300,8 @@ enum sdr_status sdr_problem_prepare(struct sdr_run *run)
             return sdr_fail(SDR_BAD_DATA, "%s: a training row has a label that is no class",
                             run->data->name);
     SDR_TRY(weigh_rows(run));
-    SDR_TRY(sdr_features_measure(run));
     measure_targets(run);
+    SDR_TRY(sdr_features_measure(run));
     SDR_TRY(find_sides(run));
     run->problem =
         (struct sdr_problem){.rows = rows,

@@ -29,9 +29,9 @@ const char *sdr_option_nearest(const struct sdr_option *table, const char *key)
 
 const char *sdr_option_shown(const struct sdr_option *option)
 {
-    static const char *const by_type[] = {[SDR_FLAG] = "yes|no", [SDR_INTEGER] = "N",
-                                          [SDR_NUMBER] = "X",    [SDR_SIZE] = "SIZE",
-                                          [SDR_CHOICE] = "",     [SDR_TEXT] = "TEXT"};
+    static const char *const by_type[] = {
+        [SDR_FLAG] = "yes|no", [SDR_INTEGER] = "N", [SDR_NUMBER] = "X",
+        [SDR_SIZE] = "SIZE",   [SDR_CHOICE] = "",   [SDR_TEXT] = "TEXT"};
     return option->choices ? option->choices : by_type[option->type];
 }
 

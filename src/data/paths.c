@@ -151,8 +151,7 @@ static bool fits_known(const struct sdr_schema *known, const char *head, size_t 
 {
     enum { SURE = 15 };
     const struct sdr_format *format = known->format ? format_called(known->format) : NULL;
-    return format && !known->columns && format->recognise &&
-           format->recognise(head, count) >= SURE;
+    return format && !known->columns && format->recognise && format->recognise(head, count) >= SURE;
 }
 
 enum sdr_status sdr_format_choose(const struct sdr_data_options *options,
@@ -174,9 +173,9 @@ enum sdr_status sdr_format_choose(const struct sdr_data_options *options,
         *format = format_called(known->format);
         return SDR_OK;
     }
-    *guessed = !*format || (options->by_content && sure >= SDR_CONTENT_CERTAIN &&
-                            by_content != *format &&
-                            sdr_format_check_options(options, by_content) == SDR_OK);
+    *guessed =
+        !*format || (options->by_content && sure >= SDR_CONTENT_CERTAIN && by_content != *format &&
+                     sdr_format_check_options(options, by_content) == SDR_OK);
     if (!*guessed)
         return SDR_OK;
     *format = by_content;

@@ -285,12 +285,12 @@ static int recognise(const char *head, size_t count)
     }
     if (rows == 0)
         return 0;
-    return named                         ? SDR_CONTENT_CERTAIN
-           : pairs                       ? 20
+    return named                           ? SDR_CONTENT_CERTAIN
+           : pairs                         ? 20
            : separator == COLONS || header ? 85
-           : separator == COMMA          ? 15
-           : separator == TAB            ? 35
-                                         : 55;
+           : separator == COMMA            ? 15
+           : separator == TAB              ? 35
+                                           : 55;
 }
 
 SDR_REGISTER(format, triples) = {
