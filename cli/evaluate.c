@@ -30,7 +30,8 @@ const struct cli_command cli_eval = {
     .summary = "measure loss and accuracy of a model on labelled data",
     .description =
         "Reads DATA the way MODEL was trained and prints the loss and the metrics that fit the\n"
-        "model: accuracy and its like for classes, errors and R2 for numbers.\n",
+        "model: for classes the accuracy, and as its baseline that of always answering the most\n"
+        "frequent one; errors and R2 for numbers.\n",
     .example = "  sounder eval a9a.model a9a.t\n"
                "  sounder eval a9a.model a9a.t --json\n",
     .least = 2,
