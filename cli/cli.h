@@ -128,6 +128,11 @@ void cli_signals_stop(void);
 /* True once a signal has asked for a stop. */
 bool cli_signals_stopped(void);
 
+/* ---- model files (model.c) ---- */
+bool cli_starts_like_model(const char *path);
+/* The model that the first argument names. If that is no model, the sentence says which comes first. */
+enum sdr_status cli_model_load(const struct cli_arguments *arguments, struct sdr_model **model);
+
 /* ---- output files (output.c) ---- */
 /* Fails early if a file cannot be written at `path`, or if it is one of the inputs, which
    may be patterns. `what` names it

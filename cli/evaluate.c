@@ -8,7 +8,7 @@ static enum sdr_status run(struct cli_arguments *arguments)
     char *json = NULL;
     enum sdr_status status;
     cli_progress_start(arguments);
-    CLI_CHECK(sdr_model_load(arguments->paths[0], &model));
+    CLI_CHECK(cli_model_load(arguments, &model));
     CLI_CHECK(sdr_data_open(arguments->options, arguments->paths + 1, arguments->path_count - 1,
                             model, &data));
     CLI_CHECK(sdr_model_evaluate(model, data, &json));
@@ -30,7 +30,8 @@ const struct cli_command cli_eval = {
     .summary = "measure loss and accuracy of a model on labelled data",
     .description =
         "Reads DATA the way MODEL was trained and prints the loss and the metrics that fit the\n"
-        "model: accuracy and its like for classes, errors and R2 for numbers.\n",
+        "model: for classes the accuracy, and as its baseline that of always answering the most\n"
+        "frequent one; errors and R2 for numbers.\n",
     .example = "  sounder eval a9a.model a9a.t\n"
                "  sounder eval a9a.model a9a.t --json\n",
     .least = 2,

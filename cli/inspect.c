@@ -5,23 +5,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* A safetensors file is 8 bytes of length, little-endian, and then a JSON object. Text has no zero
-   bytes, and compressed files have other ninth bytes, so the two never meet. */
-static bool starts_like_model(const char *path)
-{
-    unsigned char head[9];
-    const uint64_t longest = UINT64_C(1) << 40;
-    FILE *file = fopen(path, "rb");
-    if (!file)
-        return false;
-    bool whole = fread(head, 1, sizeof head, file) == sizeof head;
-    fclose(file);
-    uint64_t length = 0;
-    for (int i = 7; whole && i >= 0; i--)
-        length = length << 8 | head[i];
-    return whole && length >= 2 && length < longest && head[8] == '{';
-}
-
 /* A damaged model should be told as one, so the name counts too. */
 static bool is_model(const char *path)
 {
@@ -30,7 +13,7 @@ static bool is_model(const char *path)
     if (strcmp(path, "-") == 0)
         return false;
     return (length > tail && strcmp(path + length - tail, extension) == 0) ||
-           starts_like_model(path);
+           cli_starts_like_model(path);
 }
 
 static enum sdr_status inspect_model(const struct cli_arguments *arguments, char **json)

@@ -85,6 +85,25 @@ static enum sdr_status evaluate_leaf(void *context, size_t index)
     return SDR_OK;
 }
 
+/* The weight of the most frequent class among the rows: what a constant gets right. */
+static enum sdr_status weigh_majority(const struct job *job, double *majority)
+{
+    const struct sdr_problem *problem = job->problem;
+    double *weight;
+    SDR_TRY(sdr_allocate(&weight, problem->classes, sizeof *weight, "weights of classes"));
+    for (uint32_t i = 0; i < job->rows->count; i++) {
+        uint32_t row = sdr_listed(job->rows, i);
+        float target = problem->target[row];
+        if (!isnan(target))
+            weight[job->kind->task == SDR_BINARY ? target > 0 : (uint32_t)target] +=
+                problem->metric_weight ? problem->metric_weight[row] : 1.0;
+    }
+    for (uint32_t k = 0; k < problem->classes; k++)
+        *majority = fmax(*majority, weight[k]);
+    sdr_release(weight);
+    return SDR_OK;
+}
+
 enum sdr_status sdr_evaluate(const struct sdr_model_kind *kind, const struct sdr_problem *problem,
                              const struct sdr_block *block, const float *w,
                              const struct sdr_row_list *rows, int threads,
@@ -108,6 +127,8 @@ enum sdr_status sdr_evaluate(const struct sdr_model_kind *kind, const struct sdr
         result->unknown += leaf->unknown;
     }
     sdr_release(job.leaf);
+    if (status == SDR_OK && problem->classes)
+        status = weigh_majority(&job, &result->majority);
     return status;
 }
 
@@ -144,6 +165,7 @@ void sdr_evaluation_json(const struct sdr_evaluation *e, enum sdr_task task, con
             add_number(object, prefix, "inertia", e->loss);
     } else if (task != SDR_REGRESSION) {
         add_number(object, prefix, "accuracy", sdr_evaluation_metric(e, task));
+        add_number(object, prefix, "baseline", e->majority / e->counted);
         if (e->unknown)
             add_number(object, prefix, "unknown_labels", (double)e->unknown);
     } else {

@@ -159,7 +159,7 @@ static double feature_size(const struct moments *moments, uint32_t j, double row
                                      : 0;
     double size = sqrt(fmax(variance, 0));
     double noise = 1e-6 * sqrt(m->square / rows); /* below this a deviation is rounding */
-    return size > noise && size > 1e-30 && size < 1e30 ? size : 1.0;
+    return size > noise && size > 1e-30 && size < 1e36 ? size : 1.0;
 }
 
 /* What the first process has measured, for the others: they do not read all rows. */
@@ -183,17 +183,36 @@ static enum sdr_status share_sizes(struct sdr_run *run)
     return found.centered ? sdr_share(run, run->center, features * sizeof(float)) : SDR_OK;
 }
 
+/* Looks closer at features that may have a value above LARGE, which few data sets have. */
+static enum sdr_status check_extremes(const struct sdr_run *run, const struct moments *moments)
+{
+    const double LARGE = 1e7;
+    uint32_t *feature = NULL, count = 0;
+    for (uint32_t j = 0; j < run->data->rows.features; j++)
+        count += moments->of[j].square > LARGE * LARGE;
+    if (!count)
+        return SDR_OK;
+    SDR_TRY(sdr_allocate(&feature, count, sizeof *feature, "sizes of features"));
+    count = 0;
+    for (uint32_t j = 0; j < run->data->rows.features; j++)
+        if (moments->of[j].square > LARGE * LARGE)
+            feature[count++] = j;
+    enum sdr_status status = sdr_extremes_check(run, feature, count);
+    sdr_release(feature);
+    return status;
+}
+
 /* Distances do not change if all rows are moved, but rounding does. Rows that are mostly zeros stay. */
 static enum sdr_status center_rows(struct sdr_run *run)
 {
     struct moments moments;
     const struct sdr_rows *rows = &run->data->rows;
-    if (!rows->dense && run->data->nonzeros < rows->count * rows->features / 2)
-        return SDR_OK;
-    SDR_TRY(feature_moments(run, true, &moments));
-    enum sdr_status status =
-        sdr_allocate(&run->center, run->data->rows.features, sizeof(float), "feature means");
-    for (uint32_t j = 0; j < run->data->rows.features && status == SDR_OK; j++)
+    bool center = rows->dense || run->data->nonzeros >= rows->count * rows->features / 2;
+    SDR_TRY(feature_moments(run, center, &moments));
+    enum sdr_status status = check_extremes(run, &moments);
+    if (status == SDR_OK && center)
+        status = sdr_allocate(&run->center, rows->features, sizeof(float), "feature means");
+    for (uint32_t j = 0; j < rows->features && run->center; j++)
         run->center[j] = (float)(moments.sum[j] / run->train_rows.count);
     free_moments(&moments);
     return status;
@@ -203,10 +222,9 @@ static enum sdr_status measure(struct sdr_run *run)
 {
     const struct sdr_settings *s = &run->options.settings;
     const struct sdr_rows *rows = &run->data->rows;
-    /* Whoever gives a step size means it in the units of the data. */
     bool own_penalty = run->optimizer->own_penalty && (s->l1 > 0 || s->l2 > 0);
     bool scaled = s->standardize || s->scale == SDR_SCALE_FEATURE ||
-                  (s->scale == SDR_SCALE_AUTO && s->lr == 0 && !own_penalty);
+                  (s->scale == SDR_SCALE_AUTO && !own_penalty);
     bool deviation = rows->dense || s->standardize;
     double count = run->train_rows.count, typical = 0;
     struct moments moments;
@@ -220,9 +238,6 @@ static enum sdr_status measure(struct sdr_run *run)
     if (s->standardize && s->scale == SDR_SCALE_NONE)
         return sdr_fail(SDR_USAGE,
                         "--standardize takes steps in scaled units: not with --scale none");
-    /* With --lr and no scales nothing below is needed. */
-    if (!scaled && s->lr > 0 && !rows->dense)
-        return SDR_OK;
     SDR_TRY(feature_moments(run, deviation, &moments));
     enum sdr_status status = SDR_OK;
     if (scaled)
@@ -249,6 +264,8 @@ static enum sdr_status measure(struct sdr_run *run)
         run->scale = NULL;
     }
     run->typical_row = typical > 0 ? typical : 1;
+    if (status == SDR_OK)
+        status = check_extremes(run, &moments);
     free_moments(&moments);
     return status;
 }

@@ -83,6 +83,15 @@ static enum sdr_status print_training(const struct sdr_run *run, char **text)
     return sdr_json_text(object, text);
 }
 
+/* Without classes nobody asks which labels there were: the file stays small, and does not carry the targets of
+   training away. */
+static void forget_labels(struct sdr_schema *schema)
+{
+    sdr_dictionary_free(&schema->labels);
+    sdr_release(schema->label_value);
+    schema->label_value = NULL;
+}
+
 enum sdr_status sdr_model_create(const struct sdr_run *run, const float *w,
                                  struct sdr_model **result)
 {
@@ -108,6 +117,8 @@ enum sdr_status sdr_model_create(const struct sdr_run *run, const float *w,
     SDR_CHECK(sdr_classes_copy(&model->classes, &run->classes));
     SDR_CHECK(sdr_schema_copy(&model->schema, &run->data->schema));
     model->schema.features = run->problem.features;
+    if (!run->classes.count)
+        forget_labels(&model->schema);
     SDR_CHECK(print_training(run, &model->training));
     SDR_CHECK(sdr_model_hash(model));
     *result = model;

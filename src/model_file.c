@@ -1,7 +1,10 @@
 /* Model files: safetensors, the blocks as arrays, everything else as text in the metadata. */
+#include "base/file.h"
 #include "base/json.h"
 #include "base/memory.h"
 #include "base/tensors.h"
+#include "data/cache.h"
+#include "data/read.h"
 #include "model.h"
 #include "registry.h"
 
@@ -57,6 +60,31 @@ cleanup:
 static enum sdr_status bad_model(const char *path, const char *why)
 {
     return sdr_fail(SDR_BAD_FILE, "%s: not a Sounder model: %s", path, why);
+}
+
+/* Names data that was given for a model; the reason why nothing else is one comes from its reader. */
+static enum sdr_status refuse_data(const char *path)
+{
+    char head[sizeof SDR_CACHE_MAGIC];
+    size_t count;
+    SDR_TRY(sdr_file_head(path, head, sizeof head, &count));
+    if (count == 0 || sdr_tensors_begin(head, count))
+        return SDR_OK;
+    if (count >= sizeof head - 1 && memcmp(head, SDR_CACHE_MAGIC, sizeof head - 1) == 0)
+        return sdr_fail(SDR_BAD_FILE, "%s is data (a cache file), not a model", path);
+    const struct sdr_data_options plain = {0};
+    const struct sdr_format *format;
+    struct sdr_source *source;
+    const char *bytes;
+    bool guessed, known = false;
+    if (sdr_source_open(path, &source) != SDR_OK)
+        return SDR_OK;
+    if (sdr_source_peek(source, &bytes, &count) == SDR_OK)
+        known =
+            sdr_format_choose(&plain, NULL, path, path, bytes, count, &format, &guessed) == SDR_OK;
+    sdr_source_close(source);
+    return known ? sdr_fail(SDR_BAD_FILE, "%s is data (%s), not a model", path, format->name)
+                 : SDR_OK;
 }
 
 static enum sdr_status load_classes(const char *path, const struct sdr_tensors *file,
@@ -136,8 +164,11 @@ static enum sdr_status load(const char *path, const struct sdr_tensors *file,
     const char *kind = sdr_tensors_text(file, "model"), *text = sdr_tensors_text(file, "schema");
     const char *training = sdr_tensors_text(file, "training");
     const struct sdr_plugin *plugin;
+    if (format && strcmp(format, "sounder-checkpoint") == 0)
+        return sdr_fail(SDR_BAD_FILE,
+                        "%s is a checkpoint, not a model: go on from it with train --resume", path);
     if (!format || strcmp(format, "sounder") != 0 || !kind || !text || !training)
-        return bad_model(path, "its metadata is of another program, or it is a checkpoint");
+        return bad_model(path, "its metadata is of another program");
     if (!version || strcmp(version, "1") != 0)
         return bad_model(path, "it was written by a newer version");
     enum sdr_status status =
@@ -170,6 +201,7 @@ enum sdr_status sdr_model_load(const char *path, struct sdr_model **result)
     struct sdr_tensors file;
     struct sdr_model *model;
     *result = NULL;
+    SDR_TRY(refuse_data(path));
     SDR_TRY(sdr_tensors_read(path, &file));
     enum sdr_status status = sdr_allocate(&model, 1, sizeof *model, "a model");
     if (status == SDR_OK)

@@ -28,15 +28,15 @@ static void note_unseen(const struct sdr_options *options, const struct sdr_data
                  data->name, (unsigned long long)data->unseen);
 }
 
-/* Whether --model, as far as it can be known before data is read, has no use for labels. */
-static bool needs_no_labels(const struct sdr_options *options)
+/* What --model names, before data is read; NULL: auto. */
+static const struct sdr_model_kind *model_named(const struct sdr_options *options)
 {
     const char *model = options->settings.model;
     size_t length = strcspn(model, ":");
     for (const struct sdr_model_kind *const *kind = sdr_model_kind_table; *kind; kind++)
         if (strlen((*kind)->name) == length && memcmp((*kind)->name, model, length) == 0)
-            return (*kind)->task == SDR_CLUSTERS;
-    return false;
+            return *kind;
+    return NULL;
 }
 
 enum sdr_status sdr_data_open(const struct sdr_options *options, const char *const *paths,
@@ -47,8 +47,10 @@ enum sdr_status sdr_data_open(const struct sdr_options *options, const char *con
     *data = NULL;
     SDR_TRY(sdr_options_check(options)); /* before hours of reading, not after them */
     SDR_TRY(sdr_settings_data(options, &o, &format));
+    const struct sdr_model_kind *kind = model_named(options);
     o.labels_optional = model != NULL;
-    o.labels_named = !model && needs_no_labels(options);
+    o.labels_named = !model && kind && kind->task == SDR_CLUSTERS;
+    o.by_content = !model && (!kind || kind->rank); /* a table of ratings is one to linear models */
     o.on_demand = sdr_job_process() > 0;
     /* The first process says when it has read: where there will be a cache file, it makes it. */
     char word = 0;

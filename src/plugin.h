@@ -65,6 +65,7 @@ static inline const float *sdr_dense_row(const struct sdr_rows *rows, uint64_t r
 }
 
 /* ---- formats: files → rows ---- */
+enum { SDR_CONTENT_CERTAIN = 95 };
 struct sdr_reading;
 struct sdr_piece;
 struct sdr_source;
@@ -73,7 +74,8 @@ struct sdr_format {
     const char *extensions; /* "svm libsvm", without dots; "" if content alone decides */
     const char *takes;      /* options of reading that mean something to it: "label weight" */
     size_t state_size;      /* the framework allocates it and the options, zeroed */
-    /* How sure the format is that a file starting with head is its own: 0 no … 100 certain. */
+    /* How sure the format is that a file starting with head is its own: 0 no … 100 certain. From
+       SDR_CONTENT_CERTAIN on it may be right although the file's extension is another format's. */
     int (*recognise)(const char *head, size_t count);
     /* Looks at the head of the first file and fixes schema and state. Does not block. */
     enum sdr_status (*open)(void *state, struct sdr_reading *reading, const char *head,

@@ -80,8 +80,7 @@ void sdr_plugin_free(const void *plugin, void *parsed)
 static void list_options(const struct sdr_option *option, struct sdr_text *out)
 {
     for (; option && option->key; option++) {
-        sdr_text_add(out, "    %s=%s  %s", option->key,
-                     option->choices ? option->choices : "yes|no", option->help);
+        sdr_text_add(out, "    %s=%s  %s", option->key, sdr_option_shown(option), option->help);
         if (option->preset && *option->preset)
             sdr_text_add(out, " [%s]", option->preset);
         sdr_text_add(out, "\n");

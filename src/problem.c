@@ -7,6 +7,7 @@
 #include "run.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 /* ---- which model ---- */
@@ -18,16 +19,67 @@ static bool whole_labels(const struct sdr_schema *schema)
     return true;
 }
 
-static const char *guess_model(const struct sdr_data *data)
+/* Whether rows are ratings, as triples are: two categories each, a user and an item. */
+static bool has_ratings(const struct sdr_schema *schema)
 {
-    enum { CLASSES_MOST = 100 };
+    return schema->numbers == 0 && schema->category.count >= 2 &&
+           strncmp(schema->category.text[0], "user:", 5) == 0 &&
+           strncmp(schema->category.text[1], "item:", 5) == 0;
+}
+
+/* Texts without a letter, such as "$1200" or "12,095", are numbers to whoever wrote them. */
+static bool nearly_numbers(const struct sdr_schema *schema)
+{
+    for (uint32_t i = 0; i < schema->labels.count; i++) {
+        const char *text = schema->labels.text[i];
+        if (!strpbrk(text, "0123456789"))
+            return false;
+        for (; *text; text++)
+            if ((*text | 32) >= 'a' && (*text | 32) <= 'z')
+                return false;
+    }
+    return true;
+}
+
+/* The model that labels ask for, and why. Texts are classes, and so are any two labels. Whole numbers are
+   classes where they are few: at most 30 different ones (digits are 10, letters 26, newsgroups 20; ages are
+   52, years 89), with four rows for each. Everything else is regression. */
+static const char *guess_model(const struct sdr_data *data, char why[300])
+{
+    enum { CLASSES_MOST = 30, SUGGESTED = 1000, WHY = 300 };
     const struct sdr_schema *schema = &data->schema;
     uint32_t count = schema->labels.count;
-    if (!schema->many_labels && count <= 2)
+    bool whole = !schema->text_labels && !schema->many_labels && whole_labels(schema);
+    const char *numbers = whole ? "whole numbers" : "numbers";
+    if (has_ratings(schema)) {
+        snprintf(why, WHY, "every row is a user, an item and a rating");
+        return "mf";
+    }
+    if (!schema->many_labels && count <= 2) {
+        snprintf(why, WHY, "two different labels%s",
+                 schema->text_labels ? "" : "; --model squared for regression");
         return "logistic";
-    if (schema->text_labels || (!schema->many_labels && count > 2 && count <= CLASSES_MOST &&
-                                count < data->rows.count / 4 && whole_labels(schema)))
+    }
+    if (schema->text_labels && nearly_numbers(schema)) {
+        snprintf(why, WHY,
+                 "%u different texts as labels; for regression write '%.60s' as a plain number",
+                 count, schema->labels.text[0]);
         return "softmax";
+    }
+    if (schema->text_labels) {
+        snprintf(why, WHY, "%u different texts as labels", count);
+        return "softmax";
+    }
+    if (whole && count <= CLASSES_MOST && count < data->rows.count / 4) {
+        snprintf(why, WHY, "%u different whole numbers as labels; --model squared for regression",
+                 count);
+        return "softmax";
+    }
+    if (schema->many_labels)
+        snprintf(why, WHY, "more than %d different numbers as labels", SDR_LABELS_MOST);
+    else
+        snprintf(why, WHY, "%u different %s as labels%s", count, numbers,
+                 whole && count <= SUGGESTED ? "; --model softmax for classes" : "");
     return "squared";
 }
 
@@ -49,14 +101,15 @@ static enum sdr_status choose_model(struct sdr_run *run)
 {
     const char *spec = run->options.settings.model;
     const struct sdr_plugin *plugin;
+    char why[300];
     if (strcmp(spec, "auto") == 0 && !run->data->has_labels)
         return sdr_fail(SDR_BAD_DATA,
                         "%s: the data has no labels (--labels FILE, --label COLUMN for tables, or "
                         "--model kmeans:K, which needs none)",
                         run->data->name);
     if (strcmp(spec, "auto") == 0) {
-        spec = guess_model(run->data);
-        sdr_note(&run->options, "model %s (chosen by the labels; --model to change)", spec);
+        spec = guess_model(run->data, why);
+        sdr_note(&run->options, "model %s: %s", spec, why);
     }
     SDR_TRY(sdr_plugin_choose("model", sdr_model_kind_table, spec, &plugin, &run->model_options));
     run->kind = (const struct sdr_model_kind *)plugin;
@@ -75,14 +128,14 @@ static enum sdr_status choose_model(struct sdr_run *run)
                         run->data->name, count ? run->classes.text[0] : "");
     if (count > 1000 && count > run->data->rows.count / 4)
         return sdr_fail(SDR_BAD_DATA,
-                        "%s: %u different labels in %llu rows: these are not classes (is the right "
-                        "column the label, and the format right?)",
-                        run->data->name, count, (unsigned long long)run->data->rows.count);
+                        "%s: %u different labels in %llu rows: these are not classes (%sis the "
+                        "right column the label, and the format right?)",
+                        run->data->name, count, (unsigned long long)run->data->rows.count,
+                        run->data->schema.text_labels ? "" : "try --model squared; ");
     if (run->kind->task == SDR_BINARY && count != 2)
-        return sdr_fail(
-            SDR_BAD_DATA,
-            "%s: %u different labels, but the model '%s' takes two (try --model softmax)",
-            run->data->name, count, run->kind->name);
+        return sdr_fail(SDR_BAD_DATA,
+                        "%s: %u different labels, but the model '%s' takes two (try --model %s)",
+                        run->data->name, count, run->kind->name, guess_model(run->data, why));
     return SDR_OK;
 }
 
@@ -247,8 +300,8 @@ enum sdr_status sdr_problem_prepare(struct sdr_run *run)
             return sdr_fail(SDR_BAD_DATA, "%s: a training row has a label that is no class",
                             run->data->name);
     SDR_TRY(weigh_rows(run));
-    SDR_TRY(sdr_features_measure(run));
     measure_targets(run);
+    SDR_TRY(sdr_features_measure(run));
     SDR_TRY(find_sides(run));
     run->problem =
         (struct sdr_problem){.rows = rows,

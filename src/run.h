@@ -33,6 +33,7 @@ static inline uint32_t sdr_listed(const struct sdr_row_list *list, uint32_t i)
 struct sdr_evaluation {
     double loss, weight;     /* weighted sum of losses, sum of weights */
     double correct, counted; /* classification: weights of the right ones, and of all */
+    double majority;         /* classification: weight of the most frequent class */
     double target_sum, target_square, error_square; /* regression */
     uint64_t rows, unknown;                         /* unknown: labels never seen in training */
 };
@@ -159,6 +160,12 @@ void sdr_features_cut(const uint32_t *touched, uint32_t features, uint32_t parts
 /* Sizes and means of features, and the length of a typical row. */
 enum sdr_status sdr_features_measure(struct sdr_run *run);
 double sdr_longest_row(const struct sdr_run *run);
+/* extremes.c: refuses a listed feature whose values are too large to compute with; notes where one value dwarfs
+   the others. */
+enum sdr_status sdr_extremes_check(const struct sdr_run *run, const uint32_t *feature,
+                                   uint32_t count);
+/* summary.c: the name a person knows a feature by: its column, its category, or its index in the file. */
+void sdr_feature_name(const struct sdr_schema *schema, uint32_t feature, struct sdr_text *text);
 /* Threads for what is not training: --threads, or all there are. */
 int sdr_run_threads(const struct sdr_run *run);
 
@@ -181,7 +188,7 @@ enum sdr_status sdr_evaluate(const struct sdr_model_kind *kind, const struct sdr
 double sdr_evaluation_loss(const struct sdr_evaluation *e);
 /* Accuracy or R²; NaN for clusters, which have no truth to compare with. */
 double sdr_evaluation_metric(const struct sdr_evaluation *e, enum sdr_task task);
-/* Adds loss, accuracy or rmse and r2 to a JSON object, with a prefix such as "valid_" on their
+/* Adds loss, accuracy and its baseline, or rmse and r2 to a JSON object, with a prefix such as "valid_" on their
  * names. */
 void sdr_evaluation_json(const struct sdr_evaluation *e, enum sdr_task task, const char *prefix,
                          json_t *object);
@@ -249,7 +256,12 @@ enum sdr_status sdr_share(const struct sdr_run *run, void *bytes, size_t count);
 /* Processes that mean different things must not train together: compares what sdr_job_text says. */
 enum sdr_status sdr_job_meet(const struct sdr_run *run);
 
-/* setup.c: batches that a worker takes steps with before it sends what they changed. */
+/* verdict.c: notes about a model that learnt nothing. */
+void sdr_verdict(const struct sdr_run *run);
+
+/* setup.c: the step without --lr. */
+double sdr_automatic_rate(const struct sdr_run *run);
+/* Batches that a worker takes steps with before it sends what they changed. */
 uint64_t sdr_local_steps(const struct sdr_run *run);
 /* Whether workers may have to go on from the values they have, and their own steps since. */
 bool sdr_keeps_values(const struct sdr_run *run);

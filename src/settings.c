@@ -48,7 +48,9 @@ const struct sdr_option sdr_settings_table[] = {
      "threads that read files and evaluate; 0: all cores", AT(threads), READS},
     /* model */
     {"model", SDR_TEXT, "auto", "NAME", 0, 0,
-     "what is trained: see 'sounder list model'; auto: by the labels", AT(model), TRAINS},
+     "what is trained: see 'sounder list model'; auto: logistic for two labels, softmax for texts "
+     "and up to 30 whole numbers, squared for other numbers, mf for ratings",
+     AT(model), TRAINS},
     {"intercept", SDR_FLAG, "yes", NULL, 0, 0, "the model has an intercept (--no-intercept)",
      AT(intercept), TRAINS},
     {"class-weight", SDR_TEXT, "none", "W", 0, 0,
@@ -64,12 +66,17 @@ const struct sdr_option sdr_settings_table[] = {
     {"standardize", SDR_FLAG, "no", NULL, 0, 0,
      "penalise weights in units of the features' standard deviations", AT(standardize), TRAINS},
     {"scale", SDR_CHOICE, "auto", "auto|none|feature", 0, 0,
-     "take steps in units of each feature's size; auto: unless --lr is given", AT(scale), TRAINS},
+     "feature: take steps in units of each feature's size, given ones (--lr) too; auto: feature, "
+     "but "
+     "for ftrl with penalties and for models of pairs",
+     AT(scale), TRAINS},
     /* training */
     {"optimizer", SDR_TEXT, "auto", "NAME", 0, 0,
      "see 'sounder list optimizer'; auto: adagrad in scaled units, or what suits the model",
      AT(optimizer), TRAINS},
-    {"lr", SDR_NUMBER, "0", "X", 0, 1e30, "step size; 0: chosen from the data", AT(lr), TRAINS},
+    {"lr", SDR_NUMBER, "0", "X", 0, 1e30,
+     "step size, in units of the scaled features (--scale); 0: chosen from the data", AT(lr),
+     TRAINS},
     {"schedule", SDR_TEXT, "auto", "NAME", 0, 0,
      "how the step changes: see 'sounder list schedule'; auto: by the optimizer", AT(schedule),
      TRAINS},

@@ -402,29 +402,32 @@ static enum sdr_status choose_averaging(struct sdr_run *run)
     return SDR_OK;
 }
 
-/* The step size: as asked, or in units in which the data is of size one. */
-static void choose_rate(struct sdr_run *run)
+/* The step in units in which the data is of size one. */
+double sdr_automatic_rate(const struct sdr_run *run)
 {
     const struct sdr_optimizer *o = run->optimizer;
-    run->rate = run->kind->task == SDR_CLUSTERS ? 1 : run->options.settings.lr;
-    if (run->rate > 0)
-        return;
-    double length = sqrt(run->typical_row);
-    run->rate = o->rate / pow(length, o->rate_power);
+    double length = sqrt(run->typical_row), rate = o->rate / pow(length, o->rate_power);
     if (o->rate_power == 2 && run->process == 0 && /* who says how large a step is */
         run->kind->curvature >= 1) /* a row is overshot from 2/(curvature·length²) on */
-        run->rate = fmin(run->rate, 3 * o->rate / (run->kind->curvature * sdr_longest_row(run)));
+        rate = fmin(rate, 3 * o->rate / (run->kind->curvature * sdr_longest_row(run)));
     if (o->rate_power ==
         1) { /* such steps do not grow with the labels or slopes: give them their unit */
-        run->rate *= run->target_size;
+        rate *= run->target_size;
         if (run->kind->task == SDR_CLASSES) /* a class wins by the difference of two scores */
-            run->rate *= 2;
+            rate *= 2;
     }
     if (run->kind->step > 0)
-        run->rate *= run->kind->step;
+        rate *= run->kind->step;
     if (o->rate_power == 2 &&
         run->kind->rank) /* factors grow with the ratings, and their slopes too */
-        run->rate /= run->target_size;
+        rate /= run->target_size;
+    return rate;
+}
+
+static void choose_rate(struct sdr_run *run)
+{
+    double given = run->options.settings.lr;
+    run->rate = run->kind->task == SDR_CLUSTERS ? 1 : given > 0 ? given : sdr_automatic_rate(run);
 }
 
 static struct sdr_penalty penalty_of(const struct sdr_run *run)
@@ -561,9 +564,10 @@ enum sdr_status sdr_run_create(const struct sdr_options *options, struct sdr_dat
     SDR_CHECK(open_record(run));
     SDR_CHECK(sdr_points_plan(run));
     if (!own_steps(run) && run->kind->task != SDR_CLUSTERS)
-        sdr_note(&run->options, "%s, step %.3g (%s)%s, up to %g epoch%s", run->optimizer->name,
-                 run->rate, run->schedule->name,
-                 run->scale || run->center ? ", scaled features" : "", run->length,
+        sdr_note(&run->options, "%s, step %.3g (%s), schedule %s%s, up to %g epoch%s",
+                 run->optimizer->name, run->rate,
+                 run->options.settings.lr > 0 ? "given" : "automatic", run->schedule->name,
+                 run->scale || run->center ? ", features scaled" : "", run->length,
                  run->length == 1 ? "" : "s");
     if (run->network)
         sdr_note(&run->options, "%s: %d worker%s, %d server%s (%s), %llu gradient%s an update%s",

@@ -120,8 +120,7 @@ enum sdr_status sdr_run_summary(const struct sdr_run *run, char **json)
     return sdr_json_text(object, json);
 }
 
-/* The name a person knows a feature by: its column, its category, or its index in the file. */
-static void feature_name(const struct sdr_schema *schema, uint32_t feature, struct sdr_text *text)
+void sdr_feature_name(const struct sdr_schema *schema, uint32_t feature, struct sdr_text *text)
 {
     for (uint32_t i = 0; i < schema->columns; i++)
         if (schema->column[i].kind == SDR_COLUMN_NUMBER && schema->column[i].feature == feature) {
@@ -163,7 +162,7 @@ static json_t *largest_weights(const struct sdr_model *model)
     json_t *list = json_array();
     for (uint32_t i = 0; i < count && size[i] > 0; i++) {
         struct sdr_text name = {0};
-        feature_name(&model->schema, top[i], &name);
+        sdr_feature_name(&model->schema, top[i], &name);
         double shown = cols == 1 ? model->value[model->block[0].offset + top[i]] : sqrt(size[i]);
         json_array_append_new(list, json_pack("{s:s, s:f}", "feature", name.bytes ? name.bytes : "",
                                               cols == 1 ? "weight" : "norm", shown));

@@ -196,6 +196,8 @@ static enum sdr_status finish(struct sdr_run *run)
         sdr_evaluation_loss(&run->train_result) + sdr_parameters_penalty(&run->parameters, w, NULL);
     if (!isfinite(run->objective))
         run->diverged = true;
+    if (!run->diverged && !run->preempted)
+        sdr_verdict(run);
     SDR_TRY(sdr_model_create(run, w, &run->model));
     if (!run->options.settings.run || run->preempted)
         return SDR_OK;
@@ -239,18 +241,28 @@ static enum sdr_status close_record(struct sdr_run *run)
     return SDR_OK;
 }
 
+/* What to try after a divergence. */
+static void advise_step(const struct sdr_run *run, char advice[160])
+{
+    int length = snprintf(advice, 160, "a smaller --lr may help; it was %g", run->rate);
+    if (run->options.settings.lr > 0)
+        snprintf(advice + length, 160 - (size_t)length, ", and the automatic step would be %.5g",
+                 sdr_automatic_rate(run));
+}
+
 static enum sdr_status outcome(struct sdr_run *run)
 {
+    char advice[160];
+    if (run->diverged)
+        advise_step(run, advice);
     if (run->diverged && run->has_good)
         return sdr_fail(SDR_DIVERGED,
                         "training diverged in epoch %llu; the last good model is of epoch %llu "
-                        "(a smaller --lr may help; it was %g)",
+                        "(%s)",
                         (unsigned long long)run->epoch + (run->at > 0),
-                        (unsigned long long)run->epoch - (run->at == 0), run->rate);
+                        (unsigned long long)run->epoch - (run->at == 0), advice);
     if (run->diverged)
-        return sdr_fail(SDR_DIVERGED,
-                        "training diverged in its first epoch (a smaller --lr may help; it was %g)",
-                        run->rate);
+        return sdr_fail(SDR_DIVERGED, "training diverged in its first epoch (%s)", advice);
     if (run->preempted)
         return sdr_fail(
             run->options.settings.run ? SDR_PREEMPTED : SDR_RUNTIME,

@@ -50,6 +50,20 @@ enum sdr_status sdr_file_read(int descriptor, void *bytes, size_t count, size_t 
     return SDR_OK;
 }
 
+enum sdr_status sdr_file_head(const char *path, void *bytes, size_t count, size_t *got)
+{
+    struct sdr_file_facts facts = {0};
+    *got = 0;
+    if (sdr_file_facts(path, &facts) != SDR_OK || !facts.regular)
+        return SDR_OK;
+    int descriptor = open(path, O_RDONLY | O_CLOEXEC);
+    if (descriptor < 0)
+        return SDR_OK;
+    enum sdr_status status = sdr_file_read(descriptor, bytes, count, got, path);
+    close(descriptor);
+    return status;
+}
+
 enum sdr_status sdr_file_load(const char *path, uint64_t limit, char **bytes, size_t *count)
 {
     struct sdr_file_facts facts;

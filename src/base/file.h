@@ -18,6 +18,9 @@ bool sdr_file_exists(const char *path);
    fault injection. `name` is for the sentence. */
 enum sdr_status sdr_file_read(int descriptor, void *bytes, size_t count, size_t *got,
                               const char *name);
+/* The first bytes of a regular file, as many as there are up to count. A pipe, which can be read once, and a
+   path that cannot be opened have none. */
+enum sdr_status sdr_file_head(const char *path, void *bytes, size_t count, size_t *got);
 /* The whole file; *bytes is given away (sdr_release) and has a NUL behind it. Refuses > limit. */
 enum sdr_status sdr_file_load(const char *path, uint64_t limit, char **bytes, size_t *count);
 

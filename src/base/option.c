@@ -27,6 +27,14 @@ const char *sdr_option_nearest(const struct sdr_option *table, const char *key)
     return best;
 }
 
+const char *sdr_option_shown(const struct sdr_option *option)
+{
+    static const char *const by_type[] = {
+        [SDR_FLAG] = "yes|no", [SDR_INTEGER] = "N", [SDR_NUMBER] = "X",
+        [SDR_SIZE] = "SIZE",   [SDR_CHOICE] = "",   [SDR_TEXT] = "TEXT"};
+    return option->choices ? option->choices : by_type[option->type];
+}
+
 /* The position of value in "a|b|c", or −1. */
 static int choice_number(const char *choices, const char *value)
 {

@@ -21,13 +21,17 @@ struct sdr_option {
     const char *key;
     enum sdr_option_type type;
     const char *preset;  /* the default, as text; NULL for a TEXT that may be absent */
-    const char *choices; /* CHOICE: "a|b|c"; else what the help shows for the value, or NULL */
+    const char *choices; /* CHOICE: "a|b|c"; else what the help shows for the value: its unit, such
+                            as SECONDS; NULL: what shows its type (sdr_option_shown) */
     double least, most;  /* INTEGER, NUMBER; both 0: any */
     const char *help;    /* one sentence, no full stop */
     size_t offset;
     unsigned commands; /* run options only: which commands take it */
 };
 
+/* What a help shows for the value: `choices`, else yes|no for a flag, N for a whole number, X for a
+   number, SIZE, TEXT. */
+const char *sdr_option_shown(const struct sdr_option *option);
 /* Fills the target with the defaults. TEXT members must be NULL or owned. */
 enum sdr_status sdr_option_defaults(const struct sdr_option *table, void *target);
 /* Sets one option from text. `owner` is for the sentence: "--lr", "adam:beta1". */

@@ -116,6 +116,21 @@ static enum sdr_status bad(const char *path, const char *why)
     return sdr_fail(SDR_BAD_FILE, "%s: not a readable model or checkpoint: %s", path, why);
 }
 
+/* The length of the header, from the first eight bytes. */
+static uint64_t header_length(const char *bytes)
+{
+    uint64_t length = 0;
+    for (int i = 0; i < 8; i++)
+        length |= (uint64_t)(unsigned char)bytes[i] << (8 * i);
+    return length;
+}
+
+bool sdr_tensors_begin(const char *head, size_t count)
+{
+    return count > 8 && head[8] == '{' && header_length(head) >= 2 &&
+           header_length(head) < (uint64_t)1 << 40;
+}
+
 static bool read_shape(const json_t *shape, struct sdr_tensor *tensor)
 {
     size_t dimensions = json_array_size(shape);
@@ -199,11 +214,9 @@ enum sdr_status sdr_tensors_parse(const char *path, char *bytes, size_t count,
                                   struct sdr_tensors *file)
 {
     *file = (struct sdr_tensors){.bytes = bytes};
-    uint64_t header = 0;
+    uint64_t header = count >= 8 ? header_length(bytes) : 0;
     enum sdr_status status = SDR_OK;
     json_t *root = NULL;
-    for (int i = 0; i < 8 && count >= 8; i++)
-        header |= (uint64_t)(unsigned char)bytes[i] << (8 * i);
     if (count < 8 || header < 2 || header > count - 8)
         status = bad(path, "it is cut off or of another kind");
     if (status == SDR_OK) {

@@ -29,6 +29,9 @@ struct sdr_tensors {
     struct sdr_tensor *tensor;
     int count;
 };
+/* Whether a file that begins with `head` is such a file, perhaps a damaged one: text has no zero bytes, and
+   compressed files have other ninth bytes. */
+bool sdr_tensors_begin(const char *head, size_t count);
 /* SDR_BAD_FILE with the reason for anything that is not as it should be, SDR_RUNTIME if it cannot
  * be read. */
 enum sdr_status sdr_tensors_read(const char *path, struct sdr_tensors *file);

@@ -82,8 +82,13 @@ static enum sdr_status find_label(const struct sdr_reading *reading,
     for (size_t k = 0; k < sizeof usual / sizeof *usual; k++)
         for (uint32_t i = 0; i < head->columns; i++)
             if (!ignored[i] && strcasecmp(head->name[i], usual[k]) == 0) {
-                *label = i;
-                snprintf(sentence, sizeof sentence, "label: column '%.200s'", head->name[i]);
+                *label = reading->options->labels_named ? UINT32_MAX : i;
+                snprintf(sentence, sizeof sentence,
+                         reading->options->labels_named
+                             ? "column '%.200s' is a feature: the model has no use for labels "
+                               "(--label COLUMN leaves one out)"
+                             : "label: column '%.200s'",
+                         head->name[i]);
                 note(reading, sentence);
                 return SDR_OK;
             }

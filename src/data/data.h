@@ -35,7 +35,8 @@ struct sdr_data_options {
     int threads;
     bool on_demand;       /* rows of a cache file are read, and checked, when they are worked on */
     bool labels_optional; /* prediction: rows may lack a label */
-    bool labels_named;    /* CSV: no column is the label unless it is called so */
+    bool by_content;      /* a format that is certain of the content wins over the extension */
+    bool labels_named;    /* CSV: no column is the label unless `label` names it */
     sdr_report_function *report; /* may be NULL */
     void *report_context;
 };

@@ -145,6 +145,15 @@ static const struct sdr_format *surest(const char *extension, size_t length, boo
     return best;
 }
 
+/* Whether the content is of the format that the schema is of, one without columns: a table of ratings need not
+   be called .triples again. */
+static bool fits_known(const struct sdr_schema *known, const char *head, size_t count)
+{
+    enum { SURE = 15 };
+    const struct sdr_format *format = known->format ? format_called(known->format) : NULL;
+    return format && !known->columns && format->recognise && format->recognise(head, count) >= SURE;
+}
+
 enum sdr_status sdr_format_choose(const struct sdr_data_options *options,
                                   const struct sdr_schema *known, const char *path,
                                   const char *name, const char *head, size_t count,
@@ -159,10 +168,17 @@ enum sdr_status sdr_format_choose(const struct sdr_data_options *options,
     }
     size_t length = extension_of(path, &extension);
     *format = surest(extension, length, false, head, count, &sure);
-    if (*format)
+    const struct sdr_format *by_content = surest(NULL, 0, true, head, count, &sure);
+    if (*format && known && fits_known(known, head, count)) {
+        *format = format_called(known->format);
         return SDR_OK;
-    *guessed = true;
-    *format = surest(NULL, 0, true, head, count, &sure);
+    }
+    *guessed =
+        !*format || (options->by_content && sure >= SDR_CONTENT_CERTAIN && by_content != *format &&
+                     sdr_format_check_options(options, by_content) == SDR_OK);
+    if (!*guessed)
+        return SDR_OK;
+    *format = by_content;
     if (known && known->format && sure < 100 && format_called(known->format)) {
         *format = format_called(known->format); /* what the model was trained on */
         *guessed = false;

@@ -3,6 +3,7 @@
 #include "data/read.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/tensors.h"
 #include "data/cache.h"
 
 #include <stdio.h>
@@ -250,6 +251,20 @@ cleanup:
     return status;
 }
 
+/* A model among the data is a slip: it is named before its bytes are taken for rows. */
+static enum sdr_status refuse_models(const struct sdr_paths *paths)
+{
+    char head[9];
+    size_t count;
+    for (size_t i = 0; i < paths->count; i++) {
+        SDR_TRY(sdr_file_head(paths->path[i], head, sizeof head, &count));
+        if (sdr_tensors_begin(head, count))
+            return sdr_fail(SDR_BAD_DATA, "%s is a model file or a checkpoint, not data",
+                            paths->path[i]);
+    }
+    return SDR_OK;
+}
+
 static enum sdr_status read_paths(struct reader *r, const char *const *paths, size_t count,
                                   struct sdr_data **data)
 {
@@ -257,6 +272,7 @@ static enum sdr_status read_paths(struct reader *r, const char *const *paths, si
     for (size_t i = 0; i < r->paths.count && r->options->labels; i++)
         if (strcmp(r->paths.path[i], "-") == 0 && strcmp(r->options->labels, "-") == 0)
             return sdr_fail(SDR_USAGE, "standard input cannot be both data and --labels");
+    SDR_TRY(refuse_models(&r->paths));
     SDR_TRY(open_first(r));
     if (is_cache_file(r))
         return map_given(r, data);

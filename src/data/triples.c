@@ -141,18 +141,46 @@ static bool begins_with(struct field field, const char *word)
     return same == length;
 }
 
-/* A first line is a header if its rating begins like a word, or if it names the users. */
+static bool names_item(struct field field)
+{
+    static const char *const word[] = {"item",  "movie",  "product", "book", "song",
+                                       "track", "artist", "anime",   "game", "business"};
+    for (size_t i = 0; i < sizeof word / sizeof *word; i++)
+        if (begins_with(field, word[i]))
+            return true;
+    return false;
+}
+
+static bool has_digit(struct field field)
+{
+    while (field.at < field.end && !sdr_is_digit(*field.at))
+        field.at++;
+    return field.at < field.end;
+}
+
+/* A first line is a header if its rating begins like a word, or if it names the users; "user7 item3" is a pair. */
 static bool is_header(const struct field *field, unsigned count)
 {
     if (count < 2)
         return false;
-    if (begins_with(field[0], "user") && begins_with(field[1], count > 2 ? "" : "item"))
-        return count == 2 || field[2].at == field[2].end || !sdr_is_digit(*field[2].at);
-    if (count < 3 || field[2].at == field[2].end)
+    if (count == 2)
+        return begins_with(field[0], "user") && names_item(field[1]) && !has_digit(field[0]) &&
+               !has_digit(field[1]);
+    if (begins_with(field[0], "user"))
+        return field[2].at == field[2].end || !sdr_is_digit(*field[2].at);
+    if (field[2].at == field[2].end)
         return false;
     unsigned char letter = (unsigned char)(*field[2].at | 0x20);
     return letter >= 'a' && letter <= 'z' && !begins_with(field[2], "nan") &&
            !begins_with(field[2], "inf");
+}
+
+/* Column names that say it all: userId,movieId,rating. */
+static bool names_ratings(const struct field *field, unsigned count)
+{
+    return count >= 3 && begins_with(field[0], "user") && names_item(field[1]) &&
+           (begins_with(field[2], "rating") || begins_with(field[2], "stars") ||
+            begins_with(field[2], "score"));
 }
 
 static enum sdr_status parse(const void *state, const char *bytes, size_t count, bool first,
@@ -214,15 +242,26 @@ static enum sdr_status open_format(void *opaque, struct sdr_reading *reading, co
     return sdr_copy_string(&reading->schema->format, "triples");
 }
 
-/* Three or four fields, the third a number. Only "::" and a telling header are certain: any table
-   of numbers looks like this. */
+/* Whether a line has the fields of a rating; `pairs`: of a user and an item alone. */
+static bool is_rating(const struct field *field, unsigned count, bool pairs)
+{
+    float rating;
+    const char *why;
+    if (count < 2 || field[0].at == field[0].end || field[1].at == field[1].end)
+        return false;
+    return pairs ? count == 2
+                 : count > 2 && count <= FIELDS_MOST &&
+                       sdr_token_float(field[2].at, field[2].end, &rating, &why);
+}
+
+/* Three or four fields, the third a number, or two below a header. Only "::" and a telling header are certain:
+   any table of numbers looks like this. */
 static int recognise(const char *head, size_t count)
 {
-    const char *at, *text_end, *end = head + count, *next, *why;
+    const char *at, *text_end, *end = head + count, *next;
     struct field field[FIELDS_MOST + 1];
-    float rating;
     unsigned rows = 0;
-    bool header = false;
+    bool header = false, named = false, pairs = false;
     if (!first_line(head, count, &at, &text_end))
         return 0;
     enum separator separator = guess_separator(at, text_end);
@@ -234,22 +273,24 @@ static int recognise(const char *head, size_t count)
         if (sdr_skip_blanks(at, text_end) == text_end)
             continue;
         unsigned fields = split(separator, at, text_end, field);
-        if (fields < 3 || fields > FIELDS_MOST)
-            return 0;
-        if (lines == 0 && is_header(field, fields))
+        if (lines == 0 && is_header(field, fields)) {
             header = begins_with(field[0], "user");
-        else if (!sdr_token_float(field[2].at, field[2].end, &rating, &why) ||
-                 field[0].at == field[0].end || field[1].at == field[1].end)
+            named = names_ratings(field, fields) && !memchr(head, '"', count);
+            pairs = fields == 2;
+        } else if (!is_rating(field, fields, pairs)) {
             return 0;
-        else
+        } else {
             rows++;
+        }
     }
     if (rows == 0)
         return 0;
-    return separator == COLONS || header ? 85
-           : separator == COMMA          ? 15
-           : separator == TAB            ? 35
-                                         : 55;
+    return named                           ? SDR_CONTENT_CERTAIN
+           : pairs                         ? 20
+           : separator == COLONS || header ? 85
+           : separator == COMMA            ? 15
+           : separator == TAB              ? 35
+                                           : 55;
 }
 
 SDR_REGISTER(format, triples) = {

@@ -10,7 +10,7 @@ struct options {
 };
 #define WARMUP                                                                                     \
     {                                                                                              \
-        "warmup", SDR_NUMBER, "0", NULL, 0, 1e9, "epochs over which the step rises from 0",        \
+        "warmup", SDR_NUMBER, "0", "EPOCHS", 0, 1e9, "over which the step rises from 0",            \
             offsetof(struct options, warmup), 0                                                    \
     }
 #define DECAY                                                                                      \
@@ -98,7 +98,7 @@ ALL(recent)
 static const struct sdr_option warmup_only[] = {WARMUP, {0}};
 static const struct sdr_option decaying[] = {DECAY, WARMUP, {0}};
 static const struct sdr_option stepping[] = {
-    {"every", SDR_NUMBER, "1", NULL, 1e-9, 1e9, "epochs between two cuts of the step",
+    {"every", SDR_NUMBER, "1", "EPOCHS", 1e-9, 1e9, "between two cuts of the step",
      offsetof(struct options, every), 0},
     {"factor", SDR_NUMBER, "0.5", NULL, 1e-9, 1, "what the step is multiplied by at a cut",
      offsetof(struct options, factor), 0},

@@ -176,6 +176,21 @@ succeeds convert data.svm good.sdc
 head -c 100 good.sdc >cut.sdc
 refuses 5 'cut\.sdc' train cut.sdc
 
+# Arguments that were exchanged are known by what the files are.
+succeeds train data.svm --epochs 1 --quiet --run crossed --checkpoint-every 1u
+gzip -c data.svm >data.svm.gz
+for file in data.svm data.svm.gz numbers.csv good.sdc; do
+    refuses 5 "$file is data .*, not a model: sounder eval MODEL DATA" eval "$file" good.model
+    refuses 5 "$file is data .*, not a model: sounder predict MODEL DATA" predict "$file" good.model
+done
+refuses 3 'good\.model is a model file or a checkpoint, not data' train data.svm good.model --out m
+refuses 3 'good\.model is a model file or a checkpoint, not data' eval good.model good.model
+refuses 3 'good\.model is a model file or a checkpoint, not data' train data.svm --valid good.model
+refuses 3 'good\.model is a model file or a checkpoint, not data' inspect data.svm good.model
+for file in crossed/checkpoint-*.safetensors; do
+    refuses 5 'is a checkpoint, not a model' eval "$file" data.svm
+done
+
 # Names never steer a terminal, and the sentence stays one line.
 refuses 1 'line\?two' train $'line\ntwo'
 holds "no escape sequence passes" test -z "$(run train $'\033[1mx'; grep $'\033' err.txt)"

@@ -101,6 +101,30 @@ succeeds predict line.model words.csv --quiet
 holds "labels of another kind do not matter" test "$(wc -l <out.txt)" = 1
 refuses 2 'predicts a number' predict line.model line.csv --proba
 
+# A model of numbers does not carry the labels it was trained on; a model of classes has its classes.
+printf 'size,price\n70,210.5\n95,330.25\n60,180.125\n88,305.75\n' >flats.csv
+succeeds train flats.csv --label price --model squared --epochs 3 --out flats.model
+holds "the weights are in the file" grep -aq '"weight"' flats.model
+holds "labels of regression are not" test "$(grep -ac '330.25' flats.model)" = 0
+succeeds train flats.csv --label price --model softmax --epochs 3 --out prices.model
+holds "classes are in the file" grep -aq '330.25' prices.model
+printf 'kind,x\nred,1\nblue,2\nred,1.1\nblue,2.1\n' >kinds.csv
+succeeds train kinds.csv --label kind --model kmeans:2 --out kinds.model
+holds "labels that clusters leave out are not in the file" test "$(grep -ac blue kinds.model)" = 0
+succeeds predict kinds.model kinds.csv
+# A model file of before, which has them, is read as it was: 70 gave 219.0109.
+base64 -d <<'B' | gunzip >old.model
+H4sIAAAAAAACA71TO47bMBBNkS6XCFjLhqiPpXWVKpewBWNMjixiJVIhqc06C18hp8gpUqbLrTIkhcDYrdKE1cybefN70vP7d/G9sNNpQg8SPJ
+xObP/CemMn8GzPnFm0RMsy9oTWKaMJ4+RNRuIY4l8WsCgJ8RaUVvpC4MuRmdmrSX1De2T7I6PKFwvyyLIjGwNUNVteN7wuGnq7Os93FHFiQLmM
+GCmj0gg2MXhE8uQUd87FmmXejOCcuUNn1DD668boCE4IOuLOg5ZgJY0VA9okWMDas0fwi8WIAu0Ll4TD4lPqGbwYIsQTdVj6fnyV5K5aRMShVT
+BGTIQZN19RXQa/9tapj0OUdxWfYFRy01sQXq3zp6VwNmJwBJQ3OvYAbqBDy5bnkveigHMjEMqyroqKi7LhFeS7vqbMcNQJkihJ1VhUuKdYdl05
+FObk6mU6k86rd1Y+mHnc3OFqTso50jmWQWtNEsnjsz+NcMYxUHoYHYZc0Ne3qDDjMumAHGgqDVO6oIvCUPxR6XSTNM79oGGGW3bPmq0Sr2ix4R
+tWl62R2PjICp5v65hVlvm2SCZv8y1f7TKvtw2Zf4knUmeJtzpEcpaI2UrKEqELAqVGdPZDRx5pIB7dMpFfyLapdw0gr+udQAm7uu05rx6q6qGV
+bc1uGUvfSfgPpb/OSKzPZRG0HCB4B57xLmPxbzV979BTo0OeVR1xlfZoBc7/Sq+ytrvdPv7X9/vH90/dh5+//gDa3mu+iAQAAA==
+B
+succeeds predict old.model flats.csv --quiet
+holds "older model files give what they gave" test "$(tr '\n' ' ' <out.txt)" = '219.0109 330.45126 174.43472 299.24796 '
+
 # A reader that goes away is a failure, but nothing to talk about, and not a death by signal.
 for _ in $(seq 300); do cat data.svm; done >long.svm
 { "$sounder" predict m long.svm 2>err.txt; echo $? >status.txt; } | head -n 1 >/dev/null

@@ -146,7 +146,14 @@ static void recognises_its_own(void **unused)
     (void)unused;
 #define SCORE(text) sdr_format_triples.recognise(text, strlen(text))
     assert_int_equal(SCORE("1::2::3::4\n1::2::3::4\n"), 85);
-    assert_int_equal(SCORE("userId,movieId,rating,timestamp\n1,2,3,4\n"), 85);
+    assert_int_equal(SCORE("userId,movieId,rating,timestamp\n1,2,3,4\n"), SDR_CONTENT_CERTAIN);
+    assert_int_equal(SCORE("user\titem\trating\na\tb\t3\n"), SDR_CONTENT_CERTAIN);
+    assert_int_equal(SCORE("userId,age,rating\n1,2,3\n"), 85);
+    assert_int_equal(SCORE("user,item,rating\n\"1\",2,3\n"), 85);
+    assert_int_equal(SCORE("user,item,rating\n1,2,x\n"), 0);
+    assert_int_equal(SCORE("userId,movieId\na,b\n"), 20);
+    assert_int_equal(SCORE("user7,item3\nuser8,item3\n"), 0); /* no header: any table */
+    assert_int_equal(SCORE("user,item\na,b,c\n"), 0);
     assert_int_equal(SCORE("1 2 3\n4 5 6.5\n7 8"), 55);
     assert_true(SCORE("1,2,3\n") < 30);
     assert_int_equal(SCORE("1 2\n"), 0);

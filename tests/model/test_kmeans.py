@@ -149,6 +149,18 @@ np.savetxt(table, X[:200], delimiter=",", header=",".join("c%d" % j for j in ran
 result, _, _ = train(table, *MODEL, "--sync", "batch")
 expect("a table without labels is all features", result["features"] == FEATURES)
 run("predict", FILE, table)
+# A column may be called y and be a coordinate: three pairs, of which two differ in y alone.
+pairs = path_of("pairs.csv")
+with open(pairs, "w") as file:
+    file.write("x,y\n1,1\n1.1,1\n9,9\n9.1,9\n1,9\n1,9.2\n")
+result, _, _ = train(pairs, "--model", "kmeans:3", "--sync", "batch")
+given = run("predict", FILE, pairs).split()
+expect("a column called y is a feature", result["features"] == 2 and len(set(given)) == 3 and
+       given[0::2] == given[1::2], "%d %s" % (result["features"], given))
+expect("eval has both columns", json.loads(run("eval", FILE, pairs, "--json"))["features"] == 2)
+result, sums, counts = train(pairs, "--model", "kmeans:2", "--sync", "batch", "--label", "y")
+expect("--label leaves the column out", result["features"] == 1 and
+       np.abs(np.sort((sums / counts[:, None]).ravel()) - [4.1 / 4, 9.05]).max() < 1e-5)
 for option in (["--lr", 0.1], ["--optimizer", "adam"], ["--l2", 1], ["--standardize"], ["--sync", "batch:optimizer"]):
     message = run("train", dense, *MODEL, *option, code=2)
     expect("refused: " + " ".join(map(str, option)), "kmeans" in message and message.count("\n") == 1, message.strip())

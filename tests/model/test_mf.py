@@ -120,6 +120,24 @@ with open(dense, "w") as file:
 expect("tables are refused", "triples" in run("train", dense, "--model", "mf", code=3))
 
 # ---- planted ratings ----
+# ---- a table whose columns say so is ratings ----
+table, asked = path_of("ratings.csv"), path_of("asked.csv")
+rows = [(u, i, 3 + (u % 3 - 1) * (i % 3 - 1)) for u in range(30) for i in range(20) if (u + 2 * i) % 5]
+with open(table, "w") as file:
+    file.write("userId,movieId,rating,timestamp\n" + "".join("%d,%d,%g,%d\n" % (*row, n) for n, row in enumerate(rows)))
+with open(asked, "w") as file:
+    file.write("userId,movieId\n" + "".join("%d,%d\n" % row[:2] for row in rows[:40]))
+result, _ = train(table, "--epochs", 40)
+expect("ratings by their columns' names", result["options"]["model"] == "mf" and result["features"] == 50 and
+       result["train_r2"] > 0.9, "%s %d %g" % (result["options"]["model"], result["features"], result["train_r2"]))
+given = np.array(run("predict", FILE, asked).split(), dtype=float)
+expect("a table of users and items is predicted", len(given) == 40 and
+       abs(given - [row[2] for row in rows[:40]]).mean() < 0.3, str(len(given)))
+expect("and one with ratings", abs(json.loads(run("eval", FILE, table, "--json"))["r2"] - result["train_r2"]) < 1e-5)
+result, _ = laws.train(table, "--model", "squared", "--label", "rating")
+expect("a linear model takes columns", result["features"] == 3)
+result, _ = laws.train(table, "--label", "rating")
+expect("an option of tables makes it one", result["features"] == 3 and result["options"]["model"] != "mf")
 planted = path_of("planted.triples")
 run("generate", "ratings", planted, "--rows", 60000, "--features", 1600, "--nnz", 4, "--noise", 0.1, "--seed", 3)
 result, _ = train(planted, "--model", "mf:rank=8", "--valid-fraction", 0.1, "--epochs", 20)

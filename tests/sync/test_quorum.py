@@ -104,12 +104,12 @@ expect("one_hash_of_a_batch_larger_than_the_data", len(large) == 1)
 
 # ---- checkpoints ----
 common = ["--sync", "bsp", "--deterministic", "--batch", 64, "--workers", 3, "--transport", "sim", "--servers", 2, "--l2", 1e-3,
-          "--schedule", "constant", "--lr", 0.1]
+          "--schedule", "constant", "--scale", "none", "--lr", 0.1]
 whole = train(some, *common, "--epochs", 4)
 train(some, *common, "--epochs", 2, "--run", path_of("half"))
 rest = train(some, *common, "--epochs", 4, "--run", path_of("half"), "--resume")
 expect("resumed_to_the_same_bits", rest["model_hash"] == whole["model_hash"])
-uneven = ["--sync", "k-batch-sync:3", "--workers", 4, "--transport", "sim", "--batch", 64, "--lr", 0.1, "--schedule", "constant"]
+uneven = ["--sync", "k-batch-sync:3", "--workers", 4, "--transport", "sim", "--batch", 64, "--scale", "none", "--lr", 0.1, "--schedule", "constant"]
 train(some, *uneven, "--updates", 3, "--run", path_of("uneven"), "--checkpoint-every", "3u")
 again = train(some, *uneven, "--updates", 6, "--run", path_of("uneven"), "--resume")
 expect("goes_on_with_others", again["updates"] == 6)

@@ -142,7 +142,7 @@ for sync in ("ssp:0", "ssp:2", "essp:2", "essp:inf", "essp:staleness=3,budget=60
 # ---- penalties: a proximal step on the sum ----
 some = laws.some_rows(600)
 for penalty in (["--l2", 0.02], ["--l1", 0.01]):
-    common = ["--optimizer", "sgd", "--lr", 0.3, "--schedule", "1/t", "--epochs", 60, "--batch", 8, "--average", "no", *penalty]
+    common = ["--optimizer", "sgd", "--scale", "none", "--lr", 0.3, "--schedule", "1/t", "--epochs", 60, "--batch", 8, "--average", "no", *penalty]
     best = train(some, "--sync", "batch", "--epochs", 400, *penalty)[0]["objective"]
     for sync in ("ssp:2", "essp:2"):
         seen = train(some, "--sync", sync, "--transport", "sim:latency=0.2", "--workers", 4, "--compute", "exp:rate=1", *common)[0]["objective"]

@@ -115,7 +115,7 @@ for text, word in (("1 x\n", ":1:"), ("", "no times"), ("worker,b\n1,2\n", "comp
 
 # ---- a run's folder ----
 folder = path_of("told")
-steady = ["--lr", 0.1, "--schedule", "constant", "--transport", "sim:latency=0.1", "--sync", "k-async:2", "--slow", "2:4x", "--run", folder]
+steady = ["--scale", "none", "--lr", 0.1, "--schedule", "constant", "--transport", "sim:latency=0.1", "--sync", "k-async:2", "--slow", "2:4x", "--run", folder]
 seen = train(some, *common, *steady)[0]
 told = json.loads(laws.run("inspect", folder, "--json"))
 expect("straggler_is_named", told["straggler"] == 2 and seen["straggler"] == 2)

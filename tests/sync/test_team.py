@@ -164,7 +164,7 @@ for i, c in enumerate(counts):
         wanted[j] += sign * x * STEP
 for sync in ("serial", "locked", "locked:stripes=8", "hogwild:exchange=1", "hogwild:exchange=9", "average:every=3"):
     result = train(inside, "--model", "hinge", "--optimizer", "sgd", "--lr", STEP, "--schedule", "constant",
-                   "--no-intercept", "--epochs", 1, "--sync", sync, *([] if sync == "serial" else ["--workers", 4]))
+                   "--scale", "none", "--no-intercept", "--epochs", 1, "--sync", sync, *([] if sync == "serial" else ["--workers", 4]))
     if sync.startswith("average"):  # a mean of four models that saw a quarter each
         lost = abs(result["weight"] * 4 - wanted).max() / STEP
         expect("average: four quarters make the whole", lost < 4, "%g steps" % lost)

@@ -1,0 +1,29 @@
+/* Model files among the arguments: what begins like one, and loading the one that a command uses. */
+#include "cli.h"
+
+/* A safetensors file is 8 bytes of length, little-endian, and then a JSON object. Text has no zero
+   bytes, and compressed files have other ninth bytes, so the two never meet. */
+bool cli_starts_like_model(const char *path)
+{
+    unsigned char head[9];
+    const uint64_t longest = UINT64_C(1) << 40;
+    FILE *file = fopen(path, "rb");
+    if (!file)
+        return false;
+    bool whole = fread(head, 1, sizeof head, file) == sizeof head;
+    fclose(file);
+    uint64_t length = 0;
+    for (int i = 7; whole && i >= 0; i--)
+        length = length << 8 | head[i];
+    return whole && length >= 2 && length < longest && head[8] == '{';
+}
+
+enum sdr_status cli_model_load(const struct cli_arguments *arguments, struct sdr_model **model)
+{
+    const char *path = arguments->paths[0];
+    enum sdr_status status = sdr_model_load(path, model);
+    if (status == SDR_BAD_FILE && !cli_starts_like_model(path))
+        return cli_fail(status, "%s: sounder %s %s", cli_sentence(status), arguments->command->name,
+                        arguments->command->positional);
+    return status;
+}

@@ -1,0 +1,50 @@
+/* What a run came to, in the user's terms: a model that is no better than a constant is said to be, and a step
+   that was given and moved nothing is compared with the automatic one. */
+#include "run.h"
+
+#include <math.h>
+
+/* Accuracy of the most frequent class, or R² of the mean: what needs no features. */
+static double baseline(const struct sdr_evaluation *e, enum sdr_task task)
+{
+    return task == SDR_REGRESSION ? 0 : e->majority / e->counted;
+}
+
+static void compare_with_constant(const struct sdr_run *run)
+{
+    const struct sdr_evaluation *e = run->valid ? &run->valid_result : &run->train_result;
+    const char *rows = run->valid ? "validation" : "training";
+    double metric = sdr_evaluation_metric(e, run->kind->task), rounding = 1e-9;
+    if (!(metric <= baseline(e, run->kind->task) + rounding))
+        return;
+    if (run->kind->task == SDR_REGRESSION)
+        sdr_note(&run->options,
+                 "the model is no better than the mean of the labels (r2 %.3g on the %s rows)",
+                 metric, rows);
+    else
+        sdr_note(&run->options,
+                 "the model is no better than always the most frequent class (accuracy %.4g on the "
+                 "%s rows, that class alone %.4g)",
+                 metric, rows, baseline(e, run->kind->task));
+}
+
+/* "Barely moved": less than a twentieth of the way from a constant to a perfect model, by a step of less than a
+   tenth of the automatic one. */
+static void compare_steps(const struct sdr_run *run)
+{
+    double start = baseline(&run->train_result, run->kind->task);
+    double gained = sdr_evaluation_metric(&run->train_result, run->kind->task) - start;
+    if (run->options.settings.lr == 0 || !(gained < 0.05 * (1 - start)))
+        return;
+    double automatic = sdr_automatic_rate(run);
+    if (automatic > 10 * run->rate)
+        sdr_note(&run->options, "--lr %g: the automatic step would be %.5g", run->rate, automatic);
+}
+
+void sdr_verdict(const struct sdr_run *run)
+{
+    if (!sdr_has_truth(run->kind->task))
+        return;
+    compare_with_constant(run);
+    compare_steps(run);
+}
