@@ -81,7 +81,10 @@ static void list_options(const struct sdr_option *option, struct sdr_text *out)
 {
     for (; option && option->key; option++) {
         sdr_text_add(out, "    %s=%s  %s", option->key,
-                     option->choices ? option->choices : "yes|no", option->help);
+                     option->choices            ? option->choices
+                     : option->type == SDR_FLAG ? "yes|no"
+                                                : "X",
+                     option->help);
         if (option->preset && *option->preset)
             sdr_text_add(out, " [%s]", option->preset);
         sdr_text_add(out, "\n");

@@ -236,7 +236,7 @@ touch before
 exec 9<>slow
 for signal in TERM INT; do
     for command in 'train - --format libsvm --out new.file --run new.run --cache . --memory 10K' 'eval whole.model -' \
-        'predict whole.model - --out new.file' 'convert - new.sdc --format libsvm' 'compare - --format libsvm --sync serial'; do
+        'predict whole.model - --out new.file' 'convert - new.sdc --format libsvm' 'inspect - --format libsvm' 'compare - --format libsvm --sync serial'; do
         head -c 20000 many.svm >&9
         # A shell's background job is deaf to SIGINT; this one is not.
         python3 -c 'import os, signal, sys
