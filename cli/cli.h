@@ -116,7 +116,7 @@ void cli_progress_clear(void);
 void cli_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* ---- signals (signals.c) ---- */
-/* From here on SIGUSR1 is remembered instead of ending the process. */
+/* From here on signals are requests: SIGINT and SIGTERM end the reading, SIGUSR1 is remembered. */
 void cli_signals_start(void);
 /* Before data is read: which process of a job this is (cli_process), who speaks, and who listens to signals. */
 enum sdr_status cli_job_start(struct cli_arguments *arguments);

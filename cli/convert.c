@@ -34,6 +34,7 @@ static enum sdr_status run(struct cli_arguments *arguments)
                         "the last argument of sounder convert must end in .sdc, not '%s'", path);
     CLI_TRY(cli_output_check_all("OUT", path, arguments, inputs, true));
     cli_progress_start(arguments);
+    cli_signals_start();
     struct sdr_data *data = NULL;
     CLI_TRY(sdr_data_open(arguments->options, arguments->paths, inputs, NULL, &data));
     enum sdr_status status = sdr_data_convert(arguments->options, data, path);

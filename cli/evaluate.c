@@ -8,6 +8,7 @@ static enum sdr_status run(struct cli_arguments *arguments)
     char *json = NULL;
     enum sdr_status status;
     cli_progress_start(arguments);
+    cli_signals_start();
     CLI_CHECK(cli_model_load(arguments, &model));
     CLI_CHECK(sdr_data_open(arguments->options, arguments->paths + 1, arguments->path_count - 1,
                             model, &data));

@@ -63,6 +63,7 @@ static enum sdr_status run(struct cli_arguments *arguments)
 {
     char *json = NULL;
     cli_progress_start(arguments);
+    cli_signals_start();
     if (arguments->given & CLI_LEDGER)
         return is_folder(arguments->paths[0])
                    ? sdr_run_ledger(arguments->paths[0], print_line, NULL)

@@ -151,6 +151,7 @@ static enum sdr_status run(struct cli_arguments *arguments)
     if (to_file)
         CLI_TRY(cli_output_check_all("--out", out, arguments, arguments->path_count, false));
     cli_progress_start(arguments);
+    cli_signals_start();
     CLI_CHECK(cli_model_load(arguments, &model));
     if ((arguments->given & CLI_PROBA) && sdr_model_classes(model) == 0)
         CLI_CHECK(cli_fail(SDR_USAGE, "--proba needs a model of classes; '%s' predicts a number",

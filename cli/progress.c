@@ -172,7 +172,7 @@ static void show_progress(const struct sdr_report *report)
     add_share(&line, report);
     if (report->rate > 0)
         add_field(&line, "%s rows/s", cli_count_text(text, report->rate));
-    add_loss(&line, "loss", report->train_loss);
+    add_loss(&line, "loss", report->running_loss);
     add_loss(&line, "valid", state.valid_metric);
     add_eta(&line, report);
     show(&line);
@@ -192,7 +192,7 @@ static void show_epoch(const struct sdr_report *report)
     add_field(&line, report->virtual_time ? "%.2f virtual s" : "%.2f s", report->seconds);
     if (report->rate > 0)
         add_field(&line, "%s rows/s", cli_count_text(text, report->rate));
-    add_loss(&line, "loss", report->train_loss);
+    add_loss(&line, "loss", report->running_loss);
     add_loss(&line, "objective", report->objective);
     add_loss(&line, "valid loss", report->valid_loss);
     if (report->metric)

@@ -1,5 +1,6 @@
-/* Signals as requests to the running training: SIGUSR1 writes a checkpoint, SIGTERM and SIGINT stop
-   after one. A second SIGINT ends the process at once, as if nobody had listened. */
+/* Signals as requests. To the running training: SIGUSR1 writes a checkpoint, SIGTERM and SIGINT stop
+   after one. While there is no run SIGTERM and SIGINT end the reading (exit code 75). A second SIGINT ends
+   the process at once, as if nobody had listened. */
 #include "cli.h"
 
 #include <signal.h>
@@ -8,7 +9,7 @@
 static struct sdr_run *_Atomic listener;
 static volatile sig_atomic_t waiting; /* requests that came while nobody listened */
 static volatile sig_atomic_t stopped_by;
-static bool listening; /* to SIGINT and SIGTERM */
+static bool listening;
 
 static void on_signal(int number)
 {
@@ -21,10 +22,13 @@ static void on_signal(int number)
     if (number != SIGUSR1)
         stopped_by = number;
     struct sdr_run *run = atomic_load(&listener);
-    if (run)
+    if (run) {
         sdr_run_request(run, request);
-    else
-        waiting |= (int)request;
+        return;
+    }
+    waiting |= (int)request;
+    if (number != SIGUSR1)
+        sdr_stop_reading(true);
 }
 
 static struct sigaction before_checkpoint, before_stop, before_interrupt;
@@ -43,29 +47,26 @@ static void listen_to(int number, struct sigaction *before)
 
 void cli_signals_start(void)
 {
-    /* Nothing is lost if reading is interrupted, so SIGINT and SIGTERM keep their meaning until
-       there is a run. SIGUSR1 would end the process, and schedulers send it without looking. */
-    listen_to(SIGUSR1, &before_checkpoint);
+    listen_to(SIGUSR1, &before_checkpoint); /* schedulers send it without looking */
+    listen_to(SIGINT, &before_interrupt);
+    listen_to(SIGTERM, &before_stop);
     signal(SIGXFSZ, SIG_IGN); /* a limit on file sizes is a failed write, told like a full disk */
+    listening = true;
 }
 
 void cli_signals_run(struct sdr_run *run)
 {
-    bool first = run && !listening;
     atomic_store(&listener, run);
-    if (!first)
-        return;
-    listening = true;
-    listen_to(SIGINT, &before_interrupt);
-    listen_to(SIGTERM, &before_stop);
-    if (waiting)
+    if (run && waiting)
         sdr_run_request(run, (unsigned)waiting);
+    if (run)
+        waiting = 0;
 }
 
 void cli_signals_stop(void)
 {
-    sigaction(SIGUSR1, &before_checkpoint, NULL);
     if (listening) {
+        sigaction(SIGUSR1, &before_checkpoint, NULL);
         sigaction(SIGINT, &before_interrupt, NULL);
         sigaction(SIGTERM, &before_stop, NULL);
     }

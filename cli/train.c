@@ -165,6 +165,9 @@ static enum sdr_status run(struct cli_arguments *arguments)
         sdr_data_open(arguments->options, arguments->paths, arguments->path_count, NULL, &train));
     CLI_CHECK(sdr_data_open_valid(arguments->options, train, &valid));
     CLI_CHECK(sdr_run_create(arguments->options, train, valid, &training));
+    if (cli_signals_stopped())
+        CLI_CHECK(cli_fail(SDR_PREEMPTED,
+                           "stopped before training began; nothing was trained; run again"));
     status = train_on(arguments, training, cli_process);
 cleanup:
     cli_signals_stop();
@@ -186,7 +189,9 @@ const struct cli_command cli_train = {
         "standard error. A plug-in is written NAME, NAME:VALUE or NAME:KEY=VALUE,KEY=VALUE, as in\n"
         "--optimizer adam:beta1=0.8; 'sounder list' shows all.\n"
         "SIGUSR1 writes a checkpoint into the --run directory; SIGTERM and SIGINT do so and stop\n"
-        "(exit code 75; go on with --resume). A second SIGINT ends the program at once.\n",
+        "(exit code 75; go on with --resume). Before training has begun they stop with exit code "
+        "75\n"
+        "and nothing written: run again. A second SIGINT ends the program at once.\n",
     .example = "  sounder train a9a --valid a9a.t --epochs 20 --out a9a.model\n"
                "  sounder train 'part-*.csv.gz' --label price --run runs/1 --json\n",
     .out_help = "write the model here, a safetensors file",

@@ -31,7 +31,7 @@ static void on_report(void *context, const struct sdr_report *report)
         fprintf(stream, "note: %s\n", report->note);
     if (report->kind == SDR_REPORT_EPOCH)
         fprintf(stream, "epoch %llu: loss %g, held out %g\n", (unsigned long long)report->epoch,
-                report->train_loss, report->valid_loss);
+                report->running_loss, report->valid_loss);
 }
 
 /* Keeps the code below a list of steps: does nothing once a step has failed. */

@@ -27,6 +27,26 @@ static uint32_t best_output(const float *score, uint32_t outputs)
     return best;
 }
 
+/* The penalty that belongs to a row: l2/2 of the values of its two entries. */
+static double pair_penalty(const struct job *job, uint32_t row)
+{
+    const struct sdr_problem *problem = job->problem;
+    struct sdr_sparse_row r = sdr_sparse_row(problem->rows, row);
+    size_t cols = job->block[0].cols;
+    float l2[2];
+    double sum = 0;
+    job->kind->pair_penalty(problem->model_options, l2);
+    for (uint32_t n = 0; n < r.n && n < 2; n++) {
+        uint32_t j = sdr_row_index(&r, n);
+        const float *value = job->w + job->block[0].offset + j * cols;
+        double square = 0;
+        for (size_t k = 0; k < cols; k++)
+            square += (double)value[k] * value[k];
+        sum += 0.5 * l2[sdr_side(problem, j, n)] * square;
+    }
+    return sum;
+}
+
 /* score is overwritten with slopes. */
 static void count_row(const struct job *job, uint32_t row, float *score, struct sdr_evaluation *sum)
 {
@@ -54,6 +74,8 @@ static void count_row(const struct job *job, uint32_t row, float *score, struct 
         sum->target_square += weight * (double)target * target;
     }
     weight = problem->row_weight ? problem->row_weight[row] : 1.0;
+    if (job->kind->pair_penalty)
+        sum->penalty += weight * pair_penalty(job, row);
     sum->loss +=
         weight * job->kind->loss(problem->model_options, score, problem->outputs, target, score);
     sum->weight += weight;
@@ -118,6 +140,7 @@ enum sdr_status sdr_evaluate(const struct sdr_model_kind *kind, const struct sdr
         const struct sdr_evaluation *leaf = &job.leaf[i];
         result->loss += leaf->loss;
         result->weight += leaf->weight;
+        result->penalty += leaf->penalty;
         result->correct += leaf->correct;
         result->counted += leaf->counted;
         result->target_sum += leaf->target_sum;
@@ -135,6 +158,12 @@ enum sdr_status sdr_evaluate(const struct sdr_model_kind *kind, const struct sdr
 double sdr_evaluation_loss(const struct sdr_evaluation *e)
 {
     return e->weight > 0 ? e->loss / e->weight : NAN;
+}
+
+double sdr_objective(const struct sdr_run *run, const struct sdr_evaluation *e, const float *w)
+{
+    double own = e->weight > 0 ? e->penalty / e->weight : 0;
+    return sdr_evaluation_loss(e) + own + sdr_parameters_penalty(&run->parameters, w, NULL);
 }
 
 double sdr_evaluation_metric(const struct sdr_evaluation *e, enum sdr_task task)

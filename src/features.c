@@ -1,31 +1,48 @@
 /* The features of a problem: how often rows touch them, how to cut them into parts of equal work, and how large
    they are. */
 #include "base/memory.h"
+#include "base/rng.h"
 #include "base/thread.h"
 #include "run.h"
 
 #include <math.h>
 
 /* ---- how often rows touch them ---- */
+enum sdr_status sdr_sample_rows(const struct sdr_row_list *list, uint32_t most, uint64_t seed,
+                                struct sdr_row_list *sample)
+{
+    sample->count = list->count < most ? list->count : most;
+    SDR_TRY(sdr_allocate(&sample->row, sample->count, sizeof *sample->row, "a sample of rows"));
+    sdr_sample(seed, list->count, sample->count, sample->row);
+    for (uint32_t i = 0; i < sample->count; i++)
+        sample->row[i] = sdr_listed(list, sample->row[i]);
+    return SDR_OK;
+}
+
 enum sdr_status sdr_features_touched(const struct sdr_run *run, uint32_t **touched,
                                      uint32_t *looked_at)
 {
-    enum { LOOKED_AT = 20000 };
+    enum { LOOKED_AT = 20000, PASS = 256 };
     const struct sdr_rows *rows = &run->data->rows;
-    const struct sdr_row_list *list = &run->train_rows;
-    uint32_t count = list->count < LOOKED_AT ? list->count : LOOKED_AT;
-    SDR_TRY(sdr_allocate(touched, rows->features, sizeof **touched, "counts of features"));
-    for (uint32_t i = 0; i < count && !rows->dense; i++) { /* neighbours, where data streams */
-        uint64_t place = rows->streams ? i : (uint64_t)i * list->count / count;
-        struct sdr_sparse_row r = sdr_sparse_row(rows, sdr_listed(list, (uint32_t)place));
+    struct sdr_row_list sample;
+    SDR_TRY(sdr_sample_rows(&run->train_rows, LOOKED_AT, run->options.settings.seed, &sample));
+    *looked_at = sample.count;
+    enum sdr_status status =
+        sdr_allocate(touched, rows->features, sizeof **touched, "counts of features");
+    uint32_t passed = 0;
+    for (uint32_t i = 0; i < sample.count && !rows->dense && status == SDR_OK; i++) {
+        struct sdr_sparse_row r = sdr_sparse_row(rows, sample.row[i]);
         for (uint32_t n = 0; n < r.n; n++)
             (*touched)[sdr_row_index(&r, n)]++;
+        if (i % PASS == PASS - 1 || i == sample.count - 1) { /* rows that stream lie far apart */
+            sdr_rows_passed(rows, passed, (uint64_t)sample.row[i] + 1);
+            passed = sample.row[i] + 1;
+        }
     }
-    sdr_rows_passed(rows, 0, count);
-    for (uint32_t j = 0; j < rows->features && rows->dense; j++)
-        (*touched)[j] = count;
-    *looked_at = count;
-    return SDR_OK;
+    for (uint32_t j = 0; j < rows->features && rows->dense && status == SDR_OK; j++)
+        (*touched)[j] = sample.count;
+    sdr_release(sample.row);
+    return status;
 }
 
 void sdr_features_cut(const uint32_t *touched, uint32_t features, uint32_t parts, uint32_t *cut)

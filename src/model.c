@@ -4,6 +4,7 @@
 #include "base/hash.h"
 #include "base/json.h"
 #include "base/memory.h"
+#include "base/stop.h"
 #include "base/thread.h"
 #include "registry.h"
 
@@ -269,7 +270,8 @@ enum sdr_status sdr_model_predict(const struct sdr_model *model, const struct sd
                         model->kind->name);
     SDR_TRY(problem_for(model, data, &problem));
     SDR_TRY(sdr_allocate(&score, (size_t)CHUNK * model->outputs, sizeof(float), "scores"));
-    for (uint64_t at = 0; at < data->rows.count; at += CHUNK) {
+    enum sdr_status status = SDR_OK;
+    for (uint64_t at = 0; at < data->rows.count && status == SDR_OK; at += CHUNK) {
         uint32_t row[CHUNK];
         struct sdr_batch batch = {.rows = &data->rows, .row = row};
         for (; batch.count < CHUNK && at + batch.count < data->rows.count; batch.count++)
@@ -278,9 +280,10 @@ enum sdr_status sdr_model_predict(const struct sdr_model *model, const struct sd
         for (uint32_t i = 0; i < batch.count; i++)
             put_row(model, what, score + (size_t)i * model->outputs, &out);
         sdr_rows_passed(&data->rows, at, at + batch.count);
+        status = sdr_check_stop("predicting");
     }
     sdr_release(score);
-    return SDR_OK;
+    return status;
 }
 
 enum sdr_status sdr_model_evaluate(const struct sdr_model *model, const struct sdr_data *data,

@@ -91,8 +91,9 @@ enum sdr_status sdr_plan_make(struct sdr_run *run)
     return SDR_OK;
 }
 
-/* How much of the sum of several copies' changes a value takes at least: all of it where the copies
-   together touch it so seldom that none of them is likely to have corrected it fully. */
+/* How much of the sum of several copies' changes a value takes at least, min(1, 64/(f·R)): all of it where
+   the copies together touch it so seldom that none of them is likely to have corrected it fully. The whole
+   formula, and what it was measured to do, is in sync/hogwild.c. */
 static enum sdr_status find_calm(struct sdr_run *run)
 {
     const struct sdr_parameters *p = &run->parameters;

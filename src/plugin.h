@@ -353,10 +353,12 @@ struct sdr_optimizer {
     /* The weights where they differ from the point gradients are taken at (Nesterov); NULL: the
        same. n rows into out. */
     void (*publish)(const struct sdr_target *t, uint32_t n, uint32_t outputs, float *out);
-    /* Decoupled decay (AdamW): replaces l2 and is no part of the objective; NULL: none. */
+    /* Decoupled decay (AdamW): replaces l2 and is no part of the objective; NULL: none. The decay is
+       in the constants of targets with l2, so the intercept has constants of its own. */
     double (*decay)(const void *options);
-    /* The penalty of update number `update`, in units of its rate; NULL: 1. */
-    double (*charge)(const void *options, uint64_t update);
+    /* The penalty that update number `update` with step `rate` makes due, in units of Σ rate; NULL:
+       `rate`. */
+    double (*charge)(const void *options, uint64_t update, double rate);
 };
 
 /* ---- schedules of the step size ---- */

@@ -43,13 +43,8 @@ enum sdr_status sdr_points_plan(struct sdr_run *run)
     run->point_rows.count = count;
     if (count <= ROWS_MOST && !run->train_rows.row)
         return SDR_OK;
-    run->point_rows.count = count < ROWS_MOST ? count : ROWS_MOST;
-    SDR_TRY(sdr_allocate(&run->point_rows.row, run->point_rows.count, sizeof(uint32_t),
-                         "rows to evaluate"));
-    for (uint64_t i = 0; i < run->point_rows.count; i++)
-        run->point_rows.row[i] =
-            sdr_listed(&run->train_rows, (uint32_t)(i * count / run->point_rows.count));
-    return SDR_OK;
+    return sdr_sample_rows(&run->train_rows, ROWS_MOST, run->options.settings.seed,
+                           &run->point_rows);
 }
 
 void sdr_points_begin(struct sdr_run *run)
@@ -121,7 +116,7 @@ static enum sdr_status evaluate(struct sdr_run *run, double *objective)
     const float *w = sdr_parameters_result(&run->parameters);
     SDR_TRY(sdr_evaluate(run->kind, &run->problem, run->parameters.block, w, &run->point_rows,
                          sdr_run_threads(run), &result));
-    *objective = sdr_evaluation_loss(&result) + sdr_parameters_penalty(&run->parameters, w, NULL);
+    *objective = sdr_objective(run, &result, w);
     return run->valid ? sdr_evaluate_valid(run, w) : SDR_OK;
 }
 

@@ -225,6 +225,7 @@ static enum sdr_status weigh_rows(struct sdr_run *run)
     SDR_TRY(sdr_allocate(&by_class, run->classes.count + 1, sizeof(double), "class weights"));
     enum sdr_status status = class_weights(run, by_class);
     bool plain = !rows->weight && strcmp(run->options.settings.class_weight, "none") == 0;
+    run->weight_sum = run->train_rows.count;
     if (status == SDR_OK && !plain)
         status = sdr_allocate(&run->row_weight, rows->count, sizeof(float), "row weights");
     if (status == SDR_OK && !plain) {
@@ -237,6 +238,7 @@ static enum sdr_status weigh_rows(struct sdr_run *run)
         }
         for (uint32_t i = 0; i < run->train_rows.count; i++)
             sum += run->row_weight[sdr_listed(&run->train_rows, i)];
+        run->weight_sum = sum;
         if (!(sum > 0))
             status = sdr_fail(SDR_BAD_DATA, "%s: all rows have weight zero", run->data->name);
         for (uint64_t row = 0; row < rows->count && sum > 0; row++)

@@ -28,10 +28,15 @@ static inline uint32_t sdr_listed(const struct sdr_row_list *list, uint32_t i)
 {
     return list->row ? list->row[i] : i;
 }
+/* features.c: `most` rows of a list, drawn at random (base/rng.h) and in its order, or all if it has no
+   more. They depend on the list and the seed alone. The caller frees sample->row. */
+enum sdr_status sdr_sample_rows(const struct sdr_row_list *list, uint32_t most, uint64_t seed,
+                                struct sdr_row_list *sample);
 
 /* Sums over rows that were evaluated. */
 struct sdr_evaluation {
     double loss, weight;     /* weighted sum of losses, sum of weights */
+    double penalty;          /* of penalties that belong to rows (mf), weighted as their losses */
     double correct, counted; /* classification: weights of the right ones, and of all */
     double majority;         /* classification: weight of the most frequent class */
     double target_sum, target_square, error_square; /* regression */
@@ -59,6 +64,7 @@ struct sdr_run {
     struct sdr_row_list train_rows, valid_rows;
     float *target, *valid_target, *row_weight, *scale, *center; /* owned or NULL */
     uint8_t *side;                                              /* of ratings; owned or NULL */
+    double weight_sum;  /* of the training rows: sample weights times class weights */
     double typical_row; /* mean squared length of a row, in the units steps are taken in */
     double target_mean, target_size; /* regression: mean and standard deviation of the labels */
     double rate;                     /* the step size in force */
@@ -152,7 +158,7 @@ enum sdr_status sdr_problem_prepare(struct sdr_run *run);
 void sdr_problem_release(struct sdr_run *run);
 
 /* features.c */
-/* How many of some rows, evenly spread, touch each feature; the caller frees. */
+/* How many of some rows, drawn at random, touch each feature; the caller frees. */
 enum sdr_status sdr_features_touched(const struct sdr_run *run, uint32_t **touched,
                                      uint32_t *looked_at);
 /* Parts with the same work: features from cut[p] to cut[p + 1]. */
@@ -186,6 +192,8 @@ enum sdr_status sdr_evaluate(const struct sdr_model_kind *kind, const struct sdr
                              const struct sdr_row_list *rows, int threads,
                              struct sdr_evaluation *result);
 double sdr_evaluation_loss(const struct sdr_evaluation *e);
+/* What training minimises: the mean loss and all penalties, those of rows too, of weights w. */
+double sdr_objective(const struct sdr_run *run, const struct sdr_evaluation *e, const float *w);
 /* Accuracy or R²; NaN for clusters, which have no truth to compare with. */
 double sdr_evaluation_metric(const struct sdr_evaluation *e, enum sdr_task task);
 /* Adds loss, accuracy and its baseline, or rmse and r2 to a JSON object, with a prefix such as "valid_" on their

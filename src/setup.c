@@ -433,7 +433,9 @@ static void choose_rate(struct sdr_run *run)
 static struct sdr_penalty penalty_of(const struct sdr_run *run)
 {
     const struct sdr_settings *s = &run->options.settings;
-    double share = s->penalty_on ? 1.0 / run->train_rows.count : 1.0; /* sum: of all losses */
+    /* Training minimises the mean loss Σ wᵢ·lossᵢ / Σ wᵢ plus penalties; on the sum Σ wᵢ·lossᵢ they weigh
+       1/Σ wᵢ of that. */
+    double share = s->penalty_on ? 1.0 / run->weight_sum : 1.0;
     struct sdr_penalty penalty = {.l1 = s->l1 * share,
                                   .l2 = s->l2 * share,
                                   .group = s->group_lasso * share,

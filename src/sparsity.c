@@ -2,6 +2,7 @@
    that cyclades would find. */
 #include "base/json.h"
 #include "base/memory.h"
+#include "base/rng.h"
 #include "data/data.h"
 #include "schedule/components.h"
 
@@ -16,10 +17,18 @@ struct sparsity {
     double rho_mean;
 };
 
-/* The i-th of `count` rows that are spread over all. */
-static uint64_t spread(const struct sdr_rows *rows, uint64_t i, uint64_t count)
+/* Random rows, each list drawn for itself: what is printed is the same for the same data. */
+struct sample {
+    uint32_t count;
+    uint32_t row[ROWS_MOST];
+};
+enum { FOR_DELTA = 1, FOR_PROBES, FOR_PROBED, FOR_WINDOWS };
+
+static void draw(const struct sdr_rows *rows, int seed, uint32_t most, struct sample *sample)
 {
-    return i * rows->count / count;
+    uint32_t all = rows->count < UINT32_MAX ? (uint32_t)rows->count : UINT32_MAX;
+    sample->count = all < most ? all : most;
+    sdr_sample((uint64_t)seed, all, sample->count, sample->row);
 }
 
 static void measure_omega(const struct sdr_rows *rows, struct sparsity *s)
@@ -30,17 +39,19 @@ static void measure_omega(const struct sdr_rows *rows, struct sparsity *s)
     }
 }
 
-static void measure_delta(const struct sdr_rows *rows, uint32_t *touched, struct sparsity *s)
+static void measure_delta(const struct sdr_rows *rows, uint32_t *touched, struct sample *sample,
+                          struct sparsity *s)
 {
-    uint64_t count = rows->count < ROWS_MOST ? rows->count : ROWS_MOST, most = 0;
-    for (uint64_t i = 0; i < count; i++) {
-        struct sdr_sparse_row r = sdr_sparse_row(rows, spread(rows, i, count));
+    uint32_t most = 0;
+    draw(rows, FOR_DELTA, ROWS_MOST, sample);
+    for (uint32_t i = 0; i < sample->count; i++) {
+        struct sdr_sparse_row r = sdr_sparse_row(rows, sample->row[i]);
         for (uint32_t n = 0; n < r.n; n++) {
             uint32_t times = ++touched[sdr_row_index(&r, n)];
             most = times > most ? times : most;
         }
     }
-    s->delta = count ? (double)most / (double)count : 0;
+    s->delta = sample->count ? (double)most / sample->count : 0;
 }
 
 static bool touches(const struct sdr_rows *rows, uint64_t row, const uint32_t *mark, uint32_t own)
@@ -52,45 +63,59 @@ static bool touches(const struct sdr_rows *rows, uint64_t row, const uint32_t *m
     return false;
 }
 
-static void measure_rho(const struct sdr_rows *rows, uint32_t *mark, struct sparsity *s)
+static void measure_rho(const struct sdr_rows *rows, uint32_t *mark, struct sample *probe,
+                        struct sample *probed, struct sparsity *s)
 {
-    uint64_t probes = rows->count < PROBES ? rows->count : PROBES;
-    uint64_t probed = rows->count < PROBED ? rows->count : PROBED;
-    for (uint64_t i = 0; i < probes; i++) {
-        uint64_t own = spread(rows, i, probes), met = 0;
-        uint32_t number = UINT32_MAX - (uint32_t)i; /* no count of touches is as large */
-        struct sdr_sparse_row r = sdr_sparse_row(rows, own);
+    draw(rows, FOR_PROBES, PROBES, probe);
+    draw(rows, FOR_PROBED, PROBED, probed);
+    for (uint32_t i = 0; i < probe->count; i++) {
+        uint32_t number = UINT32_MAX - i, met = 0; /* no count of touches is as large as number */
+        struct sdr_sparse_row r = sdr_sparse_row(rows, probe->row[i]);
         for (uint32_t n = 0; n < r.n; n++)
             mark[sdr_row_index(&r, n)] = number;
-        for (uint64_t k = 0; k < probed; k++)
-            met += touches(rows, spread(rows, k, probed), mark, number);
-        double share = (double)met / (double)probed;
+        for (uint32_t k = 0; k < probed->count; k++)
+            met += touches(rows, probed->row[k], mark, number);
+        double share = (double)met / probed->count;
         s->rho = share > s->rho ? share : s->rho;
-        s->rho_mean += share / (double)probes;
+        s->rho_mean += share / probe->count;
     }
+}
+
+static enum sdr_status measure_conflicts(const struct sdr_rows *rows, struct sparsity *s)
+{
+    uint32_t *touched = NULL;
+    struct sample *sample = NULL;
+    enum sdr_status status;
+    SDR_CHECK(sdr_allocate(&touched, rows->features, sizeof *touched, "counts of features"));
+    SDR_CHECK(sdr_allocate(&sample, 2, sizeof *sample, "samples of rows"));
+    measure_delta(rows, touched, &sample[0], s);
+    measure_rho(rows, touched, &sample[0], &sample[1], s);
+cleanup:
+    sdr_release(touched);
+    sdr_release(sample);
+    return status;
 }
 
 /* The share of a window's work that its largest component has, for windows of growing size. */
 static enum sdr_status measure_components(const struct sdr_rows *rows, json_t *object)
 {
     struct sdr_components c = {0};
-    uint32_t *row = NULL;
+    struct sample *sample = NULL;
     uint8_t *bin = NULL;
     enum sdr_status status;
     SDR_CHECK(sdr_components_create(&c, rows->features, WINDOW_MOST));
-    SDR_CHECK(sdr_allocate(&row, WINDOW_MOST, sizeof *row, "a window"));
+    SDR_CHECK(sdr_allocate(&sample, 1, sizeof *sample, "a window"));
     SDR_CHECK(sdr_allocate(&bin, rows->count, 1, "a window"));
     for (uint32_t size = 64; size <= WINDOW_MOST && size <= rows->count; size *= 4) {
         char key[48];
-        for (uint32_t i = 0; i < size; i++)
-            row[i] = (uint32_t)spread(rows, i, size);
+        draw(rows, FOR_WINDOWS, size, sample);
         snprintf(key, sizeof key, "largest_component_of_%u_rows", size);
         json_object_set_new(object, key,
-                            json_real(sdr_components_find(&c, rows, row, size, BINS, bin)));
+                            json_real(sdr_components_find(&c, rows, sample->row, size, BINS, bin)));
     }
 cleanup:
     sdr_components_destroy(&c);
-    sdr_release(row);
+    sdr_release(sample);
     sdr_release(bin);
     return status;
 }
@@ -99,16 +124,12 @@ enum sdr_status sdr_data_sparsity(const struct sdr_data *data, char **json)
 {
     const struct sdr_rows *rows = &data->rows;
     struct sparsity s = {.delta = 1, .rho = 1, .rho_mean = 1};
-    uint32_t *touched = NULL;
     enum sdr_status status = SDR_OK;
     *json = NULL;
     measure_omega(rows, &s);
     if (!rows->dense) {
         s = (struct sparsity){.omega = s.omega};
-        SDR_TRY(sdr_allocate(&touched, rows->features, sizeof *touched, "counts of features"));
-        measure_delta(rows, touched, &s);
-        measure_rho(rows, touched, &s);
-        sdr_release(touched);
+        SDR_TRY(measure_conflicts(rows, &s));
     }
     json_t *object = json_pack("{s:I, s:I, s:I, s:f, s:f, s:f}", "rows", (json_int_t)rows->count,
                                "features", (json_int_t)rows->features, "omega", (json_int_t)s.omega,

@@ -55,7 +55,7 @@ enum sdr_status sdr_run_summary(const struct sdr_run *run, char **json)
         if (isfinite(run->objective))
             json_object_set_new(object, "objective", json_real(run->objective));
         double penalty = run->objective - sdr_evaluation_loss(&run->train_result);
-        if (isfinite(penalty) && run->parameters.charged)
+        if (isfinite(penalty) && (run->parameters.charged || run->train_result.penalty > 0))
             json_object_set_new(object, "penalty", json_real(penalty));
         if (run->valid) {
             set_integer(object, "valid_rows", run->valid_rows.count);

@@ -90,8 +90,7 @@ static enum sdr_status evaluate_objective(struct sdr_run *run, const float *w, d
 {
     SDR_TRY(sdr_evaluate(run->kind, &run->problem, run->parameters.block, w, &run->train_rows,
                          sdr_run_threads(run), &run->train_result));
-    *objective =
-        sdr_evaluation_loss(&run->train_result) + sdr_parameters_penalty(&run->parameters, w, NULL);
+    *objective = sdr_objective(run, &run->train_result, w);
     return SDR_OK;
 }
 
@@ -192,8 +191,7 @@ static enum sdr_status finish(struct sdr_run *run)
                          sdr_run_threads(run), &run->train_result));
     if (run->valid)
         SDR_TRY(sdr_evaluate_valid(run, w));
-    run->objective =
-        sdr_evaluation_loss(&run->train_result) + sdr_parameters_penalty(&run->parameters, w, NULL);
+    run->objective = sdr_objective(run, &run->train_result, w);
     if (!isfinite(run->objective))
         run->diverged = true;
     if (!run->diverged && !run->preempted)

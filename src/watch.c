@@ -61,7 +61,9 @@ static char *print_state(const struct sdr_run *run, const char *state, double ob
                                (json_int_t)rows_of(run), "updates", (json_int_t)updates_of(run));
     double loss = loss_of(run);
     set_number(object, "seconds", sdr_run_seconds(run));
-    set_number(object, "train_loss", loss);
+    set_number(object, "running_loss", loss);
+    if (run->model) /* trained: the figures of the final weights, as in the results */
+        sdr_evaluation_json(&run->train_result, run->kind->task, "train_", object);
     set_number(object, "objective", objective);
     if (run->network && run->network->left < run->workers)
         json_object_set_new(object, "workers_lost",
@@ -70,7 +72,7 @@ static char *print_state(const struct sdr_run *run, const char *state, double ob
         sdr_evaluation_json(&run->valid_result, run->kind->task, "valid_", object);
     if (line && run->network)
         sdr_ledger_interval(&run->network->ledger, object);
-    char *text = json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(9));
+    char *text = json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(line ? 9 : 17));
     json_decref(object);
     return text;
 }
@@ -188,7 +190,7 @@ static struct sdr_report report_of(const struct sdr_run *run, enum sdr_report_ki
         .virtual_time = simulated,
         .rate = rate,
         .eta = rate > 0 && total > done ? (double)(total - done) / rate : 0,
-        .train_loss = loss_of(run),
+        .running_loss = loss_of(run),
         .objective = NAN,
         .valid_loss = run->valid_known ? sdr_evaluation_loss(&run->valid_result) : NAN,
         .metric = !run->valid_known || !sdr_has_truth(run->kind->task) ? NULL

@@ -45,10 +45,9 @@ enum sdr_status sdr_window_choose(const struct sdr_run *run, uint64_t *rows)
     SDR_CHECK(sdr_allocate(&row, MOST, sizeof *row, "a window"));
     SDR_CHECK(sdr_allocate(&bin, run->data->rows.count, 1, "a window"));
     for (uint32_t size = LEAST; size <= most; size *= 2) {
-        for (uint32_t i = 0; i < size; i++) {
-            uint64_t at = (uint64_t)i * list->count / size;
-            row[i] = list->row ? list->row[at] : (uint32_t)at;
-        }
+        sdr_sample(run->options.settings.seed, list->count, size, row);
+        for (uint32_t i = 0; i < size; i++)
+            row[i] = sdr_listed(list, row[i]);
         if (sdr_components_find(&c, &run->data->rows, row, size, SDR_BINS, bin) > 0.1)
             break;
         *rows = size;

@@ -39,7 +39,7 @@ extern "C" {
     X(SDR_DIVERGED, 4, "diverged")                                                                 \
     X(SDR_BAD_FILE, 5, "bad model, cache or checkpoint")                                           \
     X(SDR_PEER_LOST, 6, "peer lost")                                                               \
-    X(SDR_PREEMPTED, 75, "preempted, checkpoint written")
+    X(SDR_PREEMPTED, 75, "stopped on request; run again, or go on with a checkpoint")
 
 #define SDR_STATUS_ENUM(name, number, text) name = number,
 enum sdr_status { SDR_STATUS_LIST(SDR_STATUS_ENUM) };
@@ -97,10 +97,10 @@ struct sdr_report {
     uint64_t rows, updates;    /* rows and updates applied so far */
     uint64_t epoch, epochs;    /* finished, planned */
     double seconds, rate, eta; /* so far; rows (or bytes) per second; seconds to go, < 0 unknown */
-    double train_loss;         /* running mean of the loss before each update; NaN if unknown */
-    double objective;          /* EPOCH, POINT: train loss + penalty; NaN if not evaluated */
-    double valid_loss;         /* EPOCH, POINT: NaN without validation data */
-    const char *metric;        /* EPOCH, POINT: "accuracy", "r2"; NULL without validation data */
+    double running_loss; /* mean over this epoch of the loss before each update; NaN: unknown */
+    double objective;    /* EPOCH, POINT: train loss + penalty; NaN if not evaluated */
+    double valid_loss;   /* EPOCH, POINT: NaN without validation data */
+    const char *metric;  /* EPOCH, POINT: "accuracy", "r2"; NULL without validation data */
     double valid_metric;
     bool virtual_time; /* seconds are those of the simulator; rate and eta are real */
 };
@@ -133,6 +133,9 @@ SDR_API enum sdr_status sdr_data_csr(const uint64_t *start, const uint32_t *colu
                                      const float *label, const float *weight,
                                      struct sdr_data **data);
 SDR_API void sdr_data_destroy(struct sdr_data *data);
+/* With true: reading and predicting, under way or later, in any thread, end with SDR_PREEMPTED; nothing
+   half-written stays. With false: no longer. May be called from a signal handler. */
+SDR_API void sdr_stop_reading(bool stop);
 SDR_API size_t sdr_data_rows(const struct sdr_data *data);
 SDR_API size_t sdr_data_features(const struct sdr_data *data);
 SDR_API uint64_t sdr_data_nonzeros(const struct sdr_data *data);

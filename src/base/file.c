@@ -3,10 +3,12 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/memory.h"
+#include "base/stop.h"
 #include "base/text.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -31,6 +33,19 @@ bool sdr_file_exists(const char *path)
     return access(path, F_OK) == 0;
 }
 
+/* Waits for bytes, as those of a pipe may have to be, and for a request to stop. */
+static enum sdr_status await_bytes(int descriptor)
+{
+    enum { LOOK_MS = 100 };
+    struct pollfd wait = {.fd = descriptor, .events = POLLIN};
+    int ready;
+    do {
+        SDR_TRY(sdr_check_stop("reading"));
+        ready = poll(&wait, 1, LOOK_MS);
+    } while (ready == 0 || (ready < 0 && errno == EINTR));
+    return SDR_OK;
+}
+
 enum sdr_status sdr_file_read(int descriptor, void *bytes, size_t count, size_t *got,
                               const char *name)
 {
@@ -38,6 +53,7 @@ enum sdr_status sdr_file_read(int descriptor, void *bytes, size_t count, size_t 
     if (sdr_fault_strikes(SDR_FAULT_READ))
         return sdr_fail_errno("cannot read '%s'", name);
     while (*got < count) {
+        SDR_TRY(await_bytes(descriptor));
         ssize_t n = read(descriptor, (char *)bytes + *got, count - *got);
         if (n == 0)
             break;

@@ -1,6 +1,7 @@
 #include "base/rng.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 struct sdr_random4 sdr_philox(uint64_t seed, uint32_t purpose, uint64_t a, uint32_t b)
 {
@@ -76,4 +77,42 @@ void sdr_shuffle(uint32_t *order, uint32_t n, struct sdr_stream *stream)
         order[i] = order[j];
         order[j] = i;
     }
+}
+
+/* Takes each number with the chance that exactly k are taken in the end (Knuth, algorithm S). */
+static void sample_many(struct sdr_stream *stream, uint32_t n, uint32_t k, uint32_t *row)
+{
+    uint32_t taken = 0;
+    for (uint32_t i = 0; taken < k; i++)
+        if (sdr_stream_below(stream, n - i) < k - taken)
+            row[taken++] = i;
+}
+
+static int by_number(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* Draws until k numbers are distinct; no number is favoured, so no set of k is. */
+static void sample_few(struct sdr_stream *stream, uint32_t n, uint32_t k, uint32_t *row)
+{
+    for (uint32_t distinct = 0; distinct < k;) {
+        for (uint32_t i = distinct; i < k; i++)
+            row[i] = (uint32_t)sdr_stream_below(stream, n);
+        qsort(row, k, sizeof *row, by_number);
+        distinct = 0;
+        for (uint32_t i = 0; i < k; i++)
+            if (i == 0 || row[i] != row[distinct - 1])
+                row[distinct++] = row[i];
+    }
+}
+
+void sdr_sample(uint64_t seed, uint32_t n, uint32_t k, uint32_t *row)
+{
+    struct sdr_stream stream = sdr_stream_open(seed, SDR_FOR_SAMPLE, 0);
+    if (n / 4 < k)
+        sample_many(&stream, n, k, row);
+    else
+        sample_few(&stream, n, k, row);
 }

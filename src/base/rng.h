@@ -15,6 +15,7 @@ enum sdr_purpose {
     SDR_FOR_GENERATE = 4,
     SDR_FOR_NOISE = 5,
     SDR_FOR_DELAY = 6,
+    SDR_FOR_SAMPLE = 7,
     SDR_FOR_TEST = 99
 };
 
@@ -39,5 +40,10 @@ double sdr_stream_normal(struct sdr_stream *stream);              /* mean 0, var
 
 /* Fills order with a random permutation of 0 … n−1. */
 void sdr_shuffle(uint32_t *order, uint32_t n, struct sdr_stream *stream);
+
+/* Fills row with k ≤ n distinct numbers of 0 … n−1, increasing: every set of k is equally likely. Time
+   and memory grow with k, not with n. Rows are sampled so rather than by a stride, which sees one phase
+   only of rows that come in a periodic order. */
+void sdr_sample(uint64_t seed, uint32_t n, uint32_t k, uint32_t *row);
 
 #endif

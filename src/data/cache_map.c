@@ -4,6 +4,7 @@
 #define _GNU_SOURCE /* madvise */
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/stop.h"
 #include "data/cache.h"
 
 #include <math.h>
@@ -195,15 +196,18 @@ static enum sdr_status check_section(const struct mapping *m, enum sdr_section s
     struct sdr_hasher *hasher = sdr_hasher_create();
     if (!hasher)
         return sdr_fail(SDR_RUNTIME, "out of memory: a cache file");
-    for (uint64_t done = 0; done < s->bytes; done += STEP) {
+    enum sdr_status status = SDR_OK;
+    for (uint64_t done = 0; done < s->bytes && status == SDR_OK; done += STEP) {
         const unsigned char *at = m->bytes + s->offset + done;
         size_t bytes = s->bytes - done < STEP ? (size_t)(s->bytes - done) : STEP;
         sdr_hasher_add(hasher, at, bytes);
         fine &= step_fine(m, section, at, bytes, done == 0, check);
         drop(m, at, bytes);
+        status = sdr_check_stop("reading");
     }
     sdr_hasher_text(hasher, text);
     sdr_hasher_destroy(hasher);
+    SDR_TRY(status);
     if (memcmp(text, s->hash, sizeof s->hash) != 0 || !fine)
         return damaged(m, name);
     return SDR_OK;

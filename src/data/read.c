@@ -3,6 +3,7 @@
 #include "data/read.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/stop.h"
 #include "base/tensors.h"
 #include "data/cache.h"
 
@@ -291,6 +292,8 @@ enum sdr_status sdr_data_read_chunked(const struct sdr_data_options *options,
         .options = options, .known = known, .chunk = chunk, .started = sdr_clock_now()};
     *data = NULL;
     enum sdr_status status = read_paths(&r, paths, count, data);
+    if (status == SDR_OK)
+        status = sdr_check_stop("reading");
     sdr_source_close(r.source);
     sdr_paths_free(&r.paths);
     sdr_release(r.cache_path);

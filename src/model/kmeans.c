@@ -293,7 +293,8 @@ static uint32_t choose(struct seeding *s, struct sdr_stream *stream, double *sum
 }
 
 static enum sdr_status open_seeding(struct seeding *s, const struct sdr_problem *problem,
-                                    const struct sdr_batch *rows, const float *origin)
+                                    const struct sdr_batch *rows, uint64_t seed,
+                                    const float *origin)
 {
     const double work = 1e9; /* products of two numbers: well below a second */
     uint32_t candidates = 2 + (uint32_t)log(problem->outputs);
@@ -311,9 +312,10 @@ static enum sdr_status open_seeding(struct seeding *s, const struct sdr_problem 
     SDR_TRY(sdr_allocate(&s->product, (size_t)s->count * s->candidates, sizeof(float), "seeding"));
     SDR_TRY(sdr_allocate(&s->point, points, sizeof *s->point, "seeding"));
     c.origin_length = square_of(origin, problem->features);
+    sdr_sample(seed, rows->count, s->count, s->row);
     for (uint32_t i = 0; i < s->count; i++) {
-        uint64_t place = (uint64_t)i * rows->count / s->count;
-        s->row[i] = rows->row ? rows->row[place] : (uint32_t)place;
+        if (rows->row)
+            s->row[i] = rows->row[s->row[i]];
         s->distance[i] = INFINITY;
         s->length[i] = length_of(problem, &c, s->row[i]);
     }
@@ -333,7 +335,7 @@ static enum sdr_status start(const struct sdr_problem *problem, const struct sdr
                         clusters, rows->count);
     for (uint32_t j = 0; j < problem->features && problem->center; j++)
         w[block[2].offset + j] = problem->center[j];
-    enum sdr_status status = open_seeding(&s, problem, rows, w + block[2].offset);
+    enum sdr_status status = open_seeding(&s, problem, rows, seed, w + block[2].offset);
     for (uint32_t k = 0; k < clusters && status == SDR_OK; k++) {
         uint32_t chosen = choose(&s, &stream, &sum);
         copy_row(problem, s.row[chosen], w + block[0].offset + k, clusters);

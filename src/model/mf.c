@@ -1,7 +1,8 @@
 /* Matrix factorisation: rating(a, b) = mean + bias_a + bias_b + <f_a, f_b> for a row that names two
-   features, a user and an item (Koren, Bell and Volinsky, 2009). Loss: half the squared error, plus
-   for each rating l2/2 of the two rows of factors and biases it touches; --l2 penalises every row
-   once instead, however often it is rated.
+   features, a user and an item (Koren, Bell and Volinsky, 2009). Loss: half the squared error; penalty:
+   for each rating l2/2 of the two rows of factors and biases it touches. The objective is the mean of
+   both over the ratings, by their weights. --l2 penalises every row once instead, however often it is
+   rated.
 
    Users and items are features of one numbering, so block 0 has a row for each of both: `rank` factors
    and, with bias, one value more. The mean stays what it is: all workers would write to it with every
@@ -138,8 +139,8 @@ static void gradient(const struct sdr_model_kind *kind, const struct sdr_problem
         const float *b = w + block[0].offset + (size_t)sdr_row_index(&r, 1) * cols;
         float weight = problem->row_weight ? problem->row_weight[row] : 1.0f;
         float z = score_row(problem, block, w, row);
-        float l2_a = l2[sdr_side(problem, sdr_row_index(&r, 0), 0)];
-        float l2_b = l2[sdr_side(problem, sdr_row_index(&r, 1), 1)];
+        float l2_a = weight * l2[sdr_side(problem, sdr_row_index(&r, 0), 0)];
+        float l2_b = weight * l2[sdr_side(problem, sdr_row_index(&r, 1), 1)];
         sum += weight * kind->loss(o, &z, 1, problem->target[row], &slope);
         weights += weight;
         slope *= weight;

@@ -23,10 +23,10 @@ SDR_INLINE lanes metric(const float *c, lanes s0, lanes s1)
     return 1.0f / (lanes_sqrt(s1) + c[6]);
 }
 
-static double charge(const void *options, uint64_t update)
+static double charge(const void *options, uint64_t update, double rate)
 {
     const struct options *o = options;
-    return sqrt(1 - pow(o->m.beta2, (double)update));
+    return rate * sqrt(1 - pow(o->m.beta2, (double)update));
 }
 
 #include "optimizer/step_loops.h"

@@ -1,27 +1,53 @@
-/* AdamW (Loshchilov and Hutter, 2019): Adam whose weight decay w ← w − ηλw does not pass through
- * the moments. */
+/* AdamW (Loshchilov and Hutter, 2019): Adam whose weight decay does not pass through the moments,
+       w ← w·(1 − ηλ) − η·m̂/(√v̂ + ε),
+   as published and as in PyTorch: what decays is the weight before the step.
+
+   Decay is lazy like every penalty (optimizer/step.h), hence charged after the step. Two corrections
+   make the result the published one: the charge of a step is −ln(1 − ηλ)/λ, whose flow e^(−λ·charge) is
+   1 − ηλ exactly; and the step is divided by 1 − ηλ, so that the decay which follows leaves it as it
+   was: (w + s/(1 − ηλ))·(1 − ηλ) = w·(1 − ηλ) + s. */
+#include "kernel/math.h"
 #include "optimizer/adam.h"
 
 struct options {
     struct moments m;
     double decay;
 };
-static const struct sdr_option table[] = {SDR_MOMENT_OPTIONS(struct options, m),
-                                          {"decay", SDR_NUMBER, "0.01", NULL, 0, 1e6,
-                                           "weight decay, in place of --l2",
-                                           offsetof(struct options, decay), 0},
-                                          {0}};
+static const struct sdr_option table[] = {
+    SDR_MOMENT_OPTIONS(struct options, m),
+    {"decay", SDR_NUMBER, "0.01", NULL, 0, 1e6,
+     "weight decay λ, in place of --l2: a step of size η multiplies weights by 1 - ηλ",
+     offsetof(struct options, decay), 0},
+    {0}};
+
+/* ηλ. Where it is one or more weights are set to (nearly) zero: a negative factor would make them
+   swing. */
+static double lost(const struct options *o, double rate)
+{
+    return fmin(rate * o->decay, 1 - 0x1p-20);
+}
 
 static void begin(const void *options, uint64_t update, double rate,
                   const struct sdr_target *target, float c[SDR_CONSTANTS])
 {
-    (void)target;
-    moments_begin(&((const struct options *)options)->m, update, rate, c);
+    const struct options *o = options;
+    bool decays = target->l2 > 0; /* the intercept does not */
+    moments_begin(&o->m, update, decays ? rate / (1 - lost(o, rate)) : rate, c);
 }
 
 static double decay(const void *options)
 {
     return ((const struct options *)options)->decay;
+}
+
+static double charge(const void *options, uint64_t update, double rate)
+{
+    const struct options *o = options;
+    double x = lost(o, rate), minus_log; /* of 1 − x, which rounds where x is small */
+    (void)update;
+    minus_log = x < 1e-3 ? x * (1 + x * (1.0 / 2 + x * (1.0 / 3 + x * (1.0 / 4 + x / 5))))
+                         : -sdr_log(1 - x);
+    return o->decay > 0 ? minus_log / o->decay : 0;
 }
 
 SDR_INLINE lanes metric(const float *c, lanes s0, lanes s1)
@@ -42,5 +68,6 @@ SDR_REGISTER_PER_CPU(optimizer, adamw) = {
     .rate_power = 1,
     .begin = begin,
     .decay = decay,
+    .charge = charge,
     SDR_STEP_LOOPS,
 };

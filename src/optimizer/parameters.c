@@ -125,7 +125,8 @@ enum sdr_status sdr_parameters_stepper(struct sdr_parameters *p, const struct sd
     SDR_TRY(sdr_parameters_twin(p, of, false, false));
     p->value = value;
     p->charged = NULL;
-    p->penalty = (struct sdr_penalty){0};
+    if (!p->optimizer->decay) /* whose steps allow for the decay that servers charge */
+        p->penalty = (struct sdr_penalty){0};
     p->version = 0; /* counts its own steps, whosever state it has: features are marked by it */
     return SDR_OK;
 }
@@ -519,6 +520,7 @@ void sdr_parameters_halve(struct sdr_parameters *p)
 void sdr_parameters_begin_as(struct sdr_parameters *p, uint64_t update, double rate)
 {
     p->rate = rate;
+    p->begun = update;
     p->optimizer->begin(p->optimizer_options, update, rate, &p->target[0], p->constant);
 }
 
@@ -557,8 +559,8 @@ void sdr_parameters_apply_intercept(struct sdr_parameters *p, const struct sdr_u
         add_all_counts(p, update);
         return;
     }
-    if (p->optimizer->own_penalty) {
-        p->optimizer->begin(p->optimizer_options, p->version + 1, rate, &t, own);
+    if (p->optimizer->own_penalty || p->optimizer->decay) {
+        p->optimizer->begin(p->optimizer_options, p->begun, rate, &t, own);
         t.constant = own;
     }
     if (update->form == SDR_DENSE) {
@@ -579,7 +581,7 @@ void sdr_parameters_apply_intercept(struct sdr_parameters *p, const struct sdr_u
 
 double sdr_parameters_charge(const struct sdr_parameters *p, uint64_t update, double rate)
 {
-    return p->optimizer->charge ? rate * p->optimizer->charge(p->optimizer_options, update) : rate;
+    return p->optimizer->charge ? p->optimizer->charge(p->optimizer_options, update, rate) : rate;
 }
 
 void sdr_parameters_finish(struct sdr_parameters *p, double rate)

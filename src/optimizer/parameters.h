@@ -26,7 +26,8 @@ struct sdr_parameters {
     float *value, *slot[2], *charged; /* owned; charged is NULL without a penalty */
     double *sum;                      /* owned; sum of published weights, NULL: no averaging */
     uint64_t summed;
-    double rate; /* of the step that was begun */
+    double rate;    /* of the step that was begun, */
+    uint64_t begun; /* and its number, from 1 */
     float constant[SDR_CONSTANTS];
     struct sdr_target target[SDR_BLOCKS_MOST]; /* each block as a step sees it */
     /* Scratch of batches: gradient rows of the touched features. Owned, NULL for single rows. */

@@ -304,7 +304,7 @@ SDR_INLINE void finish_row(struct sdr_walk *walk, const float *c, uint64_t updat
         walk->slope[at] = slope;
     } else if (walk->intercept && !walk->rank) {
         float own[SDR_CONSTANTS] = {0};
-        bool differs = o->own_penalty; /* its constants hold the penalty */
+        bool differs = o->own_penalty || o->decay; /* its constants hold the penalty */
         if (differs)
             begin(walk->optimizer_options, update, rate, walk->intercept, own);
         step_run(walk->intercept, differs ? own : c, 0, 1, lanes_all(slope), lanes_all(1.0f));
@@ -316,8 +316,7 @@ SDR_INLINE void finish_row(struct sdr_walk *walk, const float *c, uint64_t updat
         }
     }
     if (walk->weight->charged && !walk->place) {
-        double share = o->charge ? o->charge(walk->optimizer_options, update) : 1;
-        walk->charge += rate * share;
+        walk->charge += o->charge ? o->charge(walk->optimizer_options, update, rate) : rate;
         memcpy(walk->constant, c, SDR_CONSTANTS * sizeof *c); /* penalties are settled with these */
     }
 }
@@ -399,8 +398,13 @@ SDR_INLINE struct sdr_pair pair_at(const struct sdr_walk *walk, uint32_t i)
 {
     if (walk->pair)
         return walk->pair[i];
-    struct sdr_sparse_row r = sdr_sparse_row(walk->problem->rows, walk->row[i]);
-    return (struct sdr_pair){.one = sdr_row_index(&r, 0), .two = sdr_row_index(&r, 1)};
+    const struct sdr_problem *problem = walk->problem;
+    uint32_t row = walk->row[i];
+    struct sdr_sparse_row r = sdr_sparse_row(problem->rows, row);
+    return (struct sdr_pair){.one = sdr_row_index(&r, 0),
+                             .two = sdr_row_index(&r, 1),
+                             .target = problem->target[row],
+                             .weight = problem->row_weight ? problem->row_weight[row] : 1.0f};
 }
 
 SDR_INLINE void fetch_values(const struct sdr_target *t, size_t at, uint32_t count)
@@ -420,7 +424,7 @@ SDR_INLINE void walk_pairs(struct sdr_walk *walk)
     float slope, l2[2], c[SDR_CONSTANTS] = {0};
     walk->kind->pair_penalty(walk->problem->model_options, l2);
     for (uint32_t i = 0; i < walk->count; i++) {
-        uint32_t row = walk->row[i], at = walk->place ? walk->place[i] : i;
+        uint32_t at = walk->place ? walk->place[i] : i;
         uint64_t update = walk->version + at + 1;
         double rate = walk->rate[at];
         struct sdr_pair pair = pair_at(walk, i);
@@ -446,10 +450,9 @@ SDR_INLINE void walk_pairs(struct sdr_walk *walk)
             score += t->value[a + rank];
             score += t->value[b + rank];
         }
-        slope = walk->pair ? slope_at(walk, score, pair.target, pair.weight)
-                           : slope_of(walk, row, score);
-        float own[2] = {l2[sdr_side(walk->problem, pair.one, 0)],
-                        l2[sdr_side(walk->problem, pair.two, 1)]};
+        slope = slope_at(walk, score, pair.target, pair.weight);
+        float own[2] = {pair.weight * l2[sdr_side(walk->problem, pair.one, 0)],
+                        pair.weight * l2[sdr_side(walk->problem, pair.two, 1)]};
         pair_steps(t, c, a, b, rank, cols > rank, slope, own);
         finish_row(walk, c, update, at, rate, slope, false);
     }

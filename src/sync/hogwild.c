@@ -10,6 +10,15 @@
                none is busy. Changes of more than two workers to busy features are damped, as those of
                lanes are: each worker has made the whole correction, and their sum would overshoot.
 
+   Damping. Of a change to a feature that is in a share f of the rows, P workers (or lanes that changed it)
+   keep
+       max(2/P, min(1, 64/(f·R))),   R: rows of all of them between two exchanges.
+   All is kept with two workers, and of features that all of them together meet at most 64 times between
+   exchanges. A feature of every row, exchanged after 26 rows of each of 3, 4, 8 workers, keeps 0.82, 0.62,
+   0.31. Measured: loss over that of serial after three epochs of 20 000 sparse rows (5 000 features, 40
+   non-zeros), 4 and 8 lanes, with damping 1.001 and 1.003 (adagrad), 1.000 and 1.000 (sgd); without it
+   1.066 and 1.112, 1.052 and 1.104. damping=no adds all changes, as published: the sum is conserved.
+
    Deterministic: not workers but `lanes` have copies. All lanes start from the same model, each
    trains on N rows of its own, and what they changed is added in the order of the lanes, so that it
    does not matter which thread ran which lane, or when. */
@@ -21,6 +30,7 @@
 struct options {
     char *exchange;
     uint64_t lanes;
+    bool damping;
 };
 static const struct sdr_option table[] = {
     {"exchange", SDR_TEXT, "auto", "N", 0, 0,
@@ -29,6 +39,11 @@ static const struct sdr_option table[] = {
     {"lanes", SDR_INTEGER, "2", "N", 1, 1024,
      "with --deterministic: copies of the model, and workers that they keep busy",
      offsetof(struct options, lanes), 0},
+    {"damping", SDR_FLAG, "yes", NULL, 0, 0,
+     "with more than two copies and exchange=auto: of changes to busy features only a part is "
+     "added; "
+     "no: all",
+     offsetof(struct options, damping), 0},
     {0}};
 
 /* Exchanging should cost little against the rows between, but happen often enough that copies stay
@@ -90,7 +105,7 @@ static enum sdr_status plan(const void *options, struct sdr_plan *plan)
     plan->races = !plan->deterministic && plan->workers > 1;
     plan->copies = straight || copies == 1 ? 0 : (int)copies;
     plan->share = plan->deterministic ? rows * copies : rows;
-    plan->damped = plan->copies && (plan->deterministic || (chosen && copies > 2));
+    plan->damped = o->damping && plan->copies && (plan->deterministic || (chosen && copies > 2));
     return SDR_OK;
 }
 

@@ -2,7 +2,11 @@
    apart; see clocks.h for what each sees. s = 0 shows what bsp shows; without a bound it is async.
 
    Steps are held back until everybody may see them, so that the rule holds however long messages take. A
-   worker adds to what it is sent the steps of its own that were held back. */
+   worker adds to what it is sent the steps of its own that were held back.
+
+   essp (Dai et al., 2015) sends values ahead of the question for them. "Less stale than ssp" is said, and
+   tested, of the ssp of the paper, lazy=yes, whose workers ask only when their values are too old. The
+   default here asks for every batch, and is fresher than either; essp waits less for answers than both. */
 #include "base/memory.h"
 #include "base/text.h"
 #include "message.h"
@@ -191,7 +195,8 @@ SDR_REGISTER(strategy, ssp) = {
 
 SDR_REGISTER(strategy, essp) = {
     .name = "essp",
-    .summary = "ssp whose server sends values ahead, within a budget",
+    .summary = "ssp with values sent ahead: less waiting where messages take long, fresher than "
+               "ssp:lazy=yes",
     .options = eager_table,
     .options_size = sizeof(struct options),
     .team = true,

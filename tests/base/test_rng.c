@@ -180,6 +180,50 @@ static void uniform_and_normal_numbers_have_their_moments(void **state)
     assert_true(fabs(fourth / N - 3) < 5 * sqrt(96.0 / N));
 }
 
+/* Pairs of rows too: a stride, or one row of each of k parts, would meet some pairs never. */
+static void every_row_and_every_pair_is_sampled_equally_often(void **state)
+{
+    enum { MOST = 40, TRIALS = 20000 };
+    static const uint32_t shape[][2] = {{7, 3}, {8, 7}, {40, 5}, {5, 5}, {6, 1}}; /* n, k */
+    (void)state;
+    for (size_t s = 0; s < sizeof shape / sizeof *shape; s++) {
+        uint32_t n = shape[s][0], k = shape[s][1], row[MOST];
+        uint32_t seen[MOST] = {0}, together[MOST * MOST] = {0};
+        for (uint32_t trial = 0; trial < TRIALS; trial++) {
+            sdr_sample(trial, n, k, row);
+            for (uint32_t i = 0; i < k; i++) {
+                assert_true(row[i] < n && (i == 0 || row[i] > row[i - 1]));
+                seen[row[i]]++;
+                for (uint32_t j = 0; j < i; j++)
+                    together[row[j] * n + row[i]]++;
+            }
+        }
+        double p = (double)k / n, q = p * (k - 1) / (n - 1);
+        for (uint32_t a = 0; a < n; a++) {
+            assert_true(fabs(seen[a] - TRIALS * p) <= 6 * sqrt(TRIALS * p * (1 - p)));
+            for (uint32_t b = a + 1; b < n; b++)
+                assert_true(fabs(together[a * n + b] - TRIALS * q) <=
+                            6 * sqrt(TRIALS * q * (1 - q)) + 1e-6);
+        }
+    }
+}
+
+static void a_sample_of_many_rows_depends_on_the_seed_alone(void **state)
+{
+    enum { K = 20000 };
+    static uint32_t a[K], b[K], c[K];
+    (void)state;
+    sdr_sample(5, UINT32_MAX, K, a);
+    sdr_sample(5, UINT32_MAX, K, b);
+    sdr_sample(6, UINT32_MAX, K, c);
+    assert_memory_equal(a, b, sizeof a);
+    assert_memory_not_equal(a, c, sizeof a);
+    double mean = 0;
+    for (uint32_t i = 0; i < K; i++)
+        mean += (double)a[i] / UINT32_MAX / K;
+    assert_true(fabs(mean - 0.5) < 5 * 0.2887 / sqrt(K));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -189,6 +233,8 @@ int main(void)
         cmocka_unit_test(every_value_reaches_every_place_equally_often),
         cmocka_unit_test(a_shuffle_of_any_length_is_a_permutation),
         cmocka_unit_test(numbers_below_n_are_below_n_and_fair),
+        cmocka_unit_test(every_row_and_every_pair_is_sampled_equally_often),
+        cmocka_unit_test(a_sample_of_many_rows_depends_on_the_seed_alone),
         cmocka_unit_test(uniform_and_normal_numbers_have_their_moments),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

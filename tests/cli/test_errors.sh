@@ -243,4 +243,44 @@ succeeds eval stopped.model many.svm
 start data.svm
 stop
 refused 1 'stopped' 'train on little data under SIGTERM'
+# Before there is anything to keep: one sentence, exit code 75, and no file that was not there before. Data that
+# comes through a pipe is waited for, so that the program is reading when the signal comes.
+succeeds train many.svm --epochs 1 --out whole.model
+mkfifo slow
+touch before
+exec 9<>slow
+for signal in TERM INT; do
+    for command in 'train - --format libsvm --out new.file --run new.run --cache . --memory 10K' 'eval whole.model -' \
+        'predict whole.model - --out new.file' 'convert - new.sdc --format libsvm' 'inspect - --format libsvm' 'compare - --format libsvm --sync serial'; do
+        head -c 20000 many.svm >&9
+        # A shell's background job is deaf to SIGINT; this one is not.
+        python3 -c 'import os, signal, sys
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+os.execv(sys.argv[1], sys.argv[1:])' "$sounder" $command --quiet >out.txt 2>err.txt <slow &
+        pid=$!
+        reads() { ! kill -0 $pid 2>/dev/null || grep -qs "SigCgt.*[^0]" /proc/$pid/status && [ "$(readlink /proc/$pid/exe)" = "$(readlink -f "$sounder")" ]; }
+        for _ in $(seq 100); do reads && break; sleep 0.05; done
+        sleep 0.2
+        kill -$signal $pid
+        for _ in $(seq 100); do kill -0 $pid 2>/dev/null || break; sleep 0.05; done
+        kill -KILL $pid 2>/dev/null
+        wait $pid
+        status=$?
+        refused 75 'stopped while reading; nothing was trained or written' "$command under SIG$signal"
+    done
+done
+exec 9>&-
+holds "what was stopped while reading leaves no files" test -z "$(find . -newer before ! -name slow ! -name out.txt ! -name err.txt ! -name .)"
+# What a run prints and what its folder tells are the same figures under the same names.
+succeeds train many.svm --epochs 3 --valid many.svm --run figures --json
+mv out.txt printed.json
+succeeds inspect figures --json
+holds "inspect and the results agree" python3 -c '
+import json
+told, printed = json.load(open("out.txt")), json.load(open("printed.json"))
+both = set(told) & set(printed) - {"seconds", "rows", "workers"}
+assert {"train_loss", "train_accuracy", "objective", "valid_loss", "updates"} <= both, both
+assert all(told[key] == printed[key] for key in both), {key: (told[key], printed[key]) for key in both}
+assert told["running_loss"] != told["train_loss"]
+'
 finish

@@ -63,6 +63,44 @@ for user, item, rating in ratings * 2:
     w[b] -= RATE * (slope * np.append(wa[:RANK], 1) + L2 * wb)
 expect("steps are numpy's", np.allclose(end.factor, w, rtol=1e-4, atol=1e-5) and abs(end.intercept - np.mean([round(r, 4) for _, _, r in ratings])) < 1e-4,
        "%.1e" % abs(end.factor - w).max())
+
+
+def objective(model, l2, l2_item):
+    """Mean of half the squared error, and of l2/2 of the rows of factors and biases, of a rating."""
+    terms = []
+    for user, item, rating in ratings:
+        a, b = (model.factor[model.place[name]] for name in ("user:" + user, "item:" + item))
+        error = model.intercept + a[:RANK] @ b[:RANK] + a[RANK] + b[RANK] - round(rating, 4)
+        terms.append((error ** 2 + l2 * (a @ a) + l2_item * (b @ b)) / 2)
+    return np.mean(terms)
+
+
+for spec, l2, l2_item in (("", L2, L2), (",l2-item=0.7", L2, 0.7), (",l2-item=0", L2, 0)):
+    own = [option + spec if option == PLAIN[1] else option for option in PLAIN]
+    result, model = train(path, *own, "--lr", RATE, "--epochs", 2, "--evaluate-every", 120, "--run", path_of("run" + spec))
+    exact, bare = objective(model, l2, l2_item), objective(model, 0, 0)
+    with open(os.path.join(path_of("run" + spec), "metrics.jsonl")) as file:
+        last = [json.loads(line) for line in file if '"point"' in line][-1]
+    expect("the objective has the penalties of ratings" + spec,
+           abs(result["objective"] / exact - 1) < 1e-5 and abs(result["train_loss"] / bare - 1) < 1e-5 and
+           abs(result["penalty"] / (exact - bare) - 1) < 1e-4 and last["updates"] == 120 and
+           abs(last["objective"] / exact - 1) < 1e-5,
+           "%.6f, numpy %.6f, curve %.6f" % (result["objective"], exact, last["objective"]))
+result, model = train(path, *PLAIN, "--lr", RATE, "--epochs", 50, "--evaluate-every", 20, "--target", 0.5)
+expect("a target is of the whole objective", abs(result["objective"] / objective(model, L2, L2) - 1) < 1e-5 and
+       (result["objective"] <= 0.5) == (result["stopped"] == "the target was reached"),
+       "%.4f, loss %.4f: %s" % (result["objective"], result["train_loss"], result["stopped"]))
+# A rating of weight n is n ratings: its error and its penalty. 60 rows in one update, or all copies of them.
+times = random.integers(1, 4, len(ratings))
+lines = ["%.4f %d | %s %s\n" % (r, n, u, i.replace(":", "_")) for (u, i, r), n in zip(ratings, times)]
+for name, text in (("heavy.vw", lines), ("often.vw", [line.replace(" %d |" % n, " 1 |") for line, n in zip(lines, times) for _ in range(n)])):
+    with open(path_of(name), "w") as file:
+        file.writelines(text)
+heavy, often = (laws.train(path_of(name), *PLAIN, "--lr", 0.3, "--epochs", 20, "--batch", 1000)
+                for name in ("heavy.vw", "often.vw"))
+expect("a rating of weight n is n ratings", abs(heavy[0]["objective"] / often[0]["objective"] - 1) < 1e-5 and
+       np.allclose(heavy[1]["factor"], often[1]["factor"], rtol=1e-4, atol=1e-5),
+       "%.6f %.6f" % (heavy[0]["objective"], often[0]["objective"]))
 sides = [option if option != PLAIN[1] else "mf:rank=%d,l2=%g,l2-item=%g" % (RANK, L2, 7 * L2) for option in PLAIN]
 for batch in (1, 4):
     result, end = train(path, *sides, "--lr", RATE, "--epochs", 1, "--batch", batch)

@@ -225,8 +225,7 @@ class Adam(Optimizer):
 
 
 class AdamW(Adam):
-    def metric(self, t):
-        return np.ones_like(self.a)
+    """Adam's step; the decay w ← w(1 − ηλ) before it is in simulate()."""
 
 
 class Ftrl(Optimizer):
@@ -258,7 +257,7 @@ def flow(w, amount, l1, l2):
 
 def simulate(X, y, loss, optimizer, rate, batch, epochs, l1=0.0, l2=0.0, schedule=lambda e: 1.0,
              row_weight=None, intercept=True, regression=False, outputs=1, dense=False, average=None,
-             options={}, updates=None):
+             options={}, updates=None, average_every=1):
     N, D = X.shape
     W, b = np.zeros((D, outputs)), np.zeros((1, outputs))
     row_weight = np.ones(N) if row_weight is None else row_weight * N / row_weight.sum()
@@ -278,14 +277,16 @@ def simulate(X, y, loss, optimizer, rate, batch, epochs, l1=0.0, l2=0.0, schedul
                 np.ones((D, outputs), bool)
             t += 1
             eta = rate * schedule(epoch + first / N)
+            if isinstance(ours, AdamW):
+                W *= 1 - eta * l2  # the old weight decays, not the step
             ours.step(W, x.T @ u, on, t, eta)
             if intercept:
                 own.step(b, u.sum(axis=0, keepdims=True), everything, t, eta)
             if ftrl:
                 W, b = ours.weights(eta, t, l1, l2), own.weights(eta, t, 0, 0)
-            elif l1 or l2:
+            elif (l1 or l2) and not isinstance(ours, AdamW):
                 W = flow(W, ours.metric(t) * eta, l1, l2)
-            if average is not None and epoch >= average:
+            if average is not None and epoch >= average and t % average_every == 0:
                 total_W += ours.published(W, l1)
                 total_b += own.published(b)
                 summed += 1
@@ -447,6 +448,112 @@ def a_weight_of_two_is_the_row_twice():
               0.1, "--scale", "none"]
     got, expected = train(path, "--weight", "weight", *common), train(other, *common)
     compare("rows of weight n against n rows", got[:2], expected[:2], 1e-5)
+
+
+@law
+def averages_are_of_every_kth_update():
+    """k = features / non-zeros of an update, 40/10 for single rows and 40/20 for batches of two."""
+    wide = np.zeros((30, 40))
+    for row in wide:
+        row[random.choice(39, 10, replace=False)] = np.float32(random.normal(size=10))
+    wide[0] = 0
+    wide[0, 30:] = 0.5
+    labels = np.where(random.random(30) < 0.5, 1.0, -1.0)
+    path = write_libsvm("wide.svm", wide, labels)
+    for batch, k in ((1, 4), (2, 2)):
+        got = train(path, "--model", "logistic", "--optimizer", "sgd", "--lr", 0.1, "--schedule", "constant", "--epochs", 3,
+                    "--batch", batch, "--average", 1, *COMMON)
+        expected = simulate(wide, labels, logistic, Sgd, 0.1, batch, 3, average=1, average_every=k)
+        compare("the mean of every %d-th update, batch %d" % (k, batch), got, expected, 1e-5)
+
+
+@law
+def adamw_is_the_published_one():
+    """w ← w(1 − ηλ) − η·m̂/(√v̂ + ε), as in PyTorch (the intercept does not decay): five updates with steps and
+    decays so large that any other order shows, on dense rows and, lazily, on sparse ones."""
+    full = random.normal(size=(5, 19)).astype(np.float32).astype(float)
+    y = np.float32(full @ random.normal(size=19) + 1).astype(float)
+    for path, rows, dense in ((write_csv("five.csv", full, y), full, True),
+                              (write_libsvm("five.svm", X[15:20], real[15:20]), X[15:20], False)):
+        label = ["--label", "label"] if dense else []
+        for rate, decay in ((0.3, 0.5), (0.01, 0.01), (0.05, 4)):
+            got = train(path, *label, "--model", "huber", "--optimizer", "adamw:decay=%g" % decay, "--lr", rate,
+                        "--schedule", "constant", "--epochs", 1, *COMMON)
+            expected = simulate(rows, y if dense else real[15:20], huber, AdamW, rate, 1, 1, l2=decay,
+                                regression=True, dense=dense)
+            compare("adamw of %g with decay %g, %s" % (rate, decay, "dense" if dense else "sparse"), got,
+                    expected, 1e-6)
+
+
+@law
+def l2_is_the_flow_that_is_documented():
+    """A weight that no row touches any more: |w| ← |w|·e^(−m·η·l2) a step, m = 1 (sgd), 1/(√Σg² + ε) (adagrad).
+    The proximal 1/(1 + m·η·l2) is 3e-2 away."""
+    path = write_libsvm("two.svm", np.array([[1.0, 0], [0, 1.0]]), np.array([1.0, 0]))
+    for name, metric in (("sgd", lambda g: 1), ("adagrad", lambda g: 1 / (abs(g) + 1e-10))):
+        W, b, _ = train(path, "--model", "squared", "--optimizer", name, "--lr", 0.5, "--schedule", "constant",
+                        "--epochs", 1, "--l2", 0.25, "--no-intercept", *COMMON)
+        first = 0.5 * metric(1.0)  # gradient −1 at w = 0, then two steps' penalty
+        compare("l2 of %s" % name, (W[:1],), (np.array([[first * np.exp(-2 * metric(1.0) * 0.5 * 0.25)]]),), 1e-6)
+
+
+@law
+def regression_starts_the_intercept_at_the_mean_label():
+    path = write_libsvm("mean.svm", np.eye(4), np.array([1.0, 2, 3, 10]))
+    W, b, _ = train(path, "--model", "squared", "--optimizer", "sgd", "--lr", 1e-12, "--epochs", 1, *COMMON)
+    compare("the start of the intercept", (b,), (np.array([4.0]),), 1e-6)
+
+
+def weighted_optimum(X, y, weight, l2):
+    """argmin Σ wᵢ·log(1 + e^(−yᵢzᵢ)) + l2/2·‖w‖², by Newton's method in double; the intercept is free."""
+    A = np.column_stack([X, np.ones(len(X))])
+    ridge = np.diag([l2] * X.shape[1] + [0.0])
+    theta = np.zeros(A.shape[1])
+    for _ in range(50):
+        p = 1 / (1 + np.exp(y * (A @ theta)))
+        gradient = -A.T @ (weight * y * p) + ridge @ theta
+        theta -= np.linalg.solve(A.T @ (A * (weight * p * (1 - p))[:, None]) + ridge, gradient)
+    z = A @ theta
+    loss = (weight * np.log1p(np.exp(-y * z))).sum() + l2 / 2 * (theta[:-1] ** 2).sum()
+    return theta[:-1, None], theta[-1:], loss
+
+
+@law
+def penalty_on_sum_takes_weights_as_they_are():
+    """Σ wᵢ·lossᵢ + penalty, as rows written twice and as scikit-learn has it."""
+    tiny = write_csv("tiny.csv", np.array([[1.0], [-1], [0.5]]), np.array([1, 0, 0]), np.array([2, 2, 2]))
+    W, b, _ = train(tiny, "--label", "label", "--weight", "weight", "--model", "logistic", "--l2", 0.5,
+                    "--penalty-on", "sum", "--sync", "batch", "--epochs", 2000)
+    compare("three rows of weight two", (W,), (np.array([[1.35362]]),), 1e-5)
+    Z = random.normal(size=(60, 4)).astype(np.float32).astype(float)
+    y = np.where(Z @ np.array([1, -1, 0.5, 0]) + random.normal(size=60) > 0, 1, 0)
+    times = random.integers(1, 5, 60).astype(float)
+    heavy, again = write_csv("heavy.csv", Z, y, times), np.repeat(np.arange(60), times.astype(int))
+    written = write_csv("written.csv", Z[again], y[again])
+    signs = 2.0 * y - 1
+    options = ["--label", "label", "--model", "logistic", "--l2", 3, "--penalty-on", "sum", "--sync", "batch",
+               "--epochs", 3000]
+    for name, path, more, weight in (
+            ("sample weights", heavy, ["--weight", "weight"], times),
+            ("rows written often", written, [], times),
+            ("class weights", heavy, ["--ignore", "weight", "--class-weight", "0=0.5,1=4"], np.where(y, 4, 0.5)),
+            ("both", heavy, ["--weight", "weight", "--class-weight", "0=0.5,1=4"], times * np.where(y, 4, 0.5))):
+        got = train(path, *options, *more)
+        W, b, objective = weighted_optimum(Z, signs, weight, 3)
+        compare("penalty on sum, " + name, got[:2], (W, b), 2e-4)
+        assert abs(got[2]["objective"] * weight.sum() / objective - 1) < 1e-5, name
+    # With rows held out those that are trained on count: λ/Σw on the mean is the same run, for every optimizer.
+    even = write_csv("even.csv", Z, y, np.full(60, 3))
+    held = ["--label", "label", "--weight", "weight", "--model", "logistic", "--valid-fraction", 0.3, "--epochs", 4,
+            "--class-weight", "0=0.5,1=0.5"]
+    kept = train(even, *held)[2]["rows"]
+    assert kept < 60
+    for name in set(OPTIMIZERS) - {"adamw"}:
+        for batch in (1, 7):
+            own = held + ["--optimizer", name, "--batch", batch]
+            on_sum = train(even, *own, "--l2", 3, "--penalty-on", "sum")
+            on_mean = train(even, *own, "--l2", 3 / (1.5 * kept))
+            compare("penalty on sum of rows kept, %s, batch %d" % (name, batch), on_sum[:2], on_mean[:2], 1e-5)
 
 
 @law
