@@ -88,7 +88,7 @@ kinds=("--optimizer adagrad --l1 1e-5 --l2 1e-5" "--optimizer nesterov --l2 1e-5
        "--class-weight balanced --shuffle blocks" "--sync batch --epochs 60 --l1 1e-4")
 RANDOM=17
 killed=0
-epochs=40 # long enough to be killed on the way
+epochs=15 # long enough to be killed on the way; one that is over too soon is started again
 [ -z "${SOUNDER_SANITIZE:-}" ] || epochs=6
 for round in 0 1 2 3 4 5 6 7 8 9; do
     read -r -a kind <<<"--epochs $epochs --seed 9 ${kinds[$round]}"
