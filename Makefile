@@ -1,6 +1,12 @@
 # The front door. Everything else is CMake; see CMakePresets.json.
 .PHONY: all demo test bench fuzz asan tsan soak install clean format deps
 
+# Runs the tests of a build folder; whatever was skipped is named with its reason at the end.
+define run_tests
+	@ctest --test-dir $(1) --output-on-failure -j 2 --no-tests=error; status=$$?; \
+	sed -n 's/^skipped: /not tested: /p' $(1)/Testing/Temporary/LastTest.log | sort -u; exit $$status
+endef
+
 all: build/build.ninja
 	@cmake --build build
 
@@ -17,11 +23,11 @@ demo: all
 # Everything that must hold: unit tests, conformance, numbers against numpy, the program from outside.
 test: all
 	@cmake --build build
-	@ctest --test-dir build --output-on-failure -j 2 --no-tests=error
+	$(call run_tests,build)
 
 asan tsan: deps
 	@cmake --preset $@ >/dev/null && cmake --build build-$@
-	@ctest --test-dir build-$@ --output-on-failure -j 2 --no-tests=error
+	$(call run_tests,build-$@)
 
 # SECONDS_EACH of fuzzing per target.
 fuzz: deps

@@ -51,7 +51,7 @@ static float own_distance(const struct summing *job, uint32_t row, uint64_t plac
 {
     const struct sdr_run *run = job->run;
     const struct sdr_parameters *p = &run->parameters;
-    return sdr_cluster_kernels(sdr_cpu_best())
+    return sdr_cluster_kernels(sdr_cpu_level())
         ->distance(sdr_dense_row(run->problem.rows, row), p->value + p->block[2].offset,
                    job->known->center + (uint64_t)job->known->cluster[place] * p->block[0].rows,
                    p->block[0].rows);

@@ -232,7 +232,7 @@ static enum sdr_status problem_for(const struct sdr_model *model, const struct s
                                     .classes = model->classes.count,
                                     .intercept = model->intercept,
                                     .model_options = model->options,
-                                    .kernels = sdr_linear_kernels(sdr_cpu_best())};
+                                    .kernels = sdr_linear_kernels(sdr_cpu_level())};
     return SDR_OK;
 }
 

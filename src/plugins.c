@@ -10,7 +10,7 @@
 
 const void *sdr_optimizers(void)
 {
-    return sdr_optimizer_table[sdr_cpu_best()];
+    return sdr_optimizer_table[sdr_cpu_level()];
 }
 
 static const struct sdr_plugin *find(const struct sdr_plugin *const *table, const char *name)

@@ -319,7 +319,7 @@ enum sdr_status sdr_problem_prepare(struct sdr_run *run)
                              .classes = run->classes.count,
                              .intercept = s->intercept,
                              .model_options = run->model_options,
-                             .kernels = sdr_linear_kernels(sdr_cpu_best())};
+                             .kernels = sdr_linear_kernels(sdr_cpu_level())};
     if (!run->valid)
         return SDR_OK;
     run->valid_problem = run->problem;

@@ -96,7 +96,7 @@ static size_t best_items(const struct job *job, uint32_t user, size_t top, uint3
                                   .outputs = 1,
                                   .intercept = model->intercept,
                                   .model_options = model->options,
-                                  .kernels = sdr_linear_kernels(sdr_cpu_best())};
+                                  .kernels = sdr_linear_kernels(sdr_cpu_level())};
     uint32_t zero = 0;
     struct sdr_batch batch = {.rows = &rows, .row = &zero, .count = 1};
     size_t count = 0;

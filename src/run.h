@@ -2,6 +2,7 @@
 #ifndef SDR_RUN_H
 #define SDR_RUN_H
 
+#include "base/cpu.h"
 #include "data/data.h"
 #include "network.h"
 #include "node.h"
@@ -51,6 +52,7 @@ struct sdr_run {
     struct sdr_data *data,
         *valid; /* borrowed; valid may be NULL or the same as data (a share of it) */
 
+    enum sdr_cpu cpu; /* level of its kernels */
     const struct sdr_model_kind *kind;
     const struct sdr_optimizer *optimizer;
     const struct sdr_schedule *schedule;

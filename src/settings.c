@@ -46,6 +46,9 @@ const struct sdr_option sdr_settings_table[] = {
      AT(scratch), READS},
     {"threads", SDR_INTEGER, "0", "N", 0, 1024,
      "threads that read files and evaluate; 0: all cores", AT(threads), READS},
+    {"cpu", SDR_CHOICE, "auto", "auto|portable|avx2|avx512", 0, 0,
+     "instructions that the hot loops use; auto: the best this CPU has; the bits are the same",
+     AT(cpu), READS},
     /* model */
     {"model", SDR_TEXT, "auto", "NAME", 0, 0,
      "what is trained: see 'sounder list model'; auto: logistic for two labels, softmax for texts "
@@ -426,11 +429,19 @@ void sdr_options_report(struct sdr_options *options, sdr_report_function *functi
     options->report_context = context;
 }
 
+enum sdr_status sdr_settings_cpu(const struct sdr_options *options)
+{
+    int choice = options->settings.cpu; /* auto, then the levels in their order */
+    enum sdr_status status = sdr_cpu_use(choice ? (enum sdr_cpu)(choice - 1) : SDR_CPU_LEVELS);
+    return status == SDR_OK ? SDR_OK : sdr_fail_in(status, "--cpu: ");
+}
+
 enum sdr_status sdr_settings_data(const struct sdr_options *options, struct sdr_data_options *data,
                                   char **format_name)
 {
     const struct sdr_settings *s = &options->settings;
     const char *rest;
+    SDR_TRY(sdr_settings_cpu(options));
     SDR_TRY(sdr_spec_split(s->format, format_name, &rest));
     *data = (struct sdr_data_options){.format = *format_name,
                                       .format_rest = rest,

@@ -28,7 +28,7 @@ struct sdr_settings {
     /* data */
     char *format, *label, *labels, *weight, *ignore, *categories, *cache, *scratch;
     uint64_t bits, memory, threads;
-    int base, missing;
+    int base, missing, cpu;
     /* what is trained, and how */
     char *model, *optimizer, *schedule, *sync, *class_weight, *average;
     char *transport, *compute, *delay, *slow;
@@ -57,7 +57,10 @@ struct sdr_options {
 extern const struct sdr_option sdr_settings_table[];
 
 bool sdr_options_given(const struct sdr_options *options, const char *name);
-/* The data options of a run; *format_name is given away and must outlive them. */
+/* Makes --cpu the level of the process (base/cpu.h). */
+enum sdr_status sdr_settings_cpu(const struct sdr_options *options);
+/* The data options of a run, after sdr_settings_cpu(); *format_name is given away and must outlive
+   them. */
 enum sdr_status sdr_settings_data(const struct sdr_options *options, struct sdr_data_options *data,
                                   char **format_name);
 

@@ -545,6 +545,8 @@ enum sdr_status sdr_run_create(const struct sdr_options *options, struct sdr_dat
     run->best_valid = INFINITY;
     run->seconds_total_start = (double)sdr_clock_now() * 1e-9;
     SDR_CHECK(sdr_options_check(options));
+    SDR_CHECK(sdr_settings_cpu(options));
+    run->cpu = sdr_cpu_level();
     SDR_CHECK(copy_options(run, options));
     SDR_CHECK(choose_plugins(run));
     SDR_CHECK(sdr_job_meet(run));

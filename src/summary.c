@@ -43,6 +43,7 @@ enum sdr_status sdr_run_summary(const struct sdr_run *run, char **json)
     set_integer(object, "features", run->problem.features);
     set_integer(object, "nonzeros", count_entries(run));
     set_integer(object, "workers", (uint64_t)run->workers);
+    json_object_set_new(object, "cpu", json_string(sdr_cpu_name(run->cpu)));
     set_integer(object, "epochs", run->epoch);
     set_integer(object, "updates", run->parameters.version);
     json_object_set_new(object, "seconds_read", json_real(run->data->seconds));

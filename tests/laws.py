@@ -1,6 +1,8 @@
 """What tests in Python share: running the program, and saying which laws hold."""
+import atexit
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -9,6 +11,7 @@ from tensors import read_tensors
 
 SOUNDER = os.environ["SOUNDER"]
 WORK = tempfile.mkdtemp(prefix="sounder-test-")
+atexit.register(shutil.rmtree, WORK, ignore_errors=True)
 MODEL = os.path.join(WORK, "model")
 failures = []
 

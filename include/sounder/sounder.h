@@ -57,7 +57,8 @@ struct sdr_options;
 SDR_API enum sdr_status sdr_options_create(struct sdr_options **options);
 SDR_API void sdr_options_destroy(struct sdr_options *options);
 /* Checks name and value at once; an unknown name is refused with the nearest valid one.
-   Options that take no value (flags) accept "yes" and "no". */
+   Options that take no value (flags) accept "yes" and "no". "cpu" counts for the whole process, from
+   the data or the run that is opened with it on. */
 SDR_API enum sdr_status sdr_options_set(struct sdr_options *options, const char *name,
                                         const char *value);
 /* True if the option exists and takes no value on a command line. */

@@ -1,5 +1,9 @@
 #include "base/cpu.h"
 
+#include <stdatomic.h>
+
+static atomic_int chosen = SDR_CPU_LEVELS;
+
 enum sdr_cpu sdr_cpu_best(void)
 {
 #if defined(__x86_64__)
@@ -11,6 +15,21 @@ enum sdr_cpu sdr_cpu_best(void)
         return SDR_CPU_AVX2;
 #endif
     return SDR_CPU_PORTABLE;
+}
+
+enum sdr_cpu sdr_cpu_level(void)
+{
+    enum sdr_cpu level = (enum sdr_cpu)atomic_load_explicit(&chosen, memory_order_relaxed);
+    return level == SDR_CPU_LEVELS ? sdr_cpu_best() : level;
+}
+
+enum sdr_status sdr_cpu_use(enum sdr_cpu level)
+{
+    if (level != SDR_CPU_LEVELS && level > sdr_cpu_best())
+        return sdr_fail(SDR_USAGE, "this CPU has no %s; its highest level is %s",
+                        sdr_cpu_name(level), sdr_cpu_name(sdr_cpu_best()));
+    atomic_store_explicit(&chosen, (int)level, memory_order_relaxed);
+    return SDR_OK;
 }
 
 const char *sdr_cpu_name(enum sdr_cpu level)

@@ -197,7 +197,7 @@ static enum sdr_status open_format(void *opaque, struct sdr_reading *reading, co
     state->bits = reading->known ? reading->known->bits : reading->options->bits;
     state->base = state->bits ? -1 : reading->known ? reading->known->base : reading->options->base;
     state->labels_optional = reading->options->labels_optional;
-    state->entries = sdr_libsvm_quick(sdr_cpu_best());
+    state->entries = sdr_libsvm_quick(sdr_cpu_level());
     sdr_release(schema->format);
     schema->format = NULL;
     schema->bits = state->bits;

@@ -105,7 +105,7 @@ void sdr_exchange_give(float *shared, const float *mine, const float *base, uint
                        enum sdr_merge how)
 {
 #if defined(__x86_64__)
-    uint64_t quads = (uintptr_t)shared % 16 == 0 && sdr_cpu_best() > SDR_CPU_PORTABLE
+    uint64_t quads = (uintptr_t)shared % 16 == 0 && sdr_cpu_level() > SDR_CPU_PORTABLE
                          ? count / 4 * 4
                          : 0; /* every CPU with AVX2 has them */
     give_quads(shared, mine, base, quads, how);

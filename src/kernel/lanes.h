@@ -25,6 +25,24 @@ SDR_INLINE lanes lanes_all(float x)
     return (lanes){x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x};
 }
 
+/* GCC's sanitizers do not see what masked loads, masked stores and gathers touch, nor, of threads, what a
+   memcpy() of some elements does: in their builds a plain access to every element goes before each. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define LANES_READS(type, from, n)                                                                 \
+    for (uint32_t i_ = 0; i_ < (n); i_++)                                                          \
+    (void)((const volatile type *)(from))[i_]
+#define LANES_GATHERS(base, at, n)                                                                 \
+    for (uint32_t i_ = 0; i_ < (n); i_++)                                                          \
+    (void)((const volatile float *)(base))[(at)[i_]]
+#define LANES_WRITES(to, v, n)                                                                     \
+    for (uint32_t i_ = 0; i_ < (n); i_++)                                                          \
+    ((volatile float *)(to))[i_] = (v)[i_]
+#else
+#define LANES_READS(type, from, n) ((void)0)
+#define LANES_GATHERS(base, at, n) ((void)0)
+#define LANES_WRITES(to, v, n)     ((void)0)
+#endif
+
 /* ---- contiguous memory; n is 1 … 16, lanes from n on are zero and are never stored ---- */
 #if defined(__AVX512F__)
 SDR_INLINE __mmask16 lanes_mask(uint32_t n)
@@ -33,22 +51,27 @@ SDR_INLINE __mmask16 lanes_mask(uint32_t n)
 }
 SDR_INLINE lanes lanes_load(const float *from, uint32_t n)
 {
+    LANES_READS(float, from, n);
     return (lanes)_mm512_maskz_loadu_ps(lanes_mask(n), from);
 }
 SDR_INLINE void lanes_store(float *to, lanes v, uint32_t n)
 {
+    LANES_WRITES(to, v, n);
     _mm512_mask_storeu_ps(to, lanes_mask(n), (__m512)v);
 }
 SDR_INLINE lanes_index lanes_load16(const uint16_t *from, uint32_t n)
 {
+    LANES_READS(uint16_t, from, n);
     return (lanes_index)_mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(lanes_mask(n), from));
 }
 SDR_INLINE lanes_index lanes_load32(const uint32_t *from, uint32_t n)
 {
+    LANES_READS(uint32_t, from, n);
     return (lanes_index)_mm512_maskz_loadu_epi32(lanes_mask(n), from);
 }
 SDR_INLINE lanes lanes_gather(const float *base, lanes_index at, uint32_t n)
 {
+    LANES_GATHERS(base, at, n);
     return (lanes)_mm512_mask_i32gather_ps(_mm512_setzero_ps(), lanes_mask(n), (__m512i)at, base,
                                            4);
 }
@@ -60,11 +83,13 @@ SDR_INLINE lanes lanes_sqrt(lanes v)
 SDR_INLINE lanes lanes_load(const float *from, uint32_t n)
 {
     lanes v = {0};
+    LANES_READS(float, from, n);
     memcpy(&v, from, n * sizeof *from);
     return v;
 }
 SDR_INLINE void lanes_store(float *to, lanes v, uint32_t n)
 {
+    LANES_WRITES(to, v, n);
     memcpy(to, &v, n * sizeof *to);
 }
 SDR_INLINE lanes_index lanes_load16(const uint16_t *from, uint32_t n)
@@ -77,6 +102,7 @@ SDR_INLINE lanes_index lanes_load16(const uint16_t *from, uint32_t n)
 SDR_INLINE lanes_index lanes_load32(const uint32_t *from, uint32_t n)
 {
     lanes_index v = {0};
+    LANES_READS(uint32_t, from, n);
     memcpy(&v, from, n * sizeof *from);
     return v;
 }
@@ -86,6 +112,7 @@ SDR_INLINE lanes lanes_gather(const float *base, lanes_index at, uint32_t n)
 #if defined(__AVX2__)
     if (n == SDR_LANES) {
         __m256i low, high;
+        LANES_GATHERS(base, at, n);
         memcpy(&low, &at, 32);
         memcpy(&high, (const char *)&at + 32, 32);
         __m256 a = _mm256_i32gather_ps(base, low, 4), b = _mm256_i32gather_ps(base, high, 4);

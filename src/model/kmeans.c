@@ -70,7 +70,7 @@ static void look_at_centers(const struct sdr_problem *problem, const struct sdr_
     c->sum = w + block[0].offset;
     c->origin = w + block[2].offset;
     c->count = problem->outputs;
-    c->kernels = sdr_cluster_kernels(sdr_cpu_best());
+    c->kernels = sdr_cluster_kernels(sdr_cpu_level());
     for (uint32_t k = 0; k < c->count; k++)
         c->share[k] = count[k] > 0 ? 1.0f / count[k] : 0.0f; /* a damaged model may have no rows */
     c->kernels->squares(c->sum, c->share, problem->features, c->count, c->norm);
@@ -265,7 +265,7 @@ static uint32_t choose(struct seeding *s, struct sdr_stream *stream, double *sum
     struct centers c = {.sum = s->point,
                         .origin = s->origin,
                         .count = s->candidates,
-                        .kernels = sdr_cluster_kernels(sdr_cpu_best())};
+                        .kernels = sdr_cluster_kernels(sdr_cpu_level())};
     double left[CANDIDATES_MOST] = {0};
     uint32_t best = 0;
     float length[SDR_TOGETHER];
@@ -300,7 +300,7 @@ static enum sdr_status open_seeding(struct seeding *s, const struct sdr_problem 
     uint32_t candidates = 2 + (uint32_t)log(problem->outputs);
     double some = fmax(work / ((double)problem->outputs * candidates * problem->features),
                        8.0 * problem->outputs);
-    struct centers c = {.origin = origin, .kernels = sdr_cluster_kernels(sdr_cpu_best())};
+    struct centers c = {.origin = origin, .kernels = sdr_cluster_kernels(sdr_cpu_level())};
     *s = (struct seeding){.problem = problem,
                           .origin = origin,
                           .candidates = candidates < CANDIDATES_MOST ? candidates : CANDIDATES_MOST,

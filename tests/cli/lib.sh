@@ -67,6 +67,20 @@ assert len(lines) == 1, "not one line"
 print(json.loads(lines[0]).get(sys.argv[1], "missing"))' "$1"
 }
 
+# wait_for COMMAND...: until the command succeeds, or the process $pid has ended; gives up after ten minutes, far
+# longer than a busy machine takes.
+wait_for() {
+    local end=$((SECONDS + 600))
+    until "$@"; do
+        kill -0 "$pid" 2>/dev/null || { "$@"; return; }
+        [ $SECONDS -lt $end ] || return 1
+        sleep 0.02
+    done
+}
+
+# some PATTERN: there is a file with such a name.
+some() { compgen -G "$1" >/dev/null; }
+
 # prints FILE PATTERN: a line of the file matches.
 prints() {
     grep -Eq -- "$2" "$1"

@@ -211,24 +211,23 @@ for lr in 0.4 0.5 1e6; do
 done
 
 # Signals: SIGUSR1 writes a checkpoint and goes on; SIGTERM writes one and stops.
-start() {
-    "$sounder" train "$@" --epochs 1000000000 --quiet >out.txt 2>err.txt </dev/null &
+start() { # returns once the run has reported an epoch: by then it listens to signals
+    : >err.txt
+    "$sounder" train "$@" --epochs 1000000000 >out.txt 2>err.txt </dev/null &
     pid=$!
-    sleep 1
+    wait_for prints err.txt '^epoch'
 }
 stop() {
-    local tries=0
     kill -TERM "$pid"
-    # A program that does not listen must not hang the test.
-    while kill -0 "$pid" 2>/dev/null && [ $((tries += 1)) -le 200 ]; do sleep 0.1; done
+    wait_for false # a program that does not listen must not hang the test
     kill -KILL "$pid" 2>/dev/null
     wait "$pid"
     status=$?
 }
 succeeds generate sparse-classification many.svm --rows 5000
-start many.svm --run run --out stopped.model --schedule constant
+start many.svm --run run --out stopped.model --schedule constant --checkpoint-every 1000000000u
 kill -USR1 $pid
-sleep 0.5
+holds "SIGUSR1 writes a checkpoint" wait_for some 'run/checkpoint-*.safetensors'
 holds "SIGUSR1 does not end the program" kill -0 $pid
 stop
 refused 75 '--resume' 'train --run under SIGTERM'

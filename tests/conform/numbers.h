@@ -2,16 +2,20 @@
 #ifndef TESTS_CONFORM_NUMBERS_H
 #define TESTS_CONFORM_NUMBERS_H
 
+#include "base/cpu.h"
+
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
 #include <cmocka.h>
 
-static uint64_t random_state = 88172645463325252u;
+#define RANDOM_START 88172645463325252u
+static uint64_t random_state = RANDOM_START;
 
 static inline uint32_t random_bits(void)
 {
@@ -34,6 +38,18 @@ static inline float random_dyadic(int size)
 {
     return (float)((int)random_below((uint32_t)(512 * size + 1)) - 256 * size) / 256.0f;
 }
+
+/* Makes each level of this CPU the one in use, with the same random numbers for all. */
+static inline bool use_cpu_level(int level)
+{
+    if (level > (int)sdr_cpu_best())
+        return false;
+    print_message("level %s\n", sdr_cpu_name((enum sdr_cpu)level));
+    assert_int_equal(sdr_cpu_use((enum sdr_cpu)level), SDR_OK);
+    random_state = RANDOM_START;
+    return true;
+}
+#define FOR_EVERY_CPU_LEVEL for (int level_ = 0; use_cpu_level(level_); level_++)
 
 #define assert_near(a, b, bound, ...)                                                              \
     do {                                                                                           \

@@ -269,7 +269,7 @@ static struct sample *make_sample(const struct subject *s, struct sdr_problem *p
                                     .features = FEATURES, .outputs = s->outputs,
                                     .classes = s->kind->task == SDR_BINARY ? 2 : s->outputs,
                                     .intercept = true, .model_options = s->options,
-                                    .kernels = sdr_linear_kernels(sdr_cpu_best())};
+                                    .kernels = sdr_linear_kernels(sdr_cpu_level())};
     return &sample;
 }
 
@@ -447,5 +447,8 @@ int main(void)
         cmocka_unit_test(gradient_of_a_batch_is_the_weighted_mean_of_its_rows),
         cmocka_unit_test(gradient_is_the_derivative_of_the_mean_loss),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    int failed = 0;
+    FOR_EVERY_CPU_LEVEL
+        failed += cmocka_run_group_tests(tests, NULL, NULL);
+    return failed;
 }

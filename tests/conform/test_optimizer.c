@@ -19,7 +19,7 @@ static const struct sdr_optimizer *find(enum sdr_cpu level, const char *spec, vo
 }
 
 #define FOR_EVERY_OPTIMIZER(o)                                                                     \
-    for (const struct sdr_optimizer *const *o_ = sdr_optimizer_table[sdr_cpu_best()], *o;          \
+    for (const struct sdr_optimizer *const *o_ = sdr_optimizer_table[sdr_cpu_level()], *o;         \
          (o = *o_); o_++)
 
 /* ---- one set of bits ---- */
@@ -144,7 +144,7 @@ static void short_and_long_indices_give_the_same_bits(void **unused)
             for (int p = 0; p < 3; p++) {
                 struct given g;
                 void *options;
-                find(sdr_cpu_best(), o->name, &options);
+                find(sdr_cpu_level(), o->name, &options);
                 make_given(&g, n, p ? 1 + random_below(OUTPUTS_MOST) : 1);
                 random_state_of(&start);
                 first = other = start;
@@ -170,7 +170,7 @@ static void one_output_is_the_matrix_of_one_column(void **unused)
             for (int p = 0; p < 3; p++) {
                 struct given g;
                 void *options;
-                find(sdr_cpu_best(), o->name, &options);
+                find(sdr_cpu_level(), o->name, &options);
                 make_given(&g, n, 1);
                 random_state_of(&start);
                 first = other = start;
@@ -198,7 +198,7 @@ static void a_step_touches_its_own_values_only(void **unused)
                 struct given g;
                 void *options;
                 bool own[VALUES] = {0}, listed = action % 3 != 2;
-                find(sdr_cpu_best(), o->name, &options);
+                find(sdr_cpu_level(), o->name, &options);
                 make_given(&g, n, action >= 3 ? 1 + random_below(OUTPUTS_MOST) : 1);
                 for (uint32_t i = 0; i < n; i++)
                     for (uint32_t k = 0; k < g.outputs; k++)
@@ -327,7 +327,7 @@ static void first_three_steps_are_those_worked_by_hand(void **unused)
         struct given none = {0};
         struct sdr_target t = target_on(&s, &none, o->slots);
         void *options;
-        find(sdr_cpu_best(), o->name, &options);
+        find(sdr_cpu_level(), o->name, &options);
         for (int i = 0; i < 3; i++) {
             o->begin(options, (uint64_t)i + 1, 0.1, &t, s.constant);
             o->dense(&t, &one, 1, g[i]);
@@ -347,7 +347,7 @@ static void many_steps_follow_the_formula(void **unused)
         struct scalar exact[MOST];
         struct given none = {0};
         void *options;
-        find(sdr_cpu_best(), o->name, &options);
+        find(sdr_cpu_level(), o->name, &options);
         s = (struct state){0};
         for (int i = 0; i < MOST; i++) {
             exact[i] = (struct scalar){.w = known[entry].start};
@@ -383,7 +383,7 @@ static void nesterov_takes_its_gradient_at_the_look_ahead(void **unused)
     void *options;
     double w = 1, v = 0;
     (void)unused;
-    const struct sdr_optimizer *o = find(sdr_cpu_best(), "nesterov:beta=0.5", &options);
+    const struct sdr_optimizer *o = find(sdr_cpu_level(), "nesterov:beta=0.5", &options);
     struct sdr_target t = target_on(&s, &none, o->slots);
     for (int i = 1; i <= 20; i++) {
         v = 0.5 * v - 0.25 * (w + 0.5 * v);
@@ -404,7 +404,7 @@ static void a_zero_gradient_changes_nothing_where_it_should_not(void **unused)
     (void)unused;
     for (size_t i = 0; i < 3; i++) {
         void *options;
-        const struct sdr_optimizer *o = find(sdr_cpu_best(), names[i], &options);
+        const struct sdr_optimizer *o = find(sdr_cpu_level(), names[i], &options);
         sparse = dense = (struct state){0};
         for (int step = 1; step <= 40; step++) {
             struct given g;
@@ -448,13 +448,13 @@ static void walk(const struct trial *trial, bool always, uint64_t seed, float *w
         {.name = "weight", .rows = SMALL, .cols = trial->outputs, .per_feature = true}};
     float scale[SMALL], x[4], u[CLASSES];
     void *options;
-    const struct sdr_optimizer *o = find(sdr_cpu_best(), trial->spec, &options);
+    const struct sdr_optimizer *o = find(sdr_cpu_level(), trial->spec, &options);
     random_state = seed;
     for (int j = 0; j < SMALL; j++)
         scale[j] = 0.5f + fabsf(random_float(1));
     assert_int_equal(sdr_parameters_create(&p, block, 1, o, options, &trial->penalty,
                                            trial->scaled ? scale : NULL, NULL,
-                                           sdr_linear_kernels(sdr_cpu_best()), false, false),
+                                           sdr_linear_kernels(sdr_cpu_level()), false, false),
                      SDR_OK);
     for (int step = 0; step < STEPS; step++) {
         uint32_t index[4], row = 0;
@@ -649,9 +649,9 @@ static void a_small_penalty_is_not_lost_in_rounding(void **unused)
         struct sdr_block block[1] = {{.name = "weight", .rows = 1, .cols = 1, .per_feature = true}};
         struct sdr_parameters p;
         void *options;
-        const struct sdr_optimizer *o = find(sdr_cpu_best(), "sgd", &options);
+        const struct sdr_optimizer *o = find(sdr_cpu_level(), "sgd", &options);
         assert_int_equal(sdr_parameters_create(&p, block, 1, o, options, &penalty, NULL, NULL,
-                                               sdr_linear_kernels(sdr_cpu_best()), false, false),
+                                               sdr_linear_kernels(sdr_cpu_level()), false, false),
                          SDR_OK);
         p.value[0] = 1;
         float u = 0;
@@ -688,7 +688,7 @@ static void units_of_a_feature_do_not_matter(void **unused)
                 struct sdr_block block[1] = {
                     {.name = "weight", .rows = WIDE, .cols = 1, .per_feature = true}};
                 void *options;
-                find(sdr_cpu_best(), o->name, &options);
+                find(sdr_cpu_level(), o->name, &options);
                 for (int j = 0; j < WIDE; j++) {
                     scale[0][j] = 1;
                     scale[1][j] = j == 3 ? 1 / by : 1;
@@ -696,7 +696,7 @@ static void units_of_a_feature_do_not_matter(void **unused)
                 for (int v = 0; v < 2; v++)
                     assert_int_equal(
                         sdr_parameters_create(&p[v], block, 1, o, options, &penalty, scale[v], NULL,
-                                              sdr_linear_kernels(sdr_cpu_best()), false, false),
+                                              sdr_linear_kernels(sdr_cpu_level()), false, false),
                         SDR_OK);
                 for (int step = 0; step < TIMES; step++) {
                     float x[2][WIDE], score[2];
@@ -743,7 +743,7 @@ static void a_penalty_does_not_hide_nan(void **unused)
             struct given g = {.n = 1, .outputs = 1, .charge = 1, .l1 = kind != 1 ? 0.01f : 0,
                               .l2 = kind != 0 ? 0.01f : 0};
             void *options;
-            find(sdr_cpu_best(), o->name, &options);
+            find(sdr_cpu_level(), o->name, &options);
             s = (struct state){0};
             s.value[0] = NAN;
             s.slot[0][0] = o->own_penalty ? NAN : 1; /* FTRL's weight is in its state */
@@ -778,5 +778,8 @@ int main(void)
         cmocka_unit_test(units_of_a_feature_do_not_matter),
         cmocka_unit_test(a_penalty_does_not_hide_nan),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    int failed = 0;
+    FOR_EVERY_CPU_LEVEL
+        failed += cmocka_run_group_tests(tests, NULL, NULL);
+    return failed;
 }

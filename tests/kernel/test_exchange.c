@@ -35,14 +35,19 @@ static enum sdr_status add_often(void *context, size_t worker)
 
 static void no_change_is_lost(void **state)
 {
-    static struct job job;
     (void)state;
-    assert_int_equal(sdr_parallel(WORKERS, WORKERS, add_often, &job), SDR_OK);
-    for (int i = 0; i < COUNT; i++) {
-        float wanted = (float)(WORKERS * ROUNDS * ((i % 3 == 0) + 2 * (i % 5 == 0)) +
-                               (i < WORKERS ? ROUNDS : 0));
-        assert_true(job.shared[i] == wanted);
+    for (enum sdr_cpu level = 0; level <= sdr_cpu_best(); level++) {
+        static struct job job;
+        memset(&job, 0, sizeof job);
+        assert_int_equal(sdr_cpu_use(level), SDR_OK);
+        assert_int_equal(sdr_parallel(WORKERS, WORKERS, add_often, &job), SDR_OK);
+        for (int i = 0; i < COUNT; i++) {
+            float wanted = (float)(WORKERS * ROUNDS * ((i % 3 == 0) + 2 * (i % 5 == 0)) +
+                                   (i < WORKERS ? ROUNDS : 0));
+            assert_true(job.shared[i] == wanted);
+        }
     }
+    assert_int_equal(sdr_cpu_use(SDR_CPU_LEVELS), SDR_OK);
 }
 
 static void what_one_alone_changed_is_its_own(void **state)

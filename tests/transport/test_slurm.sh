@@ -30,7 +30,7 @@ clean sbatch
 interrupted() {
     : >"$work/out"
     "${example[@]}" --job >"$work/out" 2>&1 &
-    local id=$! end=$((SECONDS + 60))
+    local id=$! end=$((SECONDS + 600))
     until grep -q "$1" "$work/out"; do
         [ $SECONDS -lt $end ] || { complain "'$1' does not come"; break; }
         sleep 0.05
