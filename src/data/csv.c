@@ -33,8 +33,7 @@ static int recognise(const char *head, size_t count)
             if (*digit == ' ' && p + 1 < head + count && p[1] != ' ')
                 return 0; /* " 12:0.5" is sparse text */
         }
-    char separator =
-        sdr_csv_guess_separator(head, count, count >= SDR_HEAD_BYTES, &columns, &even);
+    char separator = sdr_csv_guess_separator(head, count, count >= SDR_HEAD_BYTES, &columns, &even);
     if (!separator || !even)
         return separator ? 5 : 0;
     return separator == '|' ? 20 : 60;

@@ -45,12 +45,12 @@ struct sdr_csv_head {
     char separator;
     bool header;
     uint32_t columns;
-    char **name;             /* owned; "c1", "c2" … without a header */
-    struct sdr_dictionary names; /* name → column */
-    const char *twice;           /* a name that two columns have, or NULL */
-    enum sdr_csv_type *type;     /* owned */
+    char **name;                  /* owned; "c1", "c2" … without a header */
+    struct sdr_dictionary names;  /* name → column */
+    const char *twice;            /* a name that two columns have, or NULL */
+    enum sdr_csv_type *type;      /* owned */
     struct sdr_csv_text *example; /* owned: the first number with a comma in each column */
-    const char *header_line; /* borrowed from the head */
+    const char *header_line;      /* borrowed from the head */
     size_t header_length;
 };
 /* Free the head in every case. */

@@ -82,8 +82,7 @@ static enum sdr_status mark_name(const struct sdr_reading *reading, const struct
     SDR_TRY(sdr_copy_bytes(&name, cell->text, cell->length));
     name[sdr_csv_unquote(cell, name)] = 0;
     uint32_t column = find_column(head, name);
-    enum sdr_status status =
-        column == UINT32_MAX ? no_column(reading, head, option, name) : SDR_OK;
+    enum sdr_status status = column == UINT32_MAX ? no_column(reading, head, option, name) : SDR_OK;
     if (status == SDR_OK)
         mark[column] = true;
     sdr_release(name);
@@ -105,8 +104,10 @@ static enum sdr_status mark_list(const struct sdr_reading *reading, const struct
     while (cell.more) {
         sdr_csv_cell_read(cell.next, end, ',', &cell);
         if (cell.open || cell.dirty)
-            return sdr_fail(SDR_USAGE, "--%s: a quote in '%.200s' is not closed, or not at the end "
-                            "of a name", option, list);
+            return sdr_fail(SDR_USAGE,
+                            "--%s: a quote in '%.200s' is not closed, or not at the end "
+                            "of a name",
+                            option, list);
         if (cell.length)
             SDR_TRY(mark_name(reading, head, option, &cell, mark));
     }
@@ -173,7 +174,8 @@ static enum sdr_status refuse_commas(const struct sdr_reading *reading,
             *to++ = *p;
     *to = 0;
     /* With commas between cells nobody writes them within numbers but for thousands. */
-    bool sure = head->separator == ',' || strchr(cell, '.') || strchr(cell, ',') != strrchr(cell, ',');
+    bool sure =
+        head->separator == ',' || strchr(cell, '.') || strchr(cell, ',') != strrchr(cell, ',');
     const char *name = head->name[column];
     if (head->type[column] == SDR_CSV_DECIMAL_COMMAS)
         return sdr_fail(SDR_BAD_DATA,
@@ -219,6 +221,7 @@ static enum sdr_status find_out(struct sdr_csv *csv, struct sdr_reading *reading
         uint32_t feature = kind == SDR_COLUMN_NUMBER ? csv->numbers++ : 0;
         SDR_TRY(add_column(csv, i, head->name[i], kind, feature));
     }
+    reading->labels_are_classes = label != UINT32_MAX && category[label];
     csv->text_labels =
         label != UINT32_MAX && (category[label] || head->type[label] != SDR_CSV_NUMBERS);
     return SDR_OK;
@@ -308,9 +311,8 @@ static enum sdr_status match_names(struct sdr_csv *csv, const struct sdr_reading
     for (uint32_t k = 0; k < known->columns; k++) {
         const struct sdr_column *column = &known->column[k];
         const char *name = wanted_name(reading->options, column);
-        uint32_t i = name == column->name
-                         ? sdr_dictionary_number(&head->names, name, strlen(name))
-                         : find_column(head, name);
+        uint32_t i = name == column->name ? sdr_dictionary_number(&head->names, name, strlen(name))
+                                          : find_column(head, name);
         if (i != UINT32_MAX && !csv->column[i].name) {
             taken[i] = true;
             SDR_TRY(add_column(csv, i, column->name, column->kind, column->feature));

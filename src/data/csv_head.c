@@ -154,9 +154,9 @@ static bool is_number_in_any_form(const char *text, size_t length)
 /* Bytes of a currency sign or code, or of '%', that the text begins with; 0: none. */
 static size_t sign_length(const char *text, const char *end)
 {
-    static const char *const signs[] = {"$",   "%",   "€",   "£",   "¥",   "₹",   "₽",
-                                        "₩",   "USD", "EUR", "GBP", "CHF", "JPY", "CNY",
-                                        "INR", "CAD", "AUD"};
+    static const char *const signs[] = {"$",   "%",   "€",   "£",   "¥",   "₹",
+                                        "₽", "₩",   "USD", "EUR", "GBP", "CHF",
+                                        "JPY", "CNY", "INR", "CAD", "AUD"};
     for (size_t i = 0; i < sizeof signs / sizeof *signs; i++) {
         size_t length = strlen(signs[i]);
         if ((size_t)(end - text) >= length && memcmp(text, signs[i], length) == 0)
@@ -180,7 +180,8 @@ bool sdr_csv_is_decorated(const char *text, size_t length)
     from += from < end && *from == '-' && sign_length(from + 1, end);
     from += sign_length(from, end);
     from = sdr_skip_blanks(from, end);
-    for (to = from; to < end && (sdr_is_digit(*to) || *to == '+' || *to == '-' || *to == '.' || *to == ',');)
+    for (to = from;
+         to < end && (sdr_is_digit(*to) || *to == '+' || *to == '-' || *to == '.' || *to == ',');)
         to++;
     const char *behind = sdr_skip_blanks(to, end);
     size_t sign = sign_length(behind, end);
@@ -250,8 +251,8 @@ static enum sdr_status names_of(const struct sdr_schema *known, struct sdr_dicti
     uint32_t number;
     for (uint32_t k = 0; known && k < known->columns; k++)
         if (known->column[k].kind != SDR_COLUMN_IGNORED)
-            SDR_TRY(sdr_dictionary_find(names, known->column[k].name,
-                                        strlen(known->column[k].name), true, &number));
+            SDR_TRY(sdr_dictionary_find(names, known->column[k].name, strlen(known->column[k].name),
+                                        true, &number));
     return SDR_OK;
 }
 
@@ -367,8 +368,8 @@ static enum sdr_status name_columns(struct sdr_csv_head *head, const struct sdr_
             SDR_TRY(sdr_copy_string(&head->name[i], name));
         }
         uint32_t number;
-        SDR_TRY(sdr_dictionary_find(&head->names, head->name[i], strlen(head->name[i]), true,
-                                    &number));
+        SDR_TRY(
+            sdr_dictionary_find(&head->names, head->name[i], strlen(head->name[i]), true, &number));
         if (number != i && !head->twice)
             head->twice = head->name[i];
     }
@@ -413,8 +414,8 @@ enum sdr_status sdr_csv_head_read(const struct sdr_reading *reading, const char 
         return sdr_fail(SDR_BAD_DATA, "%s: the file is empty", reading->path);
     if (options->separator)
         SDR_TRY(separator_option(options->separator, &head->separator));
-    else if (!(head->separator = sdr_csv_guess_separator(bytes, count, reading->head_cut, &columns,
-                                                         &even)))
+    else if (!(head->separator =
+                   sdr_csv_guess_separator(bytes, count, reading->head_cut, &columns, &even)))
         head->separator = ','; /* a single column */
     head->header_line = at;
     head->columns = count_cells(&at, end, head->separator);

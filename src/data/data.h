@@ -221,11 +221,12 @@ enum sdr_status sdr_source_rest(struct sdr_source *source, struct sdr_region *by
 struct sdr_reading {
     const struct sdr_data_options *options;
     const struct sdr_schema *known; /* NULL: find it out */
-    struct sdr_schema *schema;   /* what was found; open() fills what it can tell from the head */
-    const void *format_options;  /* the format's own options struct */
-    const char *path;            /* of the file at hand */
-    bool head_cut;               /* the file goes on behind the head that open() is given */
-    bool header; /* set by open(): the first line names the columns and is no row */
+    struct sdr_schema *schema;  /* what was found; open() fills what it can tell from the head */
+    const void *format_options; /* the format's own options struct */
+    const char *path;           /* of the file at hand */
+    bool head_cut;              /* the file goes on behind the head that open() is given */
+    /* Set by open(): the first line names the columns and is no row; --categories lists the label. */
+    bool header, labels_are_classes;
     struct sdr_builder *builder; /* where whole-file formats put their pieces */
 };
 

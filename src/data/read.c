@@ -18,6 +18,7 @@ struct reader {
     size_t head_count;
     bool head_cut; /* the file goes on behind the head */
     bool header;   /* its first line is no row */
+    bool labels_are_classes;
     const struct sdr_format *format;
     char key[33];
     char *cache_path; /* where a cache file belongs, or NULL */
@@ -257,6 +258,7 @@ static enum sdr_status parse_files(struct reader *r, struct sdr_data *data)
     opened = true;
     status = run(r, &reading, state, data);
     r->header = reading.header;
+    r->labels_are_classes = reading.labels_are_classes;
 cleanup:
     if (opened && format->close)
         format->close(state);
@@ -285,6 +287,8 @@ static enum sdr_status read_files(struct reader *r, struct sdr_data **data)
     SDR_CHECK(parse_files(r, *data));
     if ((*data)->rows.count == 0)
         SDR_CHECK(no_rows(r, *data));
+    if (!r->known)
+        SDR_CHECK(sdr_columns_note(r->options, r->labels_are_classes, *data));
     SDR_CHECK(sdr_data_sign(*data));
     write_cache(r, *data);
 cleanup:

@@ -28,7 +28,7 @@ struct sdr_source {
     char *head;
     size_t head_at, head_used, head_room;
     bool head_end; /* nothing follows the head */
-    bool inside; /* inside: a member or frame is open, so that an end is a truncation */
+    bool inside;   /* inside: a member or frame is open, so that an end is a truncation */
     bool inflating;
     z_stream gzip;
     ZSTD_DStream *zstd;
