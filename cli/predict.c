@@ -188,6 +188,7 @@ const struct cli_command cli_predict = {
         "Reads DATA the way MODEL was trained (columns, categories, labels) and writes one line a\n"
         "row: the label as it stood in the training data, or the value. Labels in DATA are not\n"
         "needed and change nothing; where a line of text begins with one it must be a number.\n"
+        "A table with a header and no rows gives no predictions.\n"
         "With --proba or --scores a first line 'labels A B ...' names the classes, and the\n"
         "numbers follow every label in that order; a model of two classes has one score, positive\n"
         "for the second. Fields are set apart by a space, or by a tab if a label holds spaces. A\n"

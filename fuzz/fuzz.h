@@ -52,8 +52,11 @@ static inline enum sdr_status fuzz_open(struct fuzz_reading *fuzz, const struct 
     fuzz->reading.format_options = fuzz->format_options;
     int score = format->recognise(bytes, count);
     FUZZ_CHECK(score >= 0 && score <= 100);
-    enum { HEAD = 64 << 10 }; /* what sdr_source_peek shows */
-    return format->open(fuzz->state, &fuzz->reading, bytes, count < HEAD ? count : HEAD);
+    if (format->records)
+        (void)format->records(fuzz->format_options, bytes, count);
+    fuzz->reading.head_cut = count > SDR_HEAD_BYTES;
+    return format->open(fuzz->state, &fuzz->reading, bytes,
+                        count < SDR_HEAD_BYTES ? count : SDR_HEAD_BYTES);
 }
 
 static inline void fuzz_close(struct fuzz_reading *fuzz)

@@ -296,6 +296,8 @@ enum sdr_status sdr_model_evaluate(const struct sdr_model *model, const struct s
     if (!data->has_labels && model->kind->task != SDR_CLUSTERS)
         return sdr_fail(SDR_BAD_DATA, "%s: the data has no labels to compare with",
                         data->name ? data->name : "data");
+    if (data->rows.count == 0)
+        return sdr_fail(SDR_BAD_DATA, "%s: no rows to evaluate", data->name ? data->name : "data");
     SDR_TRY(problem_for(model, data, &problem));
     enum sdr_status status = sdr_targets(data, &model->classes, model->kind->task, &target);
     problem.target = target;

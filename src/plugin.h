@@ -77,6 +77,9 @@ struct sdr_format {
     /* How sure the format is that a file starting with head is its own: 0 no … 100 certain. From
        SDR_CONTENT_CERTAIN on it may be right although the file's extension is another format's. */
     int (*recognise)(const char *head, size_t count);
+    /* Whole records in a head that may end within one. A format that has it is given a head of
+       several records in open(), however long they are; NULL: 64 KB suffice. */
+    uint32_t (*records)(const void *options, const char *head, size_t count);
     /* Looks at the head of the first file and fixes schema and state. Does not block. */
     enum sdr_status (*open)(void *state, struct sdr_reading *reading, const char *head,
                             size_t count);

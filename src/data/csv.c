@@ -33,7 +33,7 @@ static int recognise(const char *head, size_t count)
             if (*digit == ' ' && p + 1 < head + count && p[1] != ' ')
                 return 0; /* " 12:0.5" is sparse text */
         }
-    char separator = sdr_csv_guess_separator(head, count, &columns, &even);
+    char separator = sdr_csv_guess_separator(head, count, count >= SDR_HEAD_BYTES, &columns, &even);
     if (!separator || !even)
         return separator ? 5 : 0;
     return separator == '|' ? 20 : 60;
@@ -47,11 +47,10 @@ static enum sdr_status open_csv(void *state, struct sdr_reading *reading, const 
     if (count && memchr(bytes, 0, count))
         return sdr_fail(SDR_BAD_DATA, "%s: not a text file", reading->path);
     csv->labels_optional = reading->options->labels_optional;
-    enum sdr_status status = sdr_csv_head_read(reading->format_options, reading->known,
-                                               reading->path, bytes, count, &head);
+    enum sdr_status status = sdr_csv_head_read(reading, bytes, count, &head);
     if (status == SDR_OK) {
         csv->separator = head.separator;
-        csv->header = head.header;
+        csv->header = reading->header = head.header;
         status = sdr_csv_columns_find(csv, reading, &head);
     }
     if (status == SDR_OK && head.header) {
@@ -111,6 +110,7 @@ struct parsing {
     float label, weight;
     bool labelled;
     struct sdr_text scratch; /* texts with doubled quotes, category texts */
+    struct sdr_fold fold;    /* for columns in another order than the features */
 };
 
 static enum sdr_status refuse(struct parsing *at, const struct sdr_csv_cell *cell,
@@ -128,6 +128,11 @@ static enum sdr_status refuse_text(struct parsing *at, const struct sdr_csv_cell
     uint64_t place = (uint64_t)(cell->start - at->line_start) + 1;
     if (sdr_csv_is_infinite(cell->text, cell->length))
         return refuse(at, cell, column, "is infinite");
+    if (sdr_csv_is_grouped(cell->text, cell->length))
+        return sdr_piece_fail(at->piece, at->line, place,
+                              "column '%.60s' has thousands separators, '%s', which are not read; "
+                              "write the number without commas",
+                              column->name, shown);
     if (column->kind == SDR_COLUMN_WEIGHT)
         return sdr_piece_fail(at->piece, at->line, place, "the weight is '%s', not a number",
                               shown);
@@ -294,31 +299,27 @@ static inline const char *plain_number(const char *p, char separator, float *val
 }
 
 /* Numbers first, in the order of the features, then the categories. */
-static void order_entries(struct parsing *at)
+static enum sdr_status order_entries(struct parsing *at)
 {
     uint32_t *index = at->piece->index + at->first;
     float *value = at->piece->value + at->first;
-    for (uint32_t i = 1; !at->csv->ordered && i < at->numbers; i++) {
-        uint32_t kept = index[i], j = i;
-        float kept_value = value[i];
-        for (; j > 0 && index[j - 1] > kept; j--) {
-            index[j] = index[j - 1];
-            value[j] = value[j - 1];
-        }
-        index[j] = kept;
-        value[j] = kept_value;
+    if (!at->csv->ordered) {
+        uint64_t count = at->numbers;
+        SDR_TRY(sdr_fold_row(&at->fold, index, value, &count));
+        at->numbers = (uint32_t)count; /* fewer only if a damaged schema gives one feature twice */
     }
     if (at->categories && at->numbers + at->categories < at->csv->columns) {
         uint32_t from = at->csv->columns - at->categories;
         memmove(index + at->numbers, index + from, at->categories * sizeof *index);
         memmove(value + at->numbers, value + from, at->categories * sizeof *value);
     }
+    return SDR_OK;
 }
 
 static enum sdr_status finish_row(struct parsing *at)
 {
     struct sdr_piece *piece = at->piece;
-    order_entries(at);
+    SDR_TRY(order_entries(at));
     piece->entries = at->first + at->numbers + at->categories;
     piece->label[piece->rows] = at->labelled ? at->label : (float)SDR_MISSING_ROW_LABEL;
     piece->lacks_labels |= !at->labelled;
@@ -429,6 +430,7 @@ static enum sdr_status parse(const void *state, const char *bytes, size_t count,
     }
     piece->lines = at.line - 1 + (p == end && count && end[-1] != '\n');
     sdr_text_free(&at.scratch);
+    sdr_fold_free(&at.fold);
     return status;
 }
 
@@ -441,6 +443,7 @@ SDR_REGISTER(format, csv) = {
     .options_size = sizeof(struct sdr_csv_options),
     .state_size = sizeof(struct sdr_csv),
     .recognise = recognise,
+    .records = sdr_csv_records,
     .open = open_csv,
     .cut = cut,
     .parse = parse,

@@ -36,24 +36,33 @@ struct sdr_csv {
 };
 
 /* What the head of a file tells. */
-enum sdr_csv_type { SDR_CSV_NUMBERS, SDR_CSV_DECIMAL_COMMAS, SDR_CSV_TEXTS };
+enum sdr_csv_type { SDR_CSV_NUMBERS, SDR_CSV_DECIMAL_COMMAS, SDR_CSV_THOUSANDS, SDR_CSV_TEXTS };
+struct sdr_csv_text {
+    const char *text; /* borrowed from the head; NULL: none */
+    size_t length;
+};
 struct sdr_csv_head {
     char separator;
     bool header;
     uint32_t columns;
-    char **name;             /* owned; "c1", "c2" … without a header */
-    enum sdr_csv_type *type; /* owned */
-    const char *header_line; /* borrowed from the head */
+    char **name;                  /* owned; "c1", "c2" … without a header */
+    struct sdr_dictionary names;  /* name → column */
+    const char *twice;            /* a name that two columns have, or NULL */
+    enum sdr_csv_type *type;      /* owned */
+    struct sdr_csv_text *example; /* owned: the first number with a comma in each column */
+    const char *header_line;      /* borrowed from the head */
     size_t header_length;
 };
-/* `known` decides what looks like a header; may be NULL. Free the head in every case. */
-enum sdr_status sdr_csv_head_read(const struct sdr_csv_options *options,
-                                  const struct sdr_schema *known, const char *path,
-                                  const char *bytes, size_t count, struct sdr_csv_head *head);
+/* Free the head in every case. */
+enum sdr_status sdr_csv_head_read(const struct sdr_reading *reading, const char *bytes,
+                                  size_t count, struct sdr_csv_head *head);
 void sdr_csv_head_free(struct sdr_csv_head *head);
 /* For recognise(): the likely separator and its columns, 0 if there is none, and whether all lines
    agree on it. */
-char sdr_csv_guess_separator(const char *bytes, size_t count, uint32_t *columns, bool *even);
+char sdr_csv_guess_separator(const char *bytes, size_t count, bool head_cut, uint32_t *columns,
+                             bool *even);
+/* Whole records in a head whose last line may be cut: `records` of the format. */
+uint32_t sdr_csv_records(const void *options, const char *bytes, size_t count);
 /* Fills the columns of csv, and those of the schema if none is known. */
 enum sdr_status sdr_csv_columns_find(struct sdr_csv *csv, struct sdr_reading *reading,
                                      const struct sdr_csv_head *head);
@@ -138,6 +147,10 @@ static inline size_t sdr_csv_unquote(const struct sdr_csv_cell *cell, char *to)
 bool sdr_csv_is_missing(const char *text, size_t length);
 /* inf, -inf, Infinity … in any case: meant as a number, but none to learn from. */
 bool sdr_csv_is_infinite(const char *text, size_t length);
+/* "12,095": a number with commas between its thousands. */
+bool sdr_csv_is_grouped(const char *text, size_t length);
+/* "$1200", "12 %", "5 km": a number with a sign or unit that keeps it from being read as one. */
+bool sdr_csv_is_decorated(const char *text, size_t length);
 /* Behind a byte order mark, if there is one. */
 const char *sdr_csv_skip_mark(const char *bytes, const char *end);
 /* Behind the empty lines; counts them. */

@@ -1,6 +1,7 @@
 /* What each column of a CSV file is for: by the options and the head of the first file or, when a
    model or another file has fixed a schema, by finding that schema's columns in this file. */
 #include "data/csv.h"
+#include "data/token.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -13,16 +14,39 @@ static void note(const struct sdr_reading *reading, const char *sentence)
         reading->options->report(reading->options->report_context, &report);
 }
 
-/* The column called name, or its number as "c7"; UINT32_MAX if there is none. */
+/* The column called name, or its place as "7" or "c7"; UINT32_MAX if there is none. */
 static uint32_t find_column(const struct sdr_csv_head *head, const char *name)
 {
-    for (uint32_t i = 0; i < head->columns; i++)
-        if (strcmp(head->name[i], name) == 0)
-            return i;
-    uint64_t number;
-    if (*name == 'c' && sdr_parse_u64(name + 1, &number) && number >= 1 && number <= head->columns)
-        return (uint32_t)number - 1;
-    return UINT32_MAX;
+    uint32_t column = sdr_dictionary_number(&head->names, name, strlen(name));
+    uint64_t place;
+    if (column == UINT32_MAX && sdr_parse_u64(name + (*name == 'c'), &place) && place >= 1 &&
+        place <= head->columns)
+        column = (uint32_t)place - 1;
+    return column;
+}
+
+/* The columns whose names are nearest to `name`, the nearest first; returns how many. Few columns
+   are all listed, in the order of the file. */
+enum { NAMES_MOST = 20 };
+static uint32_t nearest_columns(const struct sdr_csv_head *head, const char *name,
+                                uint32_t nearest[NAMES_MOST])
+{
+    size_t distance[NAMES_MOST];
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < head->columns; i++) {
+        size_t d = head->columns > NAMES_MOST ? sdr_edit_distance(name, head->name[i]) : 0;
+        uint32_t at = count < NAMES_MOST ? count++ : NAMES_MOST;
+        for (; at > 0 && distance[at - 1] > d; at--)
+            if (at < NAMES_MOST) {
+                distance[at] = distance[at - 1];
+                nearest[at] = nearest[at - 1];
+            }
+        if (at < NAMES_MOST) {
+            distance[at] = d;
+            nearest[at] = i;
+        }
+    }
+    return count;
 }
 
 static enum sdr_status no_column(const struct sdr_reading *reading, const struct sdr_csv_head *head,
@@ -40,27 +64,52 @@ static enum sdr_status no_column(const struct sdr_reading *reading, const struct
     if (nearest)
         return sdr_fail(SDR_USAGE, "%s: no column '%s' for --%s (did you mean '%s'?)",
                         reading->path, name, option, nearest);
-    return sdr_fail(SDR_USAGE, "%s: no column '%s' for --%s; its %u columns are '%s' … '%s'",
-                    reading->path, name, option, head->columns, head->name[0],
-                    head->name[head->columns - 1]);
+    uint32_t listed[NAMES_MOST], count = nearest_columns(head, name, listed);
+    struct sdr_text names = {0};
+    for (uint32_t i = 0; i < count; i++)
+        sdr_text_add(&names, "%s'%.40s'", i ? ", " : "", head->name[listed[i]]);
+    sdr_fail(SDR_USAGE, "%s: no column '%.80s' for --%s; %s%u columns are %s", reading->path, name,
+             option, count < head->columns ? "the nearest of its " : "its ", head->columns,
+             names.bytes && !names.failed ? names.bytes : "not listed");
+    sdr_text_free(&names);
+    return SDR_USAGE;
 }
 
-/* Marks the columns of a comma separated list. */
+static enum sdr_status mark_name(const struct sdr_reading *reading, const struct sdr_csv_head *head,
+                                 const char *option, const struct sdr_csv_cell *cell, bool *mark)
+{
+    char *name;
+    SDR_TRY(sdr_copy_bytes(&name, cell->text, cell->length));
+    name[sdr_csv_unquote(cell, name)] = 0;
+    uint32_t column = find_column(head, name);
+    enum sdr_status status = column == UINT32_MAX ? no_column(reading, head, option, name) : SDR_OK;
+    if (status == SDR_OK)
+        mark[column] = true;
+    sdr_release(name);
+    return status;
+}
+
+/* Marks the columns of a list, which is a CSV record itself: a name with a comma stands in quotes.
+   A list that is the name of a column as it stands means that column. */
 static enum sdr_status mark_list(const struct sdr_reading *reading, const struct sdr_csv_head *head,
                                  const char *option, const char *list, bool *mark)
 {
-    while (list && *list) {
-        size_t length = strcspn(list, ",");
-        char *name;
-        SDR_TRY(sdr_copy_bytes(&name, list, length));
-        uint32_t column = find_column(head, name);
-        enum sdr_status status =
-            column == UINT32_MAX && length ? no_column(reading, head, option, name) : SDR_OK;
-        sdr_release(name);
-        SDR_TRY(status);
-        if (length)
-            mark[column] = true;
-        list += length + (list[length] == ',');
+    if (!list)
+        return SDR_OK;
+    const char *end = list + strlen(list);
+    uint32_t column = sdr_dictionary_number(&head->names, list, (size_t)(end - list));
+    struct sdr_csv_cell cell = {.next = list, .more = column == UINT32_MAX};
+    if (!cell.more)
+        mark[column] = true;
+    while (cell.more) {
+        sdr_csv_cell_read(cell.next, end, ',', &cell);
+        if (cell.open || cell.dirty)
+            return sdr_fail(SDR_USAGE,
+                            "--%s: a quote in '%.200s' is not closed, or not at the end "
+                            "of a name",
+                            option, list);
+        if (cell.length)
+            SDR_TRY(mark_name(reading, head, option, &cell, mark));
     }
     return SDR_OK;
 }
@@ -103,22 +152,6 @@ static enum sdr_status find_label(const struct sdr_reading *reading,
     return SDR_OK;
 }
 
-static enum sdr_status refuse_twice(const struct sdr_reading *reading,
-                                    const struct sdr_csv_head *head)
-{
-    struct sdr_dictionary names = {0};
-    enum sdr_status status = SDR_OK;
-    for (uint32_t i = 0; status == SDR_OK && i < head->columns; i++) {
-        uint32_t number;
-        status = sdr_dictionary_find(&names, head->name[i], strlen(head->name[i]), true, &number);
-        if (status == SDR_OK && number != i)
-            status = sdr_fail(SDR_BAD_DATA, "%s:1: two columns are called '%s'", reading->path,
-                              head->name[i]);
-    }
-    sdr_dictionary_free(&names);
-    return status;
-}
-
 static enum sdr_status add_column(struct sdr_csv *csv, uint32_t i, const char *name,
                                   enum sdr_column_kind kind, uint32_t feature)
 {
@@ -134,12 +167,31 @@ static enum sdr_status add_column(struct sdr_csv *csv, uint32_t i, const char *n
     return sdr_text_take(&prefix, &column->prefix);
 }
 
-static enum sdr_status decimal_commas(const struct sdr_reading *reading, const char *name)
+/* Numbers with commas are not read: "1,5" is one and a half here and fifteen there. */
+static enum sdr_status refuse_commas(const struct sdr_reading *reading,
+                                     const struct sdr_csv_head *head, uint32_t column)
 {
+    const struct sdr_csv_text *example = &head->example[column];
+    char cell[SDR_QUOTE_BYTES], whole[SDR_QUOTE_BYTES], *to = whole;
+    sdr_quote(cell, example->text, example->text + example->length);
+    for (const char *p = cell; *p; p++)
+        if (*p != ',')
+            *to++ = *p;
+    *to = 0;
+    /* With commas between cells nobody writes them within numbers but for thousands. */
+    bool sure =
+        head->separator == ',' || strchr(cell, '.') || strchr(cell, ',') != strrchr(cell, ',');
+    const char *name = head->name[column];
+    if (head->type[column] == SDR_CSV_DECIMAL_COMMAS)
+        return sdr_fail(SDR_BAD_DATA,
+                        "%s: column '%s' has decimal commas ('%s'); write decimal points (or use "
+                        "--categories %s, --ignore %s)",
+                        reading->path, name, cell, name, name);
     return sdr_fail(SDR_BAD_DATA,
-                    "%s: column '%s' has decimal commas; write decimal points (or use "
-                    "--categories %s, --ignore %s)",
-                    reading->path, name, name, name);
+                    "%s: column '%s', \"%s\": thousands separators%s are not read; write %s%s (or "
+                    "use --categories %s, --ignore %s)",
+                    reading->path, name, cell, sure ? "" : " or decimal commas", whole,
+                    sure ? "" : " or a decimal point", name, name);
 }
 
 /* No schema yet: this file makes it. */
@@ -168,11 +220,13 @@ static enum sdr_status find_out(struct sdr_csv *csv, struct sdr_reading *reading
                                     : category[i] || head->type[i] != SDR_CSV_NUMBERS
                                         ? SDR_COLUMN_CATEGORY
                                         : SDR_COLUMN_NUMBER;
-        if (kind != SDR_COLUMN_IGNORED && !category[i] && head->type[i] == SDR_CSV_DECIMAL_COMMAS)
-            return decimal_commas(reading, head->name[i]);
+        if (kind != SDR_COLUMN_IGNORED && !category[i] &&
+            (head->type[i] == SDR_CSV_DECIMAL_COMMAS || head->type[i] == SDR_CSV_THOUSANDS))
+            return refuse_commas(reading, head, i);
         uint32_t feature = kind == SDR_COLUMN_NUMBER ? csv->numbers++ : 0;
         SDR_TRY(add_column(csv, i, head->name[i], kind, feature));
     }
+    reading->labels_are_classes = label != UINT32_MAX && category[label];
     csv->text_labels =
         label != UINT32_MAX && (category[label] || head->type[label] != SDR_CSV_NUMBERS);
     return SDR_OK;
@@ -245,10 +299,9 @@ static enum sdr_status check_named(const struct sdr_reading *reading,
     for (uint32_t k = 0; k < known->columns; k++)
         weighted |= known->column[k].kind == SDR_COLUMN_WEIGHT;
     if (label && strcmp(label, "none") != 0 && find_column(head, label) == UINT32_MAX)
-        return sdr_fail(SDR_USAGE, "%s: there is no column '%s' for --label", reading->path, label);
+        return no_column(reading, head, "label", label);
     if (weight && find_column(head, weight) == UINT32_MAX)
-        return sdr_fail(SDR_USAGE, "%s: there is no column '%s' for --weight", reading->path,
-                        weight);
+        return no_column(reading, head, "weight", weight);
     if (weight && !weighted)
         return sdr_fail(SDR_USAGE, "--weight: the model was trained without weights");
     return SDR_OK;
@@ -263,7 +316,8 @@ static enum sdr_status match_names(struct sdr_csv *csv, const struct sdr_reading
     for (uint32_t k = 0; k < known->columns; k++) {
         const struct sdr_column *column = &known->column[k];
         const char *name = wanted_name(reading->options, column);
-        uint32_t i = find_column(head, name);
+        uint32_t i = name == column->name ? sdr_dictionary_number(&head->names, name, strlen(name))
+                                          : find_column(head, name);
         if (i != UINT32_MAX && !csv->column[i].name) {
             taken[i] = true;
             SDR_TRY(add_column(csv, i, column->name, column->kind, column->feature));
@@ -323,8 +377,9 @@ enum sdr_status sdr_csv_columns_find(struct sdr_csv *csv, struct sdr_reading *re
     if (known && !known->column)
         return sdr_fail(SDR_BAD_DATA, "%s: the model was trained on '%s' data, this is CSV",
                         reading->path, known->format ? known->format : "other");
-    if (head->header)
-        SDR_TRY(refuse_twice(reading, head));
+    if (head->twice)
+        return sdr_fail(SDR_BAD_DATA, "%s:1: two columns are called '%s'", reading->path,
+                        head->twice);
     SDR_TRY(sdr_allocate(&mark, head->columns, 2, "the columns"));
     enum sdr_status status;
     if (!known) {

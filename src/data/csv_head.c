@@ -1,12 +1,12 @@
-/* The head of a CSV file (its first 64 KB): which separator, whether the first line is a header,
-   and which columns hold numbers. Every guess can be overruled by an option. */
+/* The head of a CSV file (its first 64 KB, or more where that is less than 16 lines): which separator,
+   whether the first line is a header, and which columns hold numbers. Every guess can be overruled
+   by an option. */
 #include "data/csv.h"
+#include "data/token.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
-
-enum { HEAD_MOST = 1 << 16 }; /* what a source lets one peek at */
 
 bool sdr_csv_is_missing(const char *text, size_t length)
 {
@@ -68,11 +68,11 @@ static uint32_t count_cells(const char **at, const char *end, char separator)
     return cells;
 }
 
-/* The head without a last line that may be cut in two. */
-static const char *whole_lines(const char *bytes, size_t count)
+/* The head without its last line, if that is cut in two. */
+static const char *whole_lines(const char *bytes, size_t count, bool head_cut)
 {
     const char *end = bytes + count;
-    if (count < HEAD_MOST)
+    if (!head_cut)
         return end;
     const char *cut = end;
     while (cut > bytes && cut[-1] != '\n')
@@ -80,12 +80,13 @@ static const char *whole_lines(const char *bytes, size_t count)
     return cut > bytes ? cut : end;
 }
 
-char sdr_csv_guess_separator(const char *bytes, size_t count, uint32_t *columns, bool *even)
+char sdr_csv_guess_separator(const char *bytes, size_t count, bool head_cut, uint32_t *columns,
+                             bool *even)
 {
     /* In the order of preference: commas are also decimal commas and part of texts. */
     static const char candidates[] = "\t;,|";
     enum { LINES = 50 };
-    const char *end = whole_lines(bytes, count);
+    const char *end = whole_lines(bytes, count, head_cut);
     const char *begin = sdr_csv_skip_mark(bytes, end);
     char best = 0;
     *columns = 0;
@@ -126,6 +127,69 @@ static bool is_decimal_comma(const char *text, size_t length)
            is_number(comma + 1, length - (size_t)(comma - text) - 1);
 }
 
+bool sdr_csv_is_grouped(const char *text, size_t length)
+{
+    const char *p = text, *end = text + length;
+    p += p < end && (*p == '-' || *p == '+');
+    const char *first = p;
+    while (p < end && sdr_is_digit(*p))
+        p++;
+    if (p == first || p - first > 3 || *first == '0' || p == end || *p != ',')
+        return false;
+    for (; p < end && *p == ','; p += 4)
+        if (end - p < 4 || !sdr_is_digit(p[1]) || !sdr_is_digit(p[2]) || !sdr_is_digit(p[3]))
+            return false;
+    if (p < end && *p == '.')
+        for (p++; p < end && sdr_is_digit(*p);)
+            p++;
+    return p == end;
+}
+
+static bool is_number_in_any_form(const char *text, size_t length)
+{
+    return is_number(text, length) || is_decimal_comma(text, length) ||
+           sdr_csv_is_grouped(text, length);
+}
+
+/* Bytes of a currency sign or code, or of '%', that the text begins with; 0: none. */
+static size_t sign_length(const char *text, const char *end)
+{
+    static const char *const signs[] = {"$",   "%",   "€",   "£",   "¥",   "₹",
+                                        "₽", "₩",   "USD", "EUR", "GBP", "CHF",
+                                        "JPY", "CNY", "INR", "CAD", "AUD"};
+    for (size_t i = 0; i < sizeof signs / sizeof *signs; i++) {
+        size_t length = strlen(signs[i]);
+        if ((size_t)(end - text) >= length && memcmp(text, signs[i], length) == 0)
+            return length;
+    }
+    return 0;
+}
+
+/* Up to three letters behind a blank: "12 km". */
+static bool is_unit(const char *text, const char *end)
+{
+    const char *p = text + 1;
+    while (p < end && ((*p | 32) >= 'a' && (*p | 32) <= 'z'))
+        p++;
+    return *text == ' ' && p == end && end - text >= 2 && end - text <= 4;
+}
+
+bool sdr_csv_is_decorated(const char *text, size_t length)
+{
+    const char *end = text + length, *from = text, *to;
+    from += from < end && *from == '-' && sign_length(from + 1, end);
+    from += sign_length(from, end);
+    from = sdr_skip_blanks(from, end);
+    for (to = from;
+         to < end && (sdr_is_digit(*to) || *to == '+' || *to == '-' || *to == '.' || *to == ',');)
+        to++;
+    const char *behind = sdr_skip_blanks(to, end);
+    size_t sign = sign_length(behind, end);
+    if (behind + sign != end && !(to < end && is_unit(to, end)))
+        return false;
+    return (from > text || to < end) && is_number_in_any_form(from, (size_t)(to - from));
+}
+
 static bool is_word(const struct sdr_csv_cell *cell)
 {
     if (cell->length < 2)
@@ -147,8 +211,10 @@ static bool same_text(const struct sdr_csv_cell *a, const struct sdr_csv_cell *b
 
 /* What the lines behind the first say about one column. */
 struct column_look {
-    uint64_t numbers, commas, texts; /* cells of each kind */
-    bool recurs;                     /* the first line's text appears again */
+    uint64_t numbers, commas, grouped, decorated, texts; /* cells of each kind */
+    const char *example; /* the first cell with a comma, borrowed from the head */
+    size_t example_length;
+    bool recurs; /* the first line's text appears again */
 };
 
 static void look_at_cell(struct column_look *look, const struct sdr_csv_cell *first,
@@ -158,48 +224,92 @@ static void look_at_cell(struct column_look *look, const struct sdr_csv_cell *fi
         look->recurs = true;
     if (sdr_csv_is_missing(cell->text, cell->length))
         return;
-    if (is_number(cell->text, cell->length) || sdr_csv_is_infinite(cell->text, cell->length))
+    bool grouped = sdr_csv_is_grouped(cell->text, cell->length);
+    if (is_number(cell->text, cell->length) || sdr_csv_is_infinite(cell->text, cell->length)) {
         look->numbers++;
-    else if (is_decimal_comma(cell->text, cell->length))
-        look->commas++;
-    else
+    } else if (grouped || is_decimal_comma(cell->text, cell->length)) {
+        look->grouped += grouped;
+        look->commas += !grouped;
+        if (!look->example) {
+            look->example = cell->text;
+            look->example_length = cell->length;
+        }
+    } else if (sdr_csv_is_decorated(cell->text, cell->length)) {
+        look->decorated++;
+    } else {
         look->texts++;
+    }
 }
 
-/* A header has no number in it, and either stands above a column of numbers or consists of distinct
-   words that do not appear again below. */
-static bool looks_like_header(const struct sdr_csv_cell *first, const struct column_look *look,
-                              uint32_t columns, const struct sdr_schema *known)
+static bool holds_numbers(const struct column_look *look)
 {
-    bool above_numbers = false, words = true;
-    for (uint32_t i = 0; i < columns; i++) {
-        for (uint32_t k = 0; known && k < known->columns; k++)
-            if (known->column[k].kind != SDR_COLUMN_IGNORED &&
-                strlen(known->column[k].name) == first[i].length &&
-                memcmp(known->column[k].name, first[i].text, first[i].length) == 0)
-                return true;
-        if (is_number(first[i].text, first[i].length) ||
-            (first[i].length && sdr_csv_is_missing(first[i].text, first[i].length)))
-            return false;
-        above_numbers |= look[i].numbers && !look[i].texts;
-        words &= is_word(&first[i]) && !look[i].recurs;
+    return look->numbers + look->commas + look->grouped + look->decorated && !look->texts;
+}
+
+static enum sdr_status names_of(const struct sdr_schema *known, struct sdr_dictionary *names)
+{
+    uint32_t number;
+    for (uint32_t k = 0; known && k < known->columns; k++)
+        if (known->column[k].kind != SDR_COLUMN_IGNORED)
+            SDR_TRY(sdr_dictionary_find(names, known->column[k].name, strlen(known->column[k].name),
+                                        true, &number));
+    return SDR_OK;
+}
+
+static enum sdr_status are_distinct(const struct sdr_csv_cell *first, uint32_t columns,
+                                    struct sdr_dictionary *texts, bool *distinct)
+{
+    uint32_t number;
+    sdr_dictionary_clear(texts);
+    *distinct = true;
+    for (uint32_t i = 0; i < columns && *distinct; i++) {
+        SDR_TRY(sdr_dictionary_find(texts, first[i].text, first[i].length, true, &number));
+        *distinct = number == i;
     }
-    if (above_numbers || !words)
-        return above_numbers;
-    for (uint32_t i = 0; i < columns && i < 1000; i++)
-        for (uint32_t j = 0; j < i; j++)
-            if (same_text(&first[i], &first[j]))
-                return false;
-    return true;
+    return SDR_OK;
+}
+
+/* A header has no number in it, and either stands above a column of numbers, or consists of
+   distinct words that do not appear again below, or of distinct texts with no rows below. A name
+   of the known schema makes a header in any case. */
+static enum sdr_status looks_like_header(const struct sdr_csv_cell *first,
+                                         const struct column_look *look, uint32_t columns,
+                                         uint64_t rows, const struct sdr_schema *known,
+                                         struct sdr_dictionary *texts, bool *header)
+{
+    bool above_numbers = false, words = true, empty = false;
+    SDR_TRY(names_of(known, texts));
+    *header = true;
+    for (uint32_t i = 0; i < columns; i++) {
+        const struct sdr_csv_cell *cell = &first[i];
+        if (sdr_dictionary_number(texts, cell->text, cell->length) != UINT32_MAX)
+            return SDR_OK;
+        if (is_number(cell->text, cell->length) ||
+            (cell->length && sdr_csv_is_missing(cell->text, cell->length))) {
+            *header = false;
+            return SDR_OK;
+        }
+        above_numbers |= holds_numbers(&look[i]);
+        words &= is_word(cell) && !look[i].recurs;
+        empty |= cell->length == 0;
+    }
+    bool alone = rows == 0 && !known && !empty;
+    if (above_numbers || (!words && !alone)) {
+        *header = above_numbers;
+        return SDR_OK;
+    }
+    return are_distinct(first, columns, texts, header);
 }
 
 /* Cells that are no numbers make a column of categories, unless they are so few that they are slips:
    those are refused where they stand. */
 static enum sdr_csv_type type_of(const struct column_look *look)
 {
-    if (look->texts * 10 > look->numbers + look->commas)
+    if ((look->texts + look->decorated) * 10 > look->numbers + look->commas + look->grouped)
         return SDR_CSV_TEXTS;
-    return look->commas ? SDR_CSV_DECIMAL_COMMAS : SDR_CSV_NUMBERS;
+    return look->commas    ? SDR_CSV_DECIMAL_COMMAS
+           : look->grouped ? SDR_CSV_THOUSANDS
+                           : SDR_CSV_NUMBERS;
 }
 
 static enum sdr_status separator_option(const char *text, char *separator)
@@ -220,6 +330,32 @@ static enum sdr_status separator_option(const char *text, char *separator)
     return SDR_OK;
 }
 
+uint32_t sdr_csv_records(const void *format_options, const char *bytes, size_t count)
+{
+    const struct sdr_csv_options *options = format_options;
+    const char *end = bytes + count;
+    uint32_t records = 0, columns;
+    uint64_t skipped = 0;
+    bool even;
+    char separator = 0;
+    if (memchr(bytes, 0, count))
+        return UINT32_MAX; /* no text: open() refuses it */
+    if (!options->separator)
+        separator = sdr_csv_guess_separator(bytes, count, true, &columns, &even);
+    else if (separator_option(options->separator, &separator) != SDR_OK)
+        return UINT32_MAX;
+    const char *at = sdr_csv_skip_mark(bytes, end);
+    while ((at = sdr_csv_skip_empty(at, end, &skipped)) < end) {
+        struct sdr_csv_cell cell = {.next = at};
+        do
+            sdr_csv_cell_read(cell.next, end, separator ? separator : ',', &cell);
+        while (cell.more);
+        at = cell.next;
+        records += !cell.open && at[-1] == '\n';
+    }
+    return records;
+}
+
 static enum sdr_status name_columns(struct sdr_csv_head *head, const struct sdr_csv_cell *first)
 {
     for (uint32_t i = 0; i < head->columns; i++) {
@@ -231,14 +367,20 @@ static enum sdr_status name_columns(struct sdr_csv_head *head, const struct sdr_
             snprintf(name, sizeof name, "c%u", i + 1);
             SDR_TRY(sdr_copy_string(&head->name[i], name));
         }
+        uint32_t number;
+        SDR_TRY(
+            sdr_dictionary_find(&head->names, head->name[i], strlen(head->name[i]), true, &number));
+        if (number != i && !head->twice)
+            head->twice = head->name[i];
     }
     return SDR_OK;
 }
 
-static void look_at_lines(const struct sdr_csv_head *head, const char *at, const char *end,
-                          const struct sdr_csv_cell *first, struct column_look *look)
+/* Returns how many there are. */
+static uint64_t look_at_lines(const struct sdr_csv_head *head, const char *at, const char *end,
+                              const struct sdr_csv_cell *first, struct column_look *look)
 {
-    uint64_t skipped = 0;
+    uint64_t skipped = 0, lines = 0;
     while ((at = sdr_csv_skip_empty(at, end, &skipped)) < end) {
         struct sdr_csv_cell cell = {.next = at};
         uint32_t i = 0;
@@ -249,13 +391,16 @@ static void look_at_lines(const struct sdr_csv_head *head, const char *at, const
             i++;
         } while (cell.more);
         at = cell.next;
+        lines++;
     }
+    return lines;
 }
 
-enum sdr_status sdr_csv_head_read(const struct sdr_csv_options *options,
-                                  const struct sdr_schema *known, const char *path,
-                                  const char *bytes, size_t count, struct sdr_csv_head *head)
+enum sdr_status sdr_csv_head_read(const struct sdr_reading *reading, const char *bytes,
+                                  size_t count, struct sdr_csv_head *head)
 {
+    const struct sdr_csv_options *options = reading->format_options;
+    struct sdr_dictionary texts = {0};
     struct sdr_csv_cell *first = NULL;
     struct column_look *look = NULL;
     enum sdr_status status;
@@ -263,13 +408,14 @@ enum sdr_status sdr_csv_head_read(const struct sdr_csv_options *options,
     uint64_t skipped = 0;
     bool even;
     *head = (struct sdr_csv_head){0};
-    const char *end = whole_lines(bytes, count);
+    const char *end = whole_lines(bytes, count, reading->head_cut);
     const char *at = sdr_csv_skip_empty(sdr_csv_skip_mark(bytes, end), end, &skipped);
     if (at == end)
-        return sdr_fail(SDR_BAD_DATA, "%s: the file is empty", path);
+        return sdr_fail(SDR_BAD_DATA, "%s: the file is empty", reading->path);
     if (options->separator)
         SDR_TRY(separator_option(options->separator, &head->separator));
-    else if (!(head->separator = sdr_csv_guess_separator(bytes, count, &columns, &even)))
+    else if (!(head->separator =
+                   sdr_csv_guess_separator(bytes, count, reading->head_cut, &columns, &even)))
         head->separator = ','; /* a single column */
     head->header_line = at;
     head->columns = count_cells(&at, end, head->separator);
@@ -278,22 +424,26 @@ enum sdr_status sdr_csv_head_read(const struct sdr_csv_options *options,
     SDR_CHECK(sdr_allocate(&look, head->columns, sizeof *look, "the columns"));
     SDR_CHECK(sdr_allocate(&head->name, head->columns, sizeof *head->name, "the columns"));
     SDR_CHECK(sdr_allocate(&head->type, head->columns, sizeof *head->type, "the columns"));
+    SDR_CHECK(sdr_allocate(&head->example, head->columns, sizeof *head->example, "the columns"));
     const char *cell = head->header_line;
     for (uint32_t i = 0; i < head->columns; i++) {
         sdr_csv_cell_read(cell, end, head->separator, &first[i]);
         cell = first[i].next;
     }
-    look_at_lines(head, at, end, first, look);
-    head->header = options->header == SDR_CSV_HEADER_YES ||
-                   (options->header == SDR_CSV_HEADER_AUTO &&
-                    looks_like_header(first, look, head->columns, known));
+    uint64_t rows = look_at_lines(head, at, end, first, look);
+    head->header = options->header == SDR_CSV_HEADER_YES;
+    if (options->header == SDR_CSV_HEADER_AUTO)
+        SDR_CHECK(looks_like_header(first, look, head->columns, rows, reading->known, &texts,
+                                    &head->header));
     for (uint32_t i = 0; i < head->columns; i++) {
         if (!head->header)
             look_at_cell(&look[i], NULL, &first[i]);
         head->type[i] = type_of(&look[i]);
+        head->example[i] = (struct sdr_csv_text){look[i].example, look[i].example_length};
     }
     status = name_columns(head, first);
 cleanup:
+    sdr_dictionary_free(&texts);
     sdr_release(first);
     sdr_release(look);
     return status;
@@ -305,5 +455,7 @@ void sdr_csv_head_free(struct sdr_csv_head *head)
         sdr_release(head->name[i]);
     sdr_release(head->name);
     sdr_release(head->type);
+    sdr_release(head->example);
+    sdr_dictionary_free(&head->names);
     *head = (struct sdr_csv_head){0};
 }

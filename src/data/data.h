@@ -67,6 +67,9 @@ struct sdr_dictionary {
 /* Finds, or adds if `add`; UINT32_MAX if absent. SDR_RUNTIME only when out of memory. */
 enum sdr_status sdr_dictionary_find(struct sdr_dictionary *dictionary, const char *text,
                                     size_t length, bool add, uint32_t *number);
+/* The same without adding. */
+uint32_t sdr_dictionary_number(const struct sdr_dictionary *dictionary, const char *text,
+                               size_t length);
 void sdr_dictionary_clear(struct sdr_dictionary *dictionary); /* empty, memory kept */
 void sdr_dictionary_free(struct sdr_dictionary *dictionary);
 
@@ -200,8 +203,14 @@ struct sdr_source;
 enum sdr_status sdr_source_open(const char *path, struct sdr_source **source); /* "-": stdin */
 /* Fills up to count bytes; *got < count only at the end. A broken archive is SDR_BAD_DATA. */
 enum sdr_status sdr_source_read(struct sdr_source *source, void *bytes, size_t count, size_t *got);
-/* The first bytes without taking them (up to 64 KB); borrowed until the next read. */
+enum { SDR_HEAD_BYTES = 1 << 16 };
+/* The first SDR_HEAD_BYTES, or all there are, without taking them; borrowed until the next read or
+   peek. */
 enum sdr_status sdr_source_peek(struct sdr_source *source, const char **bytes, size_t *count);
+/* The same with at least `wanted` bytes: *count < wanted only if the source ends there. Only before
+   the first read. */
+enum sdr_status sdr_source_peek_more(struct sdr_source *source, size_t wanted, const char **bytes,
+                                     size_t *count);
 const char *sdr_source_name(const struct sdr_source *source); /* "<stdin>" for "-" */
 uint64_t sdr_source_taken(const struct sdr_source *source);   /* compressed bytes so far */
 void sdr_source_close(struct sdr_source *source);
@@ -213,9 +222,12 @@ enum sdr_status sdr_source_rest(struct sdr_source *source, struct sdr_region *by
 struct sdr_reading {
     const struct sdr_data_options *options;
     const struct sdr_schema *known; /* NULL: find it out */
-    struct sdr_schema *schema;   /* what was found; open() fills what it can tell from the head */
-    const void *format_options;  /* the format's own options struct */
-    const char *path;            /* of the file at hand */
+    struct sdr_schema *schema;  /* what was found; open() fills what it can tell from the head */
+    const void *format_options; /* the format's own options struct */
+    const char *path;           /* of the file at hand */
+    bool head_cut;              /* the file goes on behind the head that open() is given */
+    /* Set by open(): the first line names the columns and is no row; --categories lists the label. */
+    bool header, labels_are_classes;
     struct sdr_builder *builder; /* where whole-file formats put their pieces */
 };
 

@@ -82,18 +82,17 @@ static enum sdr_status store(struct sdr_dictionary *d, const char *text, size_t 
     return SDR_OK;
 }
 
+uint32_t sdr_dictionary_number(const struct sdr_dictionary *d, const char *text, size_t length)
+{
+    uint32_t found = d->slots ? d->slot[seek(d, text, length)] : 0;
+    return found ? found - 1 : UINT32_MAX;
+}
+
 enum sdr_status sdr_dictionary_find(struct sdr_dictionary *d, const char *text, size_t length,
                                     bool add, uint32_t *number)
 {
-    *number = UINT32_MAX;
-    if (d->slots) {
-        uint32_t found = d->slot[seek(d, text, length)];
-        if (found) {
-            *number = found - 1;
-            return SDR_OK;
-        }
-    }
-    if (!add)
+    *number = sdr_dictionary_number(d, text, length);
+    if (*number != UINT32_MAX || !add)
         return SDR_OK;
     if (d->count >= MOST_TEXTS || length >= UINT32_MAX)
         return sdr_fail(SDR_RUNTIME, "too many distinct texts");

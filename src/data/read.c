@@ -18,6 +18,9 @@ struct reader {
     struct sdr_source *source; /* of the first path */
     const char *head;          /* its first bytes, borrowed from it */
     size_t head_count;
+    bool head_cut; /* the file goes on behind the head */
+    bool header;   /* its first line is no row */
+    bool labels_are_classes;
     const struct sdr_format *format;
     char key[33];
     char *cache_path; /* where a cache file belongs, or NULL */
@@ -57,7 +60,36 @@ void sdr_read_progress(const struct sdr_read_job *job, uint64_t done)
 static enum sdr_status open_first(struct reader *r)
 {
     SDR_TRY(sdr_source_open(r->paths.path[0], &r->source));
-    return sdr_source_peek(r->source, &r->head, &r->head_count);
+    SDR_TRY(sdr_source_peek(r->source, &r->head, &r->head_count));
+    r->head_cut = r->head_count >= SDR_HEAD_BYTES;
+    return SDR_OK;
+}
+
+/* Formats that guess from whole records get some, however long the lines are: names and types of
+   columns cannot be told from half a line. Only --memory limits the head. */
+static enum sdr_status see_records(struct reader *r, const void *options)
+{
+    /* One row below a header is needed, some more make the guess safe. */
+    enum { RECORDS = 16, NEEDED = 2, SAFE_MOST = 64 << 20 };
+    const uint64_t record_most = (uint64_t)1 << 30;
+    uint64_t most = r->options->memory ? r->options->memory : record_most;
+    uint32_t records = RECORDS;
+    while (r->format->records && r->head_cut &&
+           (records = r->format->records(options, r->head, r->head_count)) < RECORDS &&
+           r->head_count < (records < NEEDED || most < SAFE_MOST ? most : SAFE_MOST)) {
+        uint64_t wanted = 2 * (uint64_t)r->head_count < most ? 2 * r->head_count : most;
+        SDR_TRY(sdr_source_peek_more(r->source, (size_t)wanted, &r->head, &r->head_count));
+        r->head_cut = r->head_count >= wanted;
+    }
+    if (records || !r->head_cut)
+        return SDR_OK;
+    if (r->options->memory)
+        return sdr_fail(SDR_BAD_DATA,
+                        "%s:1: the first line is longer than --memory allows (%llu bytes): raise "
+                        "--memory, or close a quote that is open",
+                        sdr_source_name(r->source), (unsigned long long)most);
+    return sdr_fail(SDR_BAD_DATA, "%s:1: the first line is longer than 1 GB",
+                    sdr_source_name(r->source));
 }
 
 static bool is_cache_file(const struct reader *r)
@@ -136,7 +168,8 @@ static enum sdr_status use_cache(struct reader *r, struct sdr_data **data)
 /* Without the file the next run is slower, no more: the data is there. */
 static void write_cache(const struct reader *r, const struct sdr_data *data)
 {
-    if (r->cache_path && !data->map && sdr_cache_write_keyed(data, r->key, r->cache_path) != SDR_OK)
+    if (r->cache_path && !data->map && data->rows.count &&
+        sdr_cache_write_keyed(data, r->key, r->cache_path) != SDR_OK)
         sdr_read_note(r->options, "no cache file: %s", sdr_error());
 }
 
@@ -217,13 +250,17 @@ static enum sdr_status parse_files(struct reader *r, struct sdr_data *data)
         SDR_CHECK(sdr_option_defaults(format->options, options));
     if (format->options || *rest)
         SDR_CHECK(sdr_spec_options(format->options, format->name, rest, options));
+    SDR_CHECK(see_records(r, options));
     struct sdr_reading reading = {.options = r->options,
                                   .known = r->known,
                                   .schema = &data->schema,
                                   .format_options = options,
-                                  .path = sdr_source_name(r->source)};
+                                  .path = sdr_source_name(r->source),
+                                  .head_cut = r->head_cut};
     opened = true;
     status = run(r, &reading, state, data);
+    r->header = reading.header;
+    r->labels_are_classes = reading.labels_are_classes;
 cleanup:
     if (opened && format->close)
         format->close(state);
@@ -234,6 +271,16 @@ cleanup:
     return status;
 }
 
+/* A header alone is a table without rows: nothing to learn from, and nothing to predict. */
+static enum sdr_status no_rows(const struct reader *r, const struct sdr_data *data)
+{
+    if (!r->header)
+        return sdr_fail(SDR_BAD_DATA, "%s:1:1: no rows", data->name);
+    return r->options->labels_optional
+               ? SDR_OK
+               : sdr_fail(SDR_BAD_DATA, "%s: no rows below the header", data->name);
+}
+
 static enum sdr_status read_files(struct reader *r, struct sdr_data **data)
 {
     enum sdr_status status;
@@ -241,7 +288,9 @@ static enum sdr_status read_files(struct reader *r, struct sdr_data **data)
     SDR_CHECK(sdr_copy_string(&(*data)->name, sdr_source_name(r->source)));
     SDR_CHECK(parse_files(r, *data));
     if ((*data)->rows.count == 0)
-        SDR_CHECK(sdr_fail(SDR_BAD_DATA, "%s:1:1: no rows", (*data)->name));
+        SDR_CHECK(no_rows(r, *data));
+    if (!r->known)
+        SDR_CHECK(sdr_columns_note(r->options, r->labels_are_classes, *data));
     SDR_CHECK(sdr_data_sign(*data));
     write_cache(r, *data);
 cleanup:

@@ -1,6 +1,6 @@
 /* The parts of reading, shared by read.c (from paths to data), paths.c (which files, which format),
    pipeline.c (chunks, threads, order), key.c (names of cache files) and recast.c (cache files read
-   with another schema). */
+   with another schema), column_notes.c (columns that are worth a second look). */
 #ifndef SDR_DATA_READ_H
 #define SDR_DATA_READ_H
 
@@ -60,6 +60,12 @@ enum sdr_status sdr_pipeline_run(struct sdr_read_job *job);
 void sdr_read_progress(const struct sdr_read_job *job, uint64_t done);
 void sdr_read_note(const struct sdr_data_options *options, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+
+/* ---- column_notes.c ---- */
+/* Notes about columns of a new table that are rarely meant as features: constant ones, ids, copies
+   of the label. SDR_BAD_DATA if the labels are numbers with signs, unless they were asked to be classes. */
+enum sdr_status sdr_columns_note(const struct sdr_data_options *options, bool labels_are_classes,
+                                 struct sdr_data *data);
 
 /* ---- recast.c ---- */
 /* Makes data that was read on its own fit a known schema; *data may be replaced. */

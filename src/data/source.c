@@ -12,7 +12,7 @@
 #include <zlib.h>
 #include <zstd.h>
 
-enum { RAW_BYTES = 1 << 18, HEAD_BYTES = 1 << 16 };
+enum { RAW_BYTES = 1 << 18 };
 enum packing { PLAIN, GZIP, ZSTD };
 
 struct sdr_source {
@@ -26,8 +26,9 @@ struct sdr_source {
     bool raw_end;
     /* The peeked head: decompressed, not yet taken. */
     char *head;
-    size_t head_at, head_used;
-    bool peeked, inside; /* inside: a member or frame is open, so that an end is a truncation */
+    size_t head_at, head_used, head_room;
+    bool head_end; /* nothing follows the head */
+    bool inside;   /* inside: a member or frame is open, so that an end is a truncation */
     bool inflating;
     z_stream gzip;
     ZSTD_DStream *zstd;
@@ -261,19 +262,38 @@ static enum sdr_status unpack(struct sdr_source *s, char *to, size_t count, size
     return read_plain(s, to, count, got);
 }
 
-enum sdr_status sdr_source_peek(struct sdr_source *s, const char **bytes, size_t *count)
+/* Fills a head of `room` bytes, with what the smaller one before it had in front. */
+static enum sdr_status grow_head(struct sdr_source *s, size_t room)
+{
+    char *head;
+    size_t got;
+    SDR_TRY(sdr_allocate(&head, room, 1, "the head of a file"));
+    if (s->head_used)
+        memcpy(head, s->head, s->head_used);
+    sdr_release(s->head);
+    s->head = head;
+    SDR_TRY(unpack(s, head + s->head_used, room - s->head_used, &got));
+    s->head_used += got;
+    s->head_room = room;
+    s->head_end = s->head_used < room;
+    return SDR_OK;
+}
+
+enum sdr_status sdr_source_peek_more(struct sdr_source *s, size_t wanted, const char **bytes,
+                                     size_t *count)
 {
     *bytes = "";
     *count = 0;
-    if (!s->peeked) {
-        if (!s->head)
-            SDR_TRY(sdr_allocate(&s->head, HEAD_BYTES, 1, "a file reader"));
-        SDR_TRY(unpack(s, s->head, HEAD_BYTES, &s->head_used));
-        s->peeked = true;
-    }
+    if (!s->head_end && s->head_at + wanted > s->head_room)
+        SDR_TRY(grow_head(s, s->head_at + wanted));
     *bytes = s->head + s->head_at;
     *count = s->head_used - s->head_at;
     return SDR_OK;
+}
+
+enum sdr_status sdr_source_peek(struct sdr_source *s, const char **bytes, size_t *count)
+{
+    return sdr_source_peek_more(s, s->head_room ? 0 : SDR_HEAD_BYTES, bytes, count);
 }
 
 enum sdr_status sdr_source_read(struct sdr_source *s, void *bytes, size_t count, size_t *got)

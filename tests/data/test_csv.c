@@ -1,5 +1,6 @@
 /* CSV: what a column is, how a record falls into cells, and where an error is. */
 #include "base/fault.h"
+#include "data/csv.h"
 #include "reading.h"
 #include <math.h>
 
@@ -274,8 +275,9 @@ static void a_text_among_numbers_names_the_remedy(void **unused)
     assert_int_equal(reading_parse(&test, "zip,y\n1,2\nabc,3\n", 16), SDR_BAD_DATA);
     assert_int_equal(test.piece.error_line, 3);
     assert_int_equal(test.piece.error_column, 1);
-    assert_string_equal(test.piece.error,
-                        "column 'zip' should be a number, not 'abc' (--categories zip takes the column as words)");
+    assert_string_equal(
+        test.piece.error,
+        "column 'zip' should be a number, not 'abc' (--categories zip takes the column as words)");
     reading_close(&test);
 }
 
@@ -452,6 +454,53 @@ static void plain_numbers_round_as_the_general_scanner_does(void **unused)
     }
 }
 
+static void numbers_in_disguise_are_known(void **unused)
+{
+    static const struct {
+        const char *text;
+        bool grouped, decorated;
+    } cases[] = {
+        {"12,095", true, false},    {"1,234,567.5", true, false}, {"-1,000", true, false},
+        {"1,5", false, false},      {"0,123", false, false},      {"1234,567", false, false},
+        {"1,23,456", false, false}, {"1,000,", false, false},     {"", false, false},
+        {"$1200", false, true},     {"-$3.50", false, true},      {"1200 €", false, true},
+        {"€1,200", false, true},    {"12 %", false, true},        {"12%", false, true},
+        {"5 km", false, true},      {"USD 7", false, true},       {"7,5 EUR", false, true},
+        {"$", false, false},        {"$x", false, false},         {"cust00001", false, false},
+        {"12a", false, false},      {"3 miles", false, false},    {"12", false, false},
+        {"1-2 km", false, false},   {"$ $5", false, false},       {"a $5", false, false},
+    };
+    (void)unused;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        size_t length = strlen(cases[i].text);
+        char *copy = malloc(length ? length : 1); /* a byte too far is seen */
+        memcpy(copy, cases[i].text, length);
+        if (sdr_csv_is_grouped(copy, length) != cases[i].grouped ||
+            sdr_csv_is_decorated(copy, length) != cases[i].decorated)
+            fail_msg("'%s' is taken for something else", cases[i].text);
+        free(copy);
+    }
+}
+
+static void whole_records_are_counted(void **unused)
+{
+    static const struct {
+        const char *text;
+        uint32_t records;
+    } cases[] = {{"a,b", 0},
+                 {"a,b\n", 1},
+                 {"\n\na,b\r\n1,2", 1},
+                 {"\"a\nb\",c\n1,2\n", 2},
+                 {"\"a\nb", 0},
+                 {"a,b\n1,\"2\n3,4\n", 1},
+                 {"", 0}};
+    const struct sdr_csv_options options = {0};
+    (void)unused;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        assert_int_equal(sdr_csv_records(&options, cases[i].text, strlen(cases[i].text)),
+                         cases[i].records);
+}
+
 static void every_failed_allocation_is_told(void **unused)
 {
     static const char text[] = "colour,size,y\n\"re\"\"d\",1,a\nblue,2,b\n";
@@ -500,6 +549,8 @@ int main(void)
         cmocka_unit_test(without_names_the_number_of_columns_must_be_the_same),
         cmocka_unit_test(a_second_file_must_have_the_same_header),
         cmocka_unit_test(plain_numbers_round_as_the_general_scanner_does),
+        cmocka_unit_test(numbers_in_disguise_are_known),
+        cmocka_unit_test(whole_records_are_counted),
         cmocka_unit_test(every_failed_allocation_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

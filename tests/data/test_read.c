@@ -528,6 +528,40 @@ static void every_failing_allocation_read_and_write_is_survived(void **state)
     free(text);
 }
 
+/* A table whose first line is longer than 64 KB, with a constant, an id and a leak: nothing but a
+   note may be lost. */
+static void failing_allocations_in_a_wide_table_are_survived(void **state)
+{
+    struct sdr_text text = {0};
+    struct sdr_data *data;
+    char path[300];
+    (void)state;
+    sdr_text_add(&text, "constant,id,leak,x%070000d,y\n", 7);
+    for (int i = 0; i < 40; i++)
+        sdr_text_add(&text, "1,k%d,%s,%d,%d\n", i, i % 2 ? "red" : "blue", i * i % 11, i % 2);
+    assert_false(text.failed);
+    snprintf(path, sizeof path, "%s", write_file("wide.csv", text.bytes, text.length));
+    sdr_text_free(&text);
+    struct sdr_data_options options = options_with(1);
+    options.label = "y";
+    for (uint64_t n = 1;; n++) {
+        notes[0] = 0;
+        sdr_fault_arm(SDR_FAULT_ALLOCATE, n);
+        enum sdr_status status = read_one(&options, path, 1000, &data);
+        bool struck = sdr_fault_count(SDR_FAULT_ALLOCATE) >= n;
+        sdr_fault_arm(SDR_FAULT_ALLOCATE, 0);
+        assert_true(status == SDR_OK || (struck && status == SDR_RUNTIME));
+        if (status == SDR_OK)
+            assert_int_equal(data->rows.count, 40);
+        sdr_data_destroy(data);
+        if (!struck)
+            break;
+    }
+    assert_non_null(strstr(notes, "constant column: 'constant'"));
+    assert_non_null(strstr(notes, "column 'id': 40 different texts in 40 rows; --ignore id"));
+    assert_non_null(strstr(notes, "column 'leak' determines the label"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -545,6 +579,7 @@ int main(void)
         cmocka_unit_test(files_without_rows_are_refused),
         cmocka_unit_test(the_callers_arrays_are_checked_and_borrowed),
         cmocka_unit_test(every_failing_allocation_read_and_write_is_survived),
+        cmocka_unit_test(failing_allocations_in_a_wide_table_are_survived),
     };
     return cmocka_run_group_tests_name("read", tests, make_folder, remove_folder);
 }

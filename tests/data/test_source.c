@@ -179,6 +179,38 @@ static void peek_shows_the_head_and_takes_nothing(void **state)
     free(text);
 }
 
+static void peeking_for_more_shows_more_and_takes_nothing(void **state)
+{
+    (void)state;
+    enum { MORE = 100000 };
+    unsigned char *text = make_text();
+    char *bytes = malloc(TEXT);
+    unsigned char *packed = malloc(2 * TEXT);
+    size_t packed_count = pack_gzip(text, TEXT, packed, 2 * TEXT);
+    for (int gzip = 0; gzip < 2; gzip++) {
+        struct sdr_source *source;
+        const char *head;
+        size_t count, got;
+        const char *path =
+            gzip ? write_file("packed", packed, packed_count) : write_file("plain", text, TEXT);
+        assert_int_equal(sdr_source_open(path, &source), SDR_OK);
+        assert_int_equal(sdr_source_peek(source, &head, &count), SDR_OK);
+        assert_int_equal(sdr_source_peek_more(source, MORE, &head, &count), SDR_OK);
+        assert_int_equal(count, MORE);
+        assert_memory_equal(head, text, MORE);
+        assert_int_equal(sdr_source_peek_more(source, 2 * (size_t)TEXT, &head, &count), SDR_OK);
+        assert_int_equal(count, TEXT); /* all there is */
+        assert_memory_equal(head, text, TEXT);
+        assert_int_equal(sdr_source_read(source, bytes, TEXT, &got), SDR_OK);
+        assert_int_equal(got, TEXT);
+        assert_memory_equal(bytes, text, TEXT);
+        sdr_source_close(source);
+    }
+    free(packed);
+    free(bytes);
+    free(text);
+}
+
 static void what_is_no_file_is_told_so(void **state)
 {
     struct sdr_source *source;
@@ -225,6 +257,7 @@ int main(void)
         cmocka_unit_test(a_truncated_archive_is_refused_wherever_it_is_cut),
         cmocka_unit_test(a_damaged_archive_never_does_more_than_fail),
         cmocka_unit_test(peek_shows_the_head_and_takes_nothing),
+        cmocka_unit_test(peeking_for_more_shows_more_and_takes_nothing),
         cmocka_unit_test(what_is_no_file_is_told_so),
         cmocka_unit_test(every_failing_read_and_allocation_is_survived),
     };
