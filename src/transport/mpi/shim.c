@@ -55,14 +55,15 @@ static const char *test(void *request, bool *done)
     return NULL;
 }
 
-static void cancel(void *request)
+static bool cancel(void *request)
 {
     MPI_Request of;
+    int flag = 1;
     memcpy(&of, request, sizeof of);
-    if (of != MPI_REQUEST_NULL) {
-        MPI_Cancel(&of);
-        MPI_Wait(&of, MPI_STATUS_IGNORE);
-    }
+    if (of != MPI_REQUEST_NULL &&
+        (MPI_Cancel(&of) != MPI_SUCCESS || MPI_Test(&of, &flag, MPI_STATUS_IGNORE) != MPI_SUCCESS))
+        return false;
+    return flag;
 }
 
 static void finish(void)
