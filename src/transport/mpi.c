@@ -13,6 +13,7 @@
 #include "transport/crew.h"
 #include "transport/mpi_job.h"
 
+#include <math.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
@@ -70,6 +71,7 @@ struct shared {
     const struct options *options;
     struct line *line;           /* owned, per process; job->calls guards this and what follows */
     struct sending *out, *spare; /* owned */
+    bool parting;                /* the last message of this process was sent */
     pthread_t carrier;
     atomic_bool over;
 };
@@ -100,6 +102,9 @@ static enum sdr_status lose(struct sdr_run *run, int process)
     sdr_mpi_lose(process);
     line->lost = true;
     line->listening = false;
+    if (shared->parting) /* no strategy asks any more */
+        sdr_note(&run->options, "process %d was lost when training was over: silent for %.1f s",
+                 process, job->peer[process].silent);
     for (int id = net->servers; id < net->nodes && process > 0; id++) {
         struct sdr_message word = {.kind = SDR_MESSAGE_LOST,
                                    .about = id - net->servers,
@@ -389,6 +394,7 @@ static enum sdr_status say_bye(struct sdr_run *run, enum sdr_status how)
     struct sdr_message bye = {.kind = BYE, .flags = (uint8_t)how, .about = atomic_load(&job->lost)};
     enum sdr_status status = SDR_OK;
     pthread_mutex_lock(&job->calls);
+    shared->parting = true;
     for (int p = 0; p < job->processes && status == SDR_OK; p++)
         if (sdr_mpi_talks_to(p) && !shared->line[p].lost)
             status = post(run, p, &bye);
@@ -410,14 +416,16 @@ static enum sdr_status part(struct sdr_run *run)
 {
     enum { NAP = 100000 };
     struct shared *shared = run->network->shared;
-    int64_t until = sdr_clock_now() + (int64_t)(shared->options->deadline * 1e9);
+    /* A process that has died is found first, whatever the options are. */
+    double seconds = fmax(shared->options->deadline, shared->options->silence + 5);
+    int64_t until = sdr_clock_now() + (int64_t)(seconds * 1e9);
     enum sdr_status status = say_bye(run, SDR_OK);
     for (bool any; status == SDR_OK && !all_gone(shared); sdr_mpi_nap(NAP)) {
         status = look(run, &any);
         if (status == SDR_OK && sdr_clock_now() > until)
-            status = sdr_fail(SDR_PEER_LOST,
-                              "processes did not say within %g seconds that they are done",
-                              shared->options->deadline);
+            status =
+                sdr_fail(SDR_PEER_LOST,
+                         "processes did not say within %g seconds that they are done", seconds);
     }
     return status;
 }

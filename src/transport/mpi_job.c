@@ -140,7 +140,7 @@ static enum sdr_status await(void *request, int64_t until, bool *done)
 {
     enum { NAP = 500000 };
     for (*done = false; !*done && (!until || sdr_clock_now() < until); sdr_mpi_nap(NAP)) {
-        SDR_TRY(sdr_mpi_check());
+        SDR_TRY(sdr_mpi_ended());
         SDR_TRY(test(request, done));
     }
     return SDR_OK;
@@ -336,8 +336,10 @@ static enum sdr_status hear_hello(const struct hello *mine, const char *text, in
     SDR_TRY(begin_receive(process, HELLO_TAG, &other, sizeof other, request));
     SDR_TRY(await(request, until, &done));
     if (!done)
-        return sdr_fail(SDR_PEER_LOST, "process %d did not start within %.3g seconds", process,
-                        deadline);
+        return sdr_fail(SDR_PEER_LOST,
+                        "process %d is alive, but did not start within %.3g seconds: if it "
+                        "is still reading, give a larger mpi:deadline",
+                        process, deadline);
     return compare(mine, &other, text, process);
 }
 

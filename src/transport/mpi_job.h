@@ -41,11 +41,10 @@ bool sdr_mpi_talks_to(int process);
 enum sdr_status sdr_mpi_pulse_start(void);
 void sdr_mpi_pulse_stop(void);
 /* SDR_OK, or why the job cannot go on: process 0 was lost, or another one before training began. */
-enum sdr_status sdr_mpi_check(void);
-/* The caller holds `calls`. A message came from a process; it is lost; as sdr_mpi_check. */
+enum sdr_status sdr_mpi_ended(void);
+/* The caller holds `calls`. A message came from a process; it is lost. */
 void sdr_mpi_heard(int process);
 void sdr_mpi_lose(int process);
-enum sdr_status sdr_mpi_ended(void);
 /* Process 0 tells the others that it ends the job, and how. */
 void sdr_mpi_pulse_end(enum sdr_status status);
 

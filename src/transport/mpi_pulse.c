@@ -1,9 +1,14 @@
-/* Heartbeats of an MPI job. MPI does not report that a process has died; silence does. A thread that mostly sleeps
-   sends them, so that a process which reads, computes or writes for hours is alive to the others, and a process
-   that was killed is lost after `silence` seconds, whatever its peers are doing.
+/* Heartbeats of an MPI job. MPI does not report that a process has died; silence does. Process 0 and every other one
+   send each other one message to and fro, from a thread that mostly sleeps: so a process which reads, computes or
+   writes for hours is alive to the others, and one that was killed is lost after `silence` seconds, whatever its peers
+   are doing. To and fro, because Open MPI may abort a process that writes twice to a dead one.
 
    Silence is counted in what this process was awake for: a wake-up adds at most a quarter of `silence`. So whoever
-   was stopped, or got no processor, reads what has come meanwhile before it judges others. */
+   was stopped, or got no processor, reads what has come meanwhile before it judges others.
+
+   A second thread, which calls nothing of MPI, ends a process that does not notice that the job has ended, because it
+   reads data or because a call of MPI does not return. */
+#define _GNU_SOURCE /* pthread_timedjoin_np */
 #include "base/clock.h"
 #include "base/memory.h"
 #include "run.h"
@@ -13,31 +18,34 @@
 #include <stdio.h>
 
 enum { PULSE_TAG = 11 };
-#define OVERDUE                                                                                    \
-    2.0 /* seconds from the end of the job until a process that does not notice is ended */
+/* Seconds until a process is ended: OVERDUE after the job has, STUCK beyond `silence` in a call of MPI. */
+#define OVERDUE 2.0
+#define STUCK   5.0
 
 struct word {
-    int32_t ended,
-        lost; /* how process 0 has ended the job, 0: it has not; the process lost, or −1 */
+    int32_t ended; /* how process 0 has ended the job; 0: it has not */
+    int32_t lost;  /* the process lost, or −1 */
 };
 struct line {
     struct word heard, said;
     unsigned char hearing[SDR_MPI_REQUEST_BYTES], saying[SDR_MPI_REQUEST_BYTES];
     bool listens, speaks; /* a request is under way */
-    double quiet;         /* seconds since something was said */
+    bool turn;            /* it is for this process to say something */
+    double waits;         /* seconds for which it has been */
 };
 
 static struct sdr_mpi_job *const job = &sdr_mpi_job;
 static struct {
-    pthread_t thread;
-    bool started;
+    pthread_t thread, watch;
+    int started; /* of the two */
     atomic_bool over;
     struct line *line; /* owned, by process */
     struct word word;  /* what process 0 says */
-    /* Why the job cannot go on, and for how many seconds that is known. */
-    enum sdr_status ended;
+    atomic_uint beats;
+    /* Why the job cannot go on; it is known when `ended` says so. */
     char sentence[200];
-    double since;
+    _Atomic enum sdr_status ended;
+    atomic_bool noticed; /* this process is about to leave */
 } pulse = {.word = {.lost = -1}};
 
 bool sdr_mpi_talks_to(int process)
@@ -50,8 +58,8 @@ static void end_job(enum sdr_status status, int lost)
 {
     if (pulse.ended != SDR_OK)
         return;
-    pulse.ended = status;
     pulse.word = (struct word){status, lost};
+    pulse.ended = status;
 }
 
 void sdr_mpi_heard(int process)
@@ -86,6 +94,8 @@ void sdr_mpi_lose(int process)
 static void understand(int from, struct word word)
 {
     sdr_mpi_heard(from);
+    pulse.line[from].turn = true;
+    pulse.line[from].waits = 0;
     if (!word.ended || from != 0 || pulse.ended != SDR_OK)
         return;
     atomic_store(&job->lost, true); /* process 0 leaves without MPI_Finalize */
@@ -117,7 +127,7 @@ static void hear(int from)
     }
 }
 
-/* Several heartbeats fall into `silence`, so that one may be late. */
+/* To and fro: several of these fall into `silence`, so that a heartbeat may be late. */
 static double period(void)
 {
     return fmin(job->silence / 5, 1);
@@ -132,10 +142,10 @@ static void say(int to, bool urgent)
         return;
     }
     line->speaks = line->speaks && !done;
-    if (line->speaks || (line->quiet < period() && !urgent))
+    if (line->speaks || !(urgent || (line->turn && line->waits >= period() / 2)))
         return;
     line->said = pulse.word;
-    line->quiet = 0;
+    line->turn = false;
     if (job->mpi->send(to, PULSE_TAG, &line->said, sizeof line->said, line->saying))
         sdr_mpi_lose(to);
     else
@@ -145,12 +155,13 @@ static void say(int to, bool urgent)
 static void beat(double elapsed)
 {
     double counted = fmin(elapsed, job->silence / 4);
+    job->mpi->progress();
     for (int p = 0; p < job->processes; p++) {
         struct sdr_mpi_peer *peer = &job->peer[p];
         if (!sdr_mpi_talks_to(p) || peer->lost || peer->left)
             continue;
         peer->silent += counted;
-        pulse.line[p].quiet += elapsed;
+        pulse.line[p].waits += elapsed;
         hear(p);
         say(p, pulse.word.ended != pulse.line[p].said.ended);
         if (peer->silent > job->silence + peer->patience)
@@ -159,22 +170,47 @@ static void beat(double elapsed)
 }
 
 /* ---- the thread ---- */
+/* Sleeps until the next look at heartbeats is due, or the job is over. */
+static void rest(void)
+{
+    enum { NAP = 10000000 };
+    for (double left = period() / 4; left > 0 && !atomic_load(&pulse.over); left -= NAP * 1e-9)
+        sdr_mpi_nap(NAP);
+}
+
 static void *run_pulse(void *unused)
 {
     (void)unused;
     for (int64_t before = sdr_clock_now(), now; !atomic_load(&pulse.over); before = now) {
-        sdr_mpi_nap((int64_t)(period() / 4 * 1e9));
         now = sdr_clock_now();
-        double elapsed = (double)(now - before) * 1e-9;
         pthread_mutex_lock(&job->calls);
-        beat(elapsed);
-        pulse.since += pulse.ended != SDR_OK ? elapsed : 0;
-        bool overdue = pulse.since > OVERDUE;
-        if (overdue)
-            pulse.since = 0;
+        beat((double)(now - before) * 1e-9);
         pthread_mutex_unlock(&job->calls);
-        if (overdue && !atomic_load(&pulse.over))
+        pulse.beats++;
+        rest();
+    }
+    return NULL;
+}
+
+static void *run_watch(void *unused)
+{
+    unsigned beats = 0;
+    double without = 0, since = 0;
+    (void)unused;
+    for (int64_t before = sdr_clock_now(), now; !atomic_load(&pulse.over); before = now) {
+        rest();
+        now = sdr_clock_now();
+        double counted = fmin((double)(now - before) * 1e-9, job->silence / 4);
+        without = beats == pulse.beats ? without + counted : 0;
+        beats = pulse.beats;
+        since += pulse.ended != SDR_OK ? counted : 0;
+        if (atomic_exchange(&pulse.noticed, false))
+            since = 0;
+        if (since > OVERDUE && !atomic_load(&pulse.over))
             sdr_job_overdue(pulse.ended, pulse.sentence);
+        else if (without > job->silence + STUCK && !atomic_load(&pulse.over))
+            sdr_job_overdue(SDR_PEER_LOST, "MPI does not return, which happens if a process has "
+                                           "died: start the job again, or go on with --resume");
     }
     return NULL;
 }
@@ -184,18 +220,30 @@ enum sdr_status sdr_mpi_pulse_start(void)
     size_t count = (size_t)job->processes;
     SDR_TRY(sdr_allocate(&pulse.line, count, sizeof *pulse.line, "MPI"));
     SDR_TRY(sdr_allocate(&job->peer, count, sizeof *job->peer, "MPI"));
-    if (count > 1 && pthread_create(&pulse.thread, NULL, run_pulse, NULL) != 0)
-        return sdr_fail(SDR_RUNTIME, "the thread that sends heartbeats cannot be started");
-    pulse.started = count > 1;
-    return SDR_OK;
+    if (count == 1)
+        return SDR_OK;
+    for (int p = 0; p < job->processes; p++) {
+        pulse.line[p].turn = job->process == 0; /* the first one makes the connection: at once */
+        pulse.line[p].waits = period();
+    }
+    pulse.started += pthread_create(&pulse.thread, NULL, run_pulse, NULL) == 0;
+    pulse.started += pulse.started && pthread_create(&pulse.watch, NULL, run_watch, NULL) == 0;
+    return pulse.started == 2
+               ? SDR_OK
+               : sdr_fail(SDR_RUNTIME, "the threads of heartbeats cannot be started");
 }
 
 void sdr_mpi_pulse_stop(void)
 {
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += (time_t)STUCK;
     atomic_store(&pulse.over, true);
-    if (pulse.started)
-        pthread_join(pulse.thread, NULL);
-    pulse.started = false;
+    if (pulse.started > 1)
+        pthread_join(pulse.watch, NULL);
+    if (pulse.started && pthread_timedjoin_np(pulse.thread, NULL, &until) != 0)
+        atomic_store(&job->lost, true); /* it is within MPI, and nobody else can call that */
+    pulse.started = 0;
     for (int p = 0; p < job->processes && !atomic_load(&job->lost); p++)
         if (pulse.line[p].listens && !job->mpi->cancel(pulse.line[p].hearing))
             atomic_store(&job->lost, true);
@@ -203,15 +251,8 @@ void sdr_mpi_pulse_stop(void)
 
 enum sdr_status sdr_mpi_ended(void)
 {
-    return pulse.ended == SDR_OK ? SDR_OK : sdr_fail(pulse.ended, "%s", pulse.sentence);
-}
-
-enum sdr_status sdr_mpi_check(void)
-{
-    pthread_mutex_lock(&job->calls);
-    enum sdr_status status = sdr_mpi_ended();
-    pthread_mutex_unlock(&job->calls);
-    return status;
+    enum sdr_status status = pulse.ended;
+    return status == SDR_OK ? SDR_OK : sdr_fail(status, "%s", pulse.sentence);
 }
 
 static bool all_know(void)
@@ -229,8 +270,8 @@ void sdr_mpi_pulse_end(enum sdr_status status)
     bool known = job->process > 0;
     pthread_mutex_lock(&job->calls);
     end_job(status, -1);
-    pulse.since = -60; /* this process does notice */
     pthread_mutex_unlock(&job->calls);
+    atomic_store(&pulse.noticed, true);
     for (int i = 0; i < NAPS && !known; i++, sdr_mpi_nap(NAP)) {
         pthread_mutex_lock(&job->calls);
         beat(NAP * 1e-9);

@@ -15,6 +15,7 @@ struct sdr_mpi {
     const char *(*receive)(int from, int tag, void *bytes, size_t count, void *request);
     const char *(*test)(void *request, bool *done);
     bool (*cancel)(void *request); /* a receive's; false: a part of it has come, it is under way */
+    void (*progress)(void);        /* looks at all connections */
     void (*finish)(void);
     void (*give_up)(int code); /* ends all processes */
 };
