@@ -244,7 +244,7 @@ void sdr_mpi_pulse_stop(void)
     if (pulse.started && pthread_timedjoin_np(pulse.thread, NULL, &until) != 0)
         atomic_store(&job->lost, true); /* it is within MPI, and nobody else can call that */
     pulse.started = 0;
-    for (int p = 0; p < job->processes && !atomic_load(&job->lost); p++)
+    for (int p = 0; p < job->processes && pulse.line && !atomic_load(&job->lost); p++)
         if (pulse.line[p].listens && !job->mpi->cancel(pulse.line[p].hearing))
             atomic_store(&job->lost, true);
 }

@@ -5,7 +5,7 @@
 . "$(dirname "$0")/job.sh"
 
 "$SOUNDER" generate sparse-classification "$work/data.svm" --rows 3000 --features 400 --nnz 12 --seed 4 --quiet
-serial=$("$SOUNDER" train "$work/data.svm" --epochs 20 --json --quiet | python3 -c 'import json,sys; print(json.load(sys.stdin)["train_loss"])')
+serial=$("$SOUNDER" train "$work/data.svm" --batch 200 --epochs 20 --json --quiet | python3 -c 'import json,sys; print(json.load(sys.stdin)["train_loss"])')
 
 # Writes down the id of the process and how it ended: mpirun forgets both when processes may die.
 cat >"$work/member" <<'X'
@@ -19,11 +19,11 @@ chmod +x "$work/member"
 
 kill_one() { # sync victim
     rm -rf "$work"/pid.* "$work"/code.* "$work/run"
-    timeout 60 mpirun -x work -enable-recovery --mca pml ob1 --mca btl tcp,self --oversubscribe --bind-to none -n 4 \
-        "$work/member" "$SOUNDER" train "$work/data.svm" --transport mpi:silence=3 --sync "$1" --batch 16 --epochs 20 \
-        --delay exp:mean=0.004 --run "$work/run" --json >"$work/out" 2>"$work/err" &
+    timeout 250 mpirun -x work -enable-recovery --mca pml ob1 --mca btl tcp,self --oversubscribe --bind-to none -n 4 \
+        "$work/member" "$SOUNDER" train "$work/data.svm" --transport mpi:silence=3 --sync "$1" --batch 200 --epochs 20 \
+        --delay exp:mean=0.05 --run "$work/run" --json >"$work/out" 2>"$work/err" &
     local job=$!
-    for _ in $(seq 200); do
+    for _ in $(seq 2000); do
         [ -s "$work/pid.$2" ] && [ -s "$work/run/metrics.jsonl" ] && break
         sleep 0.05
     done
@@ -53,8 +53,8 @@ ends() {
     done
     ls "$work"/run/checkpoint-* >/dev/null 2>&1 || complain "$1: there is no checkpoint"
     grep -q "worker $2 was lost.*--resume" "$work/err" || complain "$1: says $(tail -n 3 "$work/err")"
-    timeout 60 mpirun --oversubscribe --bind-to none -n 4 "$SOUNDER" train "$work/data.svm" --transport mpi:silence=3 --sync "$1" --batch 16 \
-        --epochs 20 --delay exp:mean=0.004 --run "$work/run" --resume --json --quiet >"$work/out" 2>"$work/err" || complain "$1: does not go on: $(tail -n 2 "$work/err")"
+    timeout 250 mpirun --oversubscribe --bind-to none -n 4 "$SOUNDER" train "$work/data.svm" --transport mpi:silence=3 --sync "$1" --batch 200 \
+        --epochs 20 --delay exp:mean=0.05 --run "$work/run" --resume --json --quiet >"$work/out" 2>"$work/err" || complain "$1: does not go on: $(tail -n 2 "$work/err")"
     grep -q '"epochs":20' "$work/out" || complain "$1: did not go on to the end"
     echo "$1: ended with 6, and went on from its checkpoint"
 }
