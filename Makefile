@@ -34,9 +34,10 @@ fuzz: deps
 	@cmake --preset fuzz >/dev/null && cmake --build build-fuzz
 	@./scripts/fuzz $${SECONDS_EACH:-300}
 
-# Long runs: kill −9 in the middle of checkpoints, again and again.
+# Long runs: kill −9 in the middle of checkpoints, and of processes of MPI_JOBS MPI jobs, again and again.
 soak: all
 	@./scripts/soak
+	@./scripts/soak_mpi $${MPI_JOBS:-200} $${SEED:+--seed $$SEED}
 
 # Ratios against liblinear and scikit-learn in one run; writes bench/results.json.
 bench: all

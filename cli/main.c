@@ -3,6 +3,7 @@
 
 #include <signal.h>
 #include <string.h>
+#include <unistd.h>
 
 static enum sdr_status run_command(const struct cli_command *command, int count, char **texts)
 {
@@ -52,10 +53,32 @@ static enum sdr_status find_and_run(int count, char **texts)
 }
 
 int cli_process;
+static bool in_job;
+
+static void complain(enum sdr_status status, const char *sentence)
+{
+    cli_progress_clear();
+    if (status == SDR_OK || cli_reader_gone())
+        return;
+    fputs("sounder: ", stderr);
+    if (cli_process > 0)
+        fprintf(stderr, "process %d: ", cli_process);
+    cli_print_clean(stderr, sentence);
+    putc('\n', stderr);
+}
+
+/* The job has ended while this process reads or measures data. */
+static void end_at_once(enum sdr_status status, const char *sentence)
+{
+    complain(status, sentence);
+    _exit((int)status);
+}
 
 enum sdr_status cli_job_start(struct cli_arguments *arguments)
 {
     int processes;
+    in_job = true;
+    sdr_job_watch(end_at_once);
     CLI_TRY(sdr_job_join(arguments->options, &cli_process, &processes));
     if (cli_process > 0)
         arguments->given |= CLI_QUIET;
@@ -73,14 +96,13 @@ int main(int count, char **texts)
     enum sdr_status status = find_and_run(count, texts);
     if (status == SDR_OK)
         status = cli_stdout_flush();
-    cli_progress_clear();
-    if (status != SDR_OK && !cli_reader_gone()) {
-        fputs("sounder: ", stderr);
-        if (cli_process > 0)
-            fprintf(stderr, "process %d: ", cli_process);
-        cli_print_clean(stderr, cli_sentence(status));
-        putc('\n', stderr);
+    complain(status, cli_sentence(status));
+    enum sdr_status left = sdr_job_leave(status);
+    if (left != status)
+        complain(left, cli_sentence(left));
+    if (in_job) { /* MPI may have threads that wait for a process which has died */
+        fflush(NULL);
+        _exit((int)left);
     }
-    sdr_job_leave(status);
-    return (int)status;
+    return (int)left;
 }

@@ -1,4 +1,5 @@
 /* The processes of a job: which one this is, whether all mean the same, and what the first one tells the others. */
+#include "base/file.h"
 #include "base/memory.h"
 #include "registry.h"
 #include "run.h"
@@ -6,6 +7,7 @@
 /* The transport whose job this process has joined, and which one it is. */
 static const struct sdr_transport *joined;
 static int joined_as;
+static void (*overdue)(enum sdr_status status, const char *sentence);
 
 int sdr_job_process(void)
 {
@@ -42,20 +44,36 @@ enum sdr_status sdr_job_join(const struct sdr_options *options, int *process, in
     *processes = 1;
     SDR_TRY(sdr_plugin_choose("transport", sdr_transport_table, options->settings.transport,
                               &plugin, &parsed));
-    sdr_plugin_free(plugin, parsed);
     const struct sdr_transport *transport = (const struct sdr_transport *)plugin;
-    if (!transport->join)
-        return SDR_OK;
-    SDR_TRY(transport->join(process, processes));
-    joined = transport;
-    joined_as = *process;
-    return SDR_OK;
+    enum sdr_status status = SDR_OK;
+    if (transport->join)
+        status = transport->join(parsed, process, processes);
+    sdr_plugin_free(plugin, parsed);
+    if (transport->join && status == SDR_OK) {
+        joined = transport;
+        joined_as = *process;
+    }
+    return status;
 }
 
-void sdr_job_leave(enum sdr_status status)
+enum sdr_status sdr_job_leave(enum sdr_status status)
 {
     if (joined)
-        joined->leave(status);
+        status = joined->leave(status);
     joined = NULL;
     joined_as = 0;
+    return status;
+}
+
+void sdr_job_watch(void (*end)(enum sdr_status status, const char *sentence))
+{
+    overdue = end;
+}
+
+void sdr_job_overdue(enum sdr_status status, const char *sentence)
+{
+    if (!overdue)
+        return;
+    sdr_writers_remove();
+    overdue(status, sentence);
 }

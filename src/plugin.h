@@ -430,10 +430,10 @@ struct sdr_transport {
     bool by_reference; /* a body that many are sent is there once */
     uint64_t workers_most;
     /* Where a job has several processes: which one this is, and how many there are; before data is read, and
-       any number of times. At the end: how it went. NULL: there is one process. */
-    enum sdr_status (*join)(int *process, int *processes);
-    void (*leave)(enum sdr_status status);
-    /* Whether all are there in time, with some seconds more, and say the same: what decides about the run. */
+       any number of times. At the end: how it went; returns the status to end with. NULL: there is one process. */
+    enum sdr_status (*join)(const void *options, int *process, int *processes);
+    enum sdr_status (*leave)(enum sdr_status status);
+    /* Barrier with timeout, of the option and some seconds more. Fails unless every process passes the same text. */
     enum sdr_status (*meet)(const void *options, double more, const char *text);
     /* Bytes of the first process become everybody's; the others wait for it. */
     enum sdr_status (*share)(void *bytes, size_t count);

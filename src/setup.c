@@ -53,7 +53,7 @@ static enum sdr_status choose_plugins(struct sdr_run *run)
     run->transport = (const struct sdr_transport *)plugin;
     run->processes = 1;
     if (run->transport->join)
-        SDR_TRY(run->transport->join(&run->process, &run->processes));
+        SDR_TRY(run->transport->join(run->transport_options, &run->process, &run->processes));
     if (run->process > 0) { /* the first process tells, keeps and resumes */
         run->options.report = NULL;
         sdr_release(run->options.settings.run);

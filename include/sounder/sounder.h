@@ -156,10 +156,16 @@ SDR_API enum sdr_status sdr_generate(const struct sdr_options *options, const ch
 
 /* Jobs of several processes (transport mpi). join, before data is read, tells which process this is, from 0
    on, and how many there are: 0 of 1 otherwise. All of them read, create a run and train; process 0 alone
-   has a model and results then. leave, at the end, with how it went: the others are not left waiting. */
+   has a model and results then. leave, at the end, with how it went: the others are not left waiting. It returns
+   the status to end with: SDR_PEER_LOST if process 0 was lost before it had finished. End the process with _exit
+   then: parts of MPI may wait for a process that has died. */
 SDR_API enum sdr_status sdr_job_join(const struct sdr_options *options, int *process,
                                      int *processes);
-SDR_API void sdr_job_leave(enum sdr_status status);
+SDR_API enum sdr_status sdr_job_leave(enum sdr_status status);
+/* end is called, by another thread, if the job cannot go on because a process was lost, and this one is so busy,
+   reading data say, that no call has returned SDR_PEER_LOST two seconds later. It should end the process with
+   _exit; temporary files were removed. NULL: the call returns when its work is done. */
+SDR_API void sdr_job_watch(void (*end)(enum sdr_status status, const char *sentence));
 
 /* ---- training ---- */
 struct sdr_run;

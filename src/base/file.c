@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -143,8 +144,38 @@ struct sdr_writer {
     bool unsynced;
     uint64_t written; /* bytes on disk, without the buffer */
     size_t held;
+    struct sdr_writer *next; /* in the list of all that are open */
     unsigned char buffer[1 << 18];
 };
+static pthread_mutex_t writers_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct sdr_writer *writers;
+
+static void enlist(struct sdr_writer *w)
+{
+    pthread_mutex_lock(&writers_lock);
+    w->next = writers;
+    writers = w;
+    pthread_mutex_unlock(&writers_lock);
+}
+
+static void strike_off(const struct sdr_writer *w)
+{
+    pthread_mutex_lock(&writers_lock);
+    for (struct sdr_writer **link = &writers; *link; link = &(*link)->next)
+        if (*link == w) {
+            *link = w->next;
+            break;
+        }
+    pthread_mutex_unlock(&writers_lock);
+}
+
+void sdr_writers_remove(void)
+{
+    pthread_mutex_lock(&writers_lock);
+    for (const struct sdr_writer *w = writers; w; w = w->next)
+        unlink(w->temporary);
+    pthread_mutex_unlock(&writers_lock);
+}
 
 /* Opens a temporary file beside path under a name nobody has: a killed process may have left some
  * behind. */
@@ -179,6 +210,7 @@ enum sdr_status sdr_writer_open(const char *path, struct sdr_writer **writer)
         sdr_writer_abandon(w);
         return status;
     }
+    enlist(w);
     *writer = w;
     return SDR_OK;
 }
@@ -257,6 +289,7 @@ static void sync_folder(const char *path)
 
 static void writer_free(struct sdr_writer *w)
 {
+    strike_off(w);
     if (w->descriptor >= 0)
         close(w->descriptor);
     sdr_release(w->temporary);

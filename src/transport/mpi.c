@@ -3,10 +3,9 @@
    where it is small and behind it otherwise. Nothing blocks inside MPI: whoever waits for a message looks
    after all of them, and a thread that mostly sleeps does so while others compute.
 
-   MPI does not tell that a process has died. So processes that talk to each other say at times that they are
-   alive, and one that has been silent for long is lost: nothing is sent to it any more, what was on its way is
-   abandoned, and the server is told about its workers. (mpirun lets the others live if it is given
-   -enable-recovery; without, it ends the job.) */
+   MPI does not report that a process has died; its missing heartbeats do (mpi_pulse.c). Nothing is sent to a lost
+   process any more, what was on its way is abandoned, and the server is told about its workers. (mpirun lets the
+   others live if it is given -enable-recovery; without, it ends the job.) */
 #include "base/clock.h"
 #include "base/memory.h"
 #include "network.h"
@@ -14,12 +13,13 @@
 #include "transport/crew.h"
 #include "transport/mpi_job.h"
 
+#include <math.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
 
-/* Messages of processes: the last one of it, and one that says no more than that it is alive. */
-enum { BYE = 255, ALIVE = 254 };
+/* The last message of a process. */
+enum { BYE = 255 };
 enum { HEADER_TAG = 7, BODY_TAG = 8, INLINE_BYTES = 4096, BODY_MOST = 0x7FFFFFFF };
 
 struct options {
@@ -27,12 +27,14 @@ struct options {
 };
 static const struct sdr_option table[] = {
     {"deadline", SDR_NUMBER, "60", "SECONDS", 1, 86400,
-     "that the first process waits for the others at the start, and all at the end; the others "
-     "wait "
-     "for its data up to an hour",
+     "that MPI may take to start, that process 0 waits for the others to have read their data "
+     "after it has its own, and that all wait for each other to end",
      offsetof(struct options, deadline), 0},
     {"silence", SDR_NUMBER, "20", "SECONDS", 0.5, 86400,
-     "without a sign of life after which a process is taken for lost",
+     "without a heartbeat after which a process is lost; 1 more for each MB of a message under "
+     "way. "
+     "All processes end within this and 10 seconds if process 0 dies, or another one before "
+     "training",
      offsetof(struct options, silence), 0},
     {0}};
 
@@ -51,7 +53,6 @@ struct line {
     struct header header;
     unsigned char request[SDR_MPI_REQUEST_BYTES];
     bool listening, bye, lost; /* bye: its last message has come */
-    int64_t heard, told;       /* clock: of its last message, and of the last one to it */
     struct sdr_body *body;     /* owned: on its way */
 };
 
@@ -68,10 +69,8 @@ struct sending {
 struct shared {
     struct sdr_crew crew; /* first: see crew.h */
     const struct options *options;
-    pthread_mutex_t calls;       /* one thread at a time calls MPI, and guards what follows */
-    struct line *line;           /* owned, per process */
+    struct line *line;           /* owned, per process; job->calls guards this and what follows */
     struct sending *out, *spare; /* owned */
-    int64_t next_clock;          /* when signs of life are looked at again */
     bool parting;                /* the last message of this process was sent */
     pthread_t carrier;
     atomic_bool over;
@@ -90,7 +89,7 @@ static bool lives_here(const struct sdr_node *node)
     return process_of(node->run->network, node->id) == job->process;
 }
 
-/* ---- looking after messages; the caller holds `calls` ---- */
+/* ---- looking after messages; the caller holds job->calls ---- */
 /* A process is lost: nobody listens to it any more. The server is told about its workers; without the server
    there is nothing to do. */
 static enum sdr_status lose(struct sdr_run *run, int process)
@@ -98,23 +97,23 @@ static enum sdr_status lose(struct sdr_run *run, int process)
     struct sdr_network *net = run->network;
     struct shared *shared = net->shared;
     struct line *line = &shared->line[process];
-    double silence = (double)(sdr_clock_now() - line->heard) * 1e-9;
     if (line->lost || line->bye)
         return SDR_OK;
-    line->lost = job->lost = true;
+    sdr_mpi_lose(process);
+    line->lost = true;
     line->listening = false;
-    if (process == 0)
-        return sdr_fail(SDR_PEER_LOST,
-                        "process 0, which has the server, was lost: silent for %.1f s", silence);
-    for (int id = net->servers; id < net->nodes; id++) {
+    if (shared->parting) /* no strategy asks any more */
+        sdr_note(&run->options, "process %d was lost when training was over: silent for %.1f s",
+                 process, job->peer[process].silent);
+    for (int id = net->servers; id < net->nodes && process > 0; id++) {
         struct sdr_message word = {.kind = SDR_MESSAGE_LOST,
                                    .about = id - net->servers,
                                    .batch = (uint64_t)process,
-                                   .value = silence};
+                                   .value = job->peer[process].silent};
         if (process_of(net, id) == process)
             SDR_TRY(sdr_box_put(&shared->crew.box[0], &word));
     }
-    return SDR_OK;
+    return sdr_mpi_ended();
 }
 
 static enum sdr_status listen(struct sdr_run *run, int from)
@@ -156,17 +155,17 @@ static enum sdr_status arrived(struct sdr_run *run, int from)
     struct shared *shared = run->network->shared;
     struct line *line = &shared->line[from];
     struct header *h = &line->header;
-    line->heard = sdr_clock_now();
+    sdr_mpi_heard(from);
+    job->peer[from].patience = 0;
     if (!line->body && h->kind == BYE) {
         line->listening = false;
         line->bye = true;
-        job->lost |= h->about != 0;
+        if (h->about)
+            atomic_store(&job->lost, true);
         return h->flags == 0 ? SDR_OK
                              : sdr_fail(SDR_PEER_LOST, "process %d has ended the run: %s", from,
                                         sdr_status_text((enum sdr_status)h->flags));
     }
-    if (!line->body && h->kind == ALIVE)
-        return listen(run, from);
     if (line->body || h->bytes == 0) {
         SDR_TRY(deliver(run, line));
         return listen(run, from);
@@ -174,6 +173,9 @@ static enum sdr_status arrived(struct sdr_run *run, int from)
     if (h->bytes > BODY_MOST || (h->inlined && h->bytes > INLINE_BYTES))
         return sdr_fail(SDR_RUNTIME, "process %d sent a message that makes no sense", from);
     SDR_TRY(sdr_body_create(run->network->pool, h->bytes, &line->body));
+    /* While a body is under way its sender's heartbeats wait behind it: a megabyte may take a second. */
+    if (!h->inlined)
+        job->peer[from].patience = (double)h->bytes * 1e-6;
     if (!h->inlined)
         return job->mpi->receive(from, BODY_TAG, line->body->data, h->bytes, line->request)
                    ? lose(run, from)
@@ -242,7 +244,6 @@ static enum sdr_status post(struct sdr_run *run, int process, const struct sdr_m
     bool inlined = bytes <= INLINE_BYTES;
     *sending = (struct sending){
         .done = {true, true}, .body = message->body, .process = process, .next = shared->out};
-    shared->line[process].told = sdr_clock_now();
     shared->out = sending;
     h->kind = message->kind;
     h->flags = message->flags;
@@ -268,53 +269,28 @@ static enum sdr_status post(struct sdr_run *run, int process, const struct sdr_m
     return SDR_OK;
 }
 
-/* Workers talk to servers, which live in the first process, and to nobody else. */
-static bool talks_to(int process)
+/* Finds the processes that have no heartbeats any more. */
+static enum sdr_status look_at_pulses(struct sdr_run *run)
 {
-    return process != job->process && (job->process == 0 || process == 0);
-}
-
-/* Says that this process is alive, where it has said nothing for a while, and finds those that do not. */
-static enum sdr_status look_at_clock(struct sdr_run *run)
-{
-    struct shared *shared = run->network->shared;
-    int64_t now = sdr_clock_now(), silence = (int64_t)(shared->options->silence * 1e9);
-    struct sdr_message alive = {.kind = ALIVE};
-    if (now < shared->next_clock)
-        return SDR_OK;
-    /* Who was asleep itself, because somebody stopped it, cannot say how long others were silent. */
-    bool asleep = shared->next_clock && now - shared->next_clock > silence / 4;
-    shared->next_clock = now + silence / 20;
-    for (int p = 0; p < job->processes; p++) {
-        struct line *line = &shared->line[p];
-        if (!talks_to(p) || line->lost || line->bye)
-            continue;
-        if (asleep)
-            line->heard = now;
-        /* While a body is under way nothing else is heard of its sender: a megabyte may take a second. */
-        int64_t patience = silence + (line->body ? (int64_t)line->body->bytes * 1000 : 0);
-        if (now - line->heard > patience)
+    for (int p = 0; p < job->processes; p++)
+        if (job->peer[p].lost)
             SDR_TRY(lose(run, p));
-        else if (now - line->told > silence / 5 && !shared->parting)
-            SDR_TRY(post(run, p, &alive));
-    }
-    return SDR_OK;
+    return sdr_mpi_ended();
 }
 
 /* Looks after all messages of the process; *any: one has arrived. */
 static enum sdr_status look(struct sdr_run *run, bool *any)
 {
-    struct shared *shared = run->network->shared;
     enum sdr_status status = SDR_OK;
     *any = false;
-    if (pthread_mutex_trylock(&shared->calls) != 0)
+    if (pthread_mutex_trylock(&job->calls) != 0)
         return SDR_OK; /* somebody does */
     status = look_at_lines(run, any);
     if (status == SDR_OK)
         status = look_at_sendings(run);
     if (status == SDR_OK)
-        status = look_at_clock(run);
-    pthread_mutex_unlock(&shared->calls);
+        status = look_at_pulses(run);
+    pthread_mutex_unlock(&job->calls);
     return status;
 }
 
@@ -347,7 +323,7 @@ static enum sdr_status send(struct sdr_node *node, struct sdr_message *message)
         sdr_body_drop(message->body);
         return sdr_fail(SDR_RUNTIME, "a message is larger than 2 GB: give more --servers");
     }
-    pthread_mutex_lock(&shared->calls);
+    pthread_mutex_lock(&job->calls);
     enum sdr_status status = SDR_OK;
     if (shared->line[process].lost)
         sdr_body_drop(message->body);
@@ -355,7 +331,7 @@ static enum sdr_status send(struct sdr_node *node, struct sdr_message *message)
         status = post(node->run, process, message);
     if (status == SDR_OK)
         status = look_at_sendings(node->run);
-    pthread_mutex_unlock(&shared->calls);
+    pthread_mutex_unlock(&job->calls);
     return status;
 }
 
@@ -407,7 +383,6 @@ static enum sdr_status open_mpi(struct sdr_run *run, const void *options)
     SDR_TRY(sdr_allocate(&shared, 1, sizeof *shared, "MPI"));
     run->network->shared = shared;
     shared->options = options;
-    pthread_mutex_init(&shared->calls, NULL);
     SDR_TRY(sdr_crew_open(run, &shared->crew));
     return sdr_allocate(&shared->line, (size_t)job->processes, sizeof *shared->line, "MPI");
 }
@@ -416,21 +391,21 @@ static enum sdr_status open_mpi(struct sdr_run *run, const void *options)
 static enum sdr_status say_bye(struct sdr_run *run, enum sdr_status how)
 {
     struct shared *shared = run->network->shared;
-    struct sdr_message bye = {.kind = BYE, .flags = (uint8_t)how, .about = job->lost};
+    struct sdr_message bye = {.kind = BYE, .flags = (uint8_t)how, .about = atomic_load(&job->lost)};
     enum sdr_status status = SDR_OK;
-    pthread_mutex_lock(&shared->calls);
+    pthread_mutex_lock(&job->calls);
     shared->parting = true;
     for (int p = 0; p < job->processes && status == SDR_OK; p++)
-        if (talks_to(p) && !shared->line[p].lost)
+        if (sdr_mpi_talks_to(p) && !shared->line[p].lost)
             status = post(run, p, &bye);
-    pthread_mutex_unlock(&shared->calls);
+    pthread_mutex_unlock(&job->calls);
     return status;
 }
 
 static bool all_gone(const struct shared *shared)
 {
     for (int p = 0; p < job->processes; p++)
-        if (talks_to(p) && !shared->line[p].bye && !shared->line[p].lost)
+        if (sdr_mpi_talks_to(p) && !shared->line[p].bye && !shared->line[p].lost)
             return false;
     return !shared->out;
 }
@@ -441,14 +416,16 @@ static enum sdr_status part(struct sdr_run *run)
 {
     enum { NAP = 100000 };
     struct shared *shared = run->network->shared;
-    int64_t until = sdr_clock_now() + (int64_t)(shared->options->deadline * 1e9);
+    /* A process that has died is found first, whatever the options are. */
+    double seconds = fmax(shared->options->deadline, shared->options->silence + 5);
+    int64_t until = sdr_clock_now() + (int64_t)(seconds * 1e9);
     enum sdr_status status = say_bye(run, SDR_OK);
     for (bool any; status == SDR_OK && !all_gone(shared); sdr_mpi_nap(NAP)) {
         status = look(run, &any);
         if (status == SDR_OK && sdr_clock_now() > until)
-            status = sdr_fail(SDR_PEER_LOST,
-                              "processes did not say within %g seconds that they are done",
-                              shared->options->deadline);
+            status =
+                sdr_fail(SDR_PEER_LOST,
+                         "processes did not say within %g seconds that they are done", seconds);
     }
     return status;
 }
@@ -467,20 +444,39 @@ static void part_in_anger(struct sdr_run *run, enum sdr_status how)
     sdr_fail(how, "%s", sentence);
 }
 
+static enum sdr_status join(const void *options, int *process, int *processes)
+{
+    const struct options *own = options;
+    pthread_mutex_lock(&job->calls);
+    job->silence = own->silence;
+    job->deadline = own->deadline;
+    pthread_mutex_unlock(&job->calls);
+    return sdr_mpi_join(process, processes);
+}
+
 static enum sdr_status meet(const void *options, double more, const char *text)
 {
     return sdr_mpi_greet(text, ((const struct options *)options)->deadline + more);
+}
+
+/* From here on the strategy decides whether it can go on without a process. */
+static enum sdr_status begin(struct sdr_run *run)
+{
+    pthread_mutex_lock(&job->calls);
+    enum sdr_status status = sdr_mpi_ended();
+    job->training = true;
+    for (int p = 0; p < job->processes && status == SDR_OK; p++)
+        if (sdr_mpi_talks_to(p))
+            status = listen(run, p);
+    pthread_mutex_unlock(&job->calls);
+    return status;
 }
 
 static enum sdr_status launch(struct sdr_run *run, enum sdr_status (*loop)(struct sdr_node *node))
 {
     struct shared *shared = run->network->shared;
     SDR_TRY(meet(shared->options, 0, "ready"));
-    for (int p = 0; p < job->processes; p++) {
-        shared->line[p].heard = shared->line[p].told = sdr_clock_now();
-        if (talks_to(p))
-            SDR_TRY(listen(run, p));
-    }
+    SDR_TRY(begin(run));
     if (pthread_create(&shared->carrier, NULL, carry, run) != 0)
         return sdr_fail(SDR_RUNTIME, "a thread that looks after messages cannot be started");
     enum sdr_status status = sdr_crew_launch(run, loop, lives_here);
@@ -488,7 +484,7 @@ static enum sdr_status launch(struct sdr_run *run, enum sdr_status (*loop)(struc
     pthread_join(shared->carrier, NULL);
     if (status == SDR_OK)
         return job->processes > 1 ? part(run) : SDR_OK;
-    if (job->process == 0 && job->lost)
+    if (job->process == 0 && atomic_load(&job->lost))
         part_in_anger(run, status);
     return status;
 }
@@ -496,12 +492,15 @@ static enum sdr_status launch(struct sdr_run *run, enum sdr_status (*loop)(struc
 static void close_mpi(struct sdr_run *run)
 {
     struct shared *shared = run->network->shared;
+    pthread_mutex_lock(&job->calls);
     for (int p = 0; p < job->processes && shared->line; p++) {
-        if (shared->line[p].listening && !job->lost)
-            job->mpi->cancel(shared->line[p].request);
-        if (!shared->line[p].lost)
-            sdr_body_drop(shared->line[p].body);
+        struct line *line = &shared->line[p];
+        if (line->listening && !atomic_load(&job->lost) && !job->mpi->cancel(line->request))
+            atomic_store(&job->lost, true);
+        if (!line->lost && !(line->listening && atomic_load(&job->lost)))
+            sdr_body_drop(line->body);
     }
+    pthread_mutex_unlock(&job->calls);
     for (struct sending *sending; (sending = shared->out); sdr_release(sending)) {
         shared->out = sending->next;
         sdr_body_drop(sending->body);
@@ -509,8 +508,7 @@ static void close_mpi(struct sdr_run *run)
     for (struct sending *sending; (sending = shared->spare); sdr_release(sending))
         shared->spare = sending->next;
     sdr_crew_free(&shared->crew);
-    pthread_mutex_destroy(&shared->calls);
-    if (!job->lost) /* else MPI may still write what has come too late into it */
+    if (!atomic_load(&job->lost)) /* else MPI may still write what has come too late into it */
         sdr_release(shared->line);
     sdr_release(shared);
     run->network->shared = NULL;
@@ -522,7 +520,7 @@ SDR_REGISTER(transport, mpi) = {
     .options = table,
     .options_size = sizeof(struct options),
     .workers_most = 1024,
-    .join = sdr_mpi_join,
+    .join = join,
     .leave = sdr_mpi_leave,
     .meet = meet,
     .share = sdr_mpi_share,

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE /* dladdr, pthread_timedjoin_np */
 #include "transport/mpi_job.h"
 #include "base/clock.h"
+#include "base/hash.h"
 #include "base/memory.h"
 #include "run.h"
 
@@ -13,10 +14,8 @@
 #include <unistd.h>
 
 enum { HELLO_TAG = 6, END_TAG = 9, SHARE_TAG = 10 }; /* 7 and 8 are mpi.c's */
-/* The first process may have much to read and to measure before the others can go on. */
-#define PATIENCE_NS (INT64_C(3600) * 1000000000)
 
-struct sdr_mpi_job sdr_mpi_job;
+struct sdr_mpi_job sdr_mpi_job = {.calls = PTHREAD_MUTEX_INITIALIZER};
 static struct sdr_mpi_job *const job = &sdr_mpi_job;
 
 /* ---- the module ---- */
@@ -48,18 +47,44 @@ static const struct sdr_mpi *load(void)
     return shim ? shim : load_from(folder, "/../lib/sounder");
 }
 
+/* Calls of MPI that wait for all processes, and would wait for ever for one that has died: they run in a thread of
+   their own, which is left behind after so many seconds. */
+static bool within(double seconds, void *(*call)(void *argument), void *argument)
+{
+    pthread_t thread;
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += (time_t)seconds + 1;
+    return pthread_create(&thread, NULL, call, argument) == 0 &&
+           pthread_timedjoin_np(thread, NULL, &until) == 0;
+}
+
+static const struct sdr_mpi *loaded;
+static const char *trouble_at_start;
+static void *start(void *unused)
+{
+    (void)unused;
+    trouble_at_start = loaded->start(&job->process, &job->processes);
+    return NULL;
+}
+
 enum sdr_status sdr_mpi_join(int *process, int *processes)
 {
     if (!job->mpi) {
-        const struct sdr_mpi *shim = load();
-        if (!shim)
+        loaded = load();
+        if (!loaded)
             return sdr_fail(SDR_RUNTIME,
                             "there is no sounder-mpi.so beside the program: it was built "
                             "without MPI (install libopenmpi-dev and build again)");
-        const char *trouble = shim->start(&job->process, &job->processes);
-        if (trouble)
-            return sdr_fail(SDR_RUNTIME, "%s", trouble);
-        job->mpi = shim;
+        if (!within(job->deadline, start, NULL))
+            return sdr_fail(SDR_PEER_LOST,
+                            "MPI did not start within %g seconds, which happens if a process dies "
+                            "meanwhile: start the job again",
+                            job->deadline);
+        if (trouble_at_start)
+            return sdr_fail(SDR_RUNTIME, "%s", trouble_at_start);
+        job->mpi = loaded;
+        SDR_TRY(sdr_mpi_pulse_start());
     }
     *process = job->process;
     *processes = job->processes;
@@ -72,6 +97,56 @@ void sdr_mpi_nap(int64_t nanoseconds)
     nanosleep(&time, NULL);
 }
 
+/* ---- requests ---- */
+static enum sdr_status trouble(const char *what)
+{
+    return what ? sdr_fail(SDR_RUNTIME, "%s", what) : SDR_OK;
+}
+
+static enum sdr_status begin_send(int to, int tag, const void *bytes, size_t count, void *request)
+{
+    pthread_mutex_lock(&job->calls);
+    const char *what = job->mpi->send(to, tag, bytes, count, request);
+    pthread_mutex_unlock(&job->calls);
+    return trouble(what);
+}
+
+static enum sdr_status begin_receive(int from, int tag, void *bytes, size_t count, void *request)
+{
+    pthread_mutex_lock(&job->calls);
+    const char *what = job->mpi->receive(from, tag, bytes, count, request);
+    pthread_mutex_unlock(&job->calls);
+    return trouble(what);
+}
+
+static enum sdr_status test(void *request, bool *done)
+{
+    pthread_mutex_lock(&job->calls);
+    const char *what = job->mpi->test(request, done);
+    pthread_mutex_unlock(&job->calls);
+    return trouble(what);
+}
+
+static bool is_lost(int process)
+{
+    pthread_mutex_lock(&job->calls);
+    bool lost = job->peer[process].lost;
+    pthread_mutex_unlock(&job->calls);
+    return lost;
+}
+
+/* Waits for a request, as long as the job goes on; until a time if that is not 0. */
+static enum sdr_status await(void *request, int64_t until, bool *done)
+{
+    enum { NAP = 500000 };
+    for (*done = false; !*done && (!until || sdr_clock_now() < until); sdr_mpi_nap(NAP)) {
+        SDR_TRY(sdr_mpi_ended());
+        SDR_TRY(test(request, done));
+    }
+    return SDR_OK;
+}
+
+/* ---- the end ---- */
 static void *finish(void *unused)
 {
     (void)unused;
@@ -79,103 +154,153 @@ static void *finish(void *unused)
     return NULL;
 }
 
+static void *give_up(void *status)
+{
+    job->mpi->give_up(*(enum sdr_status *)status);
+    return NULL;
+}
+
+/* Process 0 tells another one that it has finished, and hears that the other one knows, unless that is lost. */
+static void dismiss(int process)
+{
+    enum { NAP = 1000000 };
+    static char word[2];
+    unsigned char out[SDR_MPI_REQUEST_BYTES], in[SDR_MPI_REQUEST_BYTES];
+    bool done = false;
+    word[0] = atomic_load(&job->lost);
+    if (begin_send(process, END_TAG, word, 1, out) != SDR_OK ||
+        begin_receive(process, END_TAG, word + 1, 1, in) != SDR_OK)
+        return;
+    while (!done && !is_lost(process) && test(in, &done) == SDR_OK)
+        sdr_mpi_nap(NAP);
+    pthread_mutex_lock(&job->calls);
+    job->peer[process].left = done;
+    pthread_mutex_unlock(&job->calls);
+}
+
 /* The first process may have to evaluate and to write when the others are done: they do not end MPI before it says
    so, for a part of it cannot be ended. */
-static void await_end(void)
+static enum sdr_status await_end(void)
 {
-    enum { NAP = 2000000 };
+    enum { NAP = 2000000, NAPS = 50 };
     static char word;
     unsigned char request[SDR_MPI_REQUEST_BYTES];
     bool done = false;
-    int64_t until = sdr_clock_now() + PATIENCE_NS;
-    for (int p = 1; p < job->processes && job->process == 0; p++)
-        (void)job->mpi->send(p, END_TAG, &word, 1, request); /* so small that nobody waits for it */
-    if (job->process > 0 && !job->mpi->receive(0, END_TAG, &word, 1, request))
-        while (!done && sdr_clock_now() < until && !job->mpi->test(request, &done))
-            sdr_mpi_nap(NAP);
+    if (job->process == 0) {
+        for (int p = 1; p < job->processes; p++)
+            if (!is_lost(p))
+                dismiss(p);
+        return SDR_OK;
+    }
+    SDR_TRY(begin_receive(0, END_TAG, &word, 1, request));
+    SDR_TRY(await(request, 0, &done));
+    if (word)
+        atomic_store(&job->lost, true);
+    SDR_TRY(begin_send(0, END_TAG, &word, 1, request));
+    done = false;
+    for (int i = 0; i < NAPS && !done; i++, sdr_mpi_nap(NAP))
+        SDR_TRY(test(request, &done));
+    return SDR_OK;
 }
 
-void sdr_mpi_leave(enum sdr_status status)
+enum sdr_status sdr_mpi_leave(enum sdr_status status)
 {
-    enum { SECONDS = 30 }; /* somebody may have died since */
-    pthread_t thread;
-    struct timespec until;
-    if (job->lost) /* the others know it too, and leave */
-        return;
-    if (status != SDR_OK && job->processes > 1) { /* the others would wait for this one */
+    enum { ABORT_SECONDS = 5, FINISH_SECONDS = 5 };
+    if (!job->mpi || job->processes == 1) {
+        if (job->mpi)
+            job->mpi->finish();
+        return status;
+    }
+    if (status == SDR_OK)
+        status = await_end();
+    else if (atomic_load(&job->lost))
+        sdr_mpi_pulse_end(status);
+    sdr_mpi_pulse_stop();
+    if (atomic_load(&job->lost)) /* MPI_Finalize and MPI_Abort may wait for the dead */
+        return status;
+    if (status != SDR_OK) { /* the others would wait for this one */
         sdr_mpi_nap(job->process > 0 ? 600000000
                                      : 200000000); /* what was said gets to where it is read */
-        job->mpi->give_up((int)status);
-        return;
+        within(ABORT_SECONDS, give_up, &status);
+    } else {
+        within(job->silence + FINISH_SECONDS, finish, NULL); /* a process may have died since */
     }
-    await_end();
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += SECONDS;
-    if (pthread_create(&thread, NULL, finish, NULL) == 0)
-        pthread_timedjoin_np(thread, NULL, &until);
-}
-
-static enum sdr_status trouble(const char *what)
-{
-    return what ? sdr_fail(SDR_RUNTIME, "%s", what) : SDR_OK;
+    return status;
 }
 
 /* ---- before they start: whether all are there, and mean the same ---- */
+enum { ITEMS = 64 };
 struct hello {
-    char version[32], path[8000]; /* what decides about the run: options and data */
+    char version[32], build[48], whole[33]; /* whole: the hash of all options and the data */
+    uint64_t item[ITEMS];                   /* hashes of name=value, to say which one differs */
 };
+
+/* The text is a list name=value;…: the i-th of its pieces, or an empty one. */
+static const char *piece(const char *text, int i, size_t *length)
+{
+    for (; i > 0 && *text; i--)
+        text += strcspn(text, ";") + (text[strcspn(text, ";")] != 0);
+    *length = strcspn(text, ";");
+    return text;
+}
 
 static void introduce(const char *text, struct hello *hello)
 {
     *hello = (struct hello){0};
     snprintf(hello->version, sizeof hello->version, "%s", sdr_version());
-    snprintf(hello->path, sizeof hello->path, "%s", text);
+    snprintf(hello->build, sizeof hello->build, "%s", sdr_build_id);
+    sdr_hash_text(text, strlen(text), hello->whole);
+    for (int i = 0; i < ITEMS; i++) {
+        size_t length;
+        const char *at = piece(text, i, &length);
+        hello->item[i] = sdr_hash64(at, length, 0);
+    }
 }
 
-/* Waits for a request, until a time. */
-static enum sdr_status await(void *request, int64_t until, bool *done)
+static enum sdr_status compare(const struct hello *mine, const struct hello *other,
+                               const char *text, int process)
 {
-    enum { NAP = 500000 };
-    for (*done = false; !*done && sdr_clock_now() < until; sdr_mpi_nap(NAP))
-        SDR_TRY(trouble(job->mpi->test(request, done)));
-    return SDR_OK;
-}
-
-static enum sdr_status compare(const struct hello *mine, const struct hello *other, int process)
-{
-    char name[32];
+    size_t length = 0;
+    int i = 0;
     if (memcmp(mine->version, other->version, sizeof mine->version) != 0)
         return sdr_fail(SDR_RUNTIME, "process %d is version %.31s of sounder, this is %s", process,
                         other->version, mine->version);
-    if (memcmp(mine->path, other->path, sizeof mine->path) == 0)
+    if (memcmp(mine->build, other->build, sizeof mine->build) != 0)
+        return sdr_fail(SDR_RUNTIME,
+                        "process %d is another build of sounder %s than process 0: start the same "
+                        "program everywhere",
+                        process, mine->version);
+    if (memcmp(mine->whole, other->whole, sizeof mine->whole) == 0)
         return SDR_OK;
-    sdr_path_difference(mine->path, other->path, name);
-    return sdr_fail(SDR_RUNTIME, "process %d has other %s than process 0", process,
-                    strcmp(name, "data") == 0 ? "data" : name);
+    while (i < ITEMS && mine->item[i] == other->item[i])
+        i++;
+    const char *at = piece(text, i, &length), *equals = memchr(at, '=', length);
+    return sdr_fail(SDR_RUNTIME, "process %d has other %.*s than process 0", process,
+                    equals ? (int)(equals - at) : 7, equals ? at : "options");
 }
 
-static enum sdr_status first_is_late(void)
+/* While a large message is under way its sender's heartbeats wait behind it: a megabyte may take a second. */
+static void be_patient(int process, size_t bytes)
 {
-    return sdr_fail(SDR_PEER_LOST, "process 0 has not come as far within an hour");
+    pthread_mutex_lock(&job->calls);
+    job->peer[process].patience = (double)bytes * 1e-6;
+    pthread_mutex_unlock(&job->calls);
 }
 
 static enum sdr_status pass_on(void *bytes, size_t count)
 {
     unsigned char request[SDR_MPI_REQUEST_BYTES];
-    int64_t until = sdr_clock_now() + PATIENCE_NS;
+    bool done;
+    if (job->process > 0) {
+        SDR_TRY(begin_receive(0, SHARE_TAG, bytes, count, request));
+        be_patient(0, count);
+        SDR_TRY(await(request, 0, &done));
+        be_patient(0, 0);
+        return SDR_OK;
+    }
     for (int p = 1; p < job->processes; p++) {
-        bool done;
-        if (job->process == 0)
-            SDR_TRY(trouble(job->mpi->send(p, SHARE_TAG, bytes, count, request)));
-        else if (job->process == p)
-            SDR_TRY(trouble(job->mpi->receive(0, SHARE_TAG, bytes, count, request)));
-        else
-            continue;
-        SDR_TRY(await(request, until, &done));
-        if (!done && job->process > 0)
-            return first_is_late();
-        if (!done)
-            return sdr_fail(SDR_PEER_LOST, "process %d has not come as far within an hour", p);
+        SDR_TRY(begin_send(p, SHARE_TAG, bytes, count, request));
+        SDR_TRY(await(request, 0, &done));
     }
     return SDR_OK;
 }
@@ -201,39 +326,44 @@ enum sdr_status sdr_mpi_share(void *bytes, size_t count)
     return SDR_OK;
 }
 
+/* Process 0 hears from another one, and compares. */
+static enum sdr_status hear_hello(const struct hello *mine, const char *text, int process,
+                                  double deadline, int64_t until)
+{
+    static struct hello other; /* MPI may write to it after a failure */
+    unsigned char request[SDR_MPI_REQUEST_BYTES];
+    bool done;
+    SDR_TRY(begin_receive(process, HELLO_TAG, &other, sizeof other, request));
+    SDR_TRY(await(request, until, &done));
+    if (!done)
+        return sdr_fail(SDR_PEER_LOST,
+                        "process %d is alive, but did not start within %.3g seconds: if it "
+                        "is still reading, give a larger mpi:deadline",
+                        process, deadline);
+    return compare(mine, &other, text, process);
+}
+
 enum sdr_status sdr_mpi_greet(const char *text, double deadline)
 {
-    int64_t until = sdr_clock_now() + (job->process ? PATIENCE_NS : (int64_t)(deadline * 1e9));
+    static struct hello mine, answer; /* MPI may look at them after a failure */
+    int64_t until = sdr_clock_now() + (int64_t)(deadline * 1e9);
     unsigned char request[SDR_MPI_REQUEST_BYTES];
-    struct hello mine, *all;
     bool done = true;
+    pthread_mutex_lock(&job->calls);
+    job->training = false;
+    pthread_mutex_unlock(&job->calls);
     introduce(text, &mine);
     if (job->process > 0) {
-        SDR_TRY(trouble(job->mpi->send(0, HELLO_TAG, &mine, sizeof mine, request)));
-        SDR_TRY(await(request, until, &done));
-        if (done) {
-            SDR_TRY(trouble(job->mpi->receive(0, HELLO_TAG, &mine, sizeof mine, request)));
-            SDR_TRY(await(request, until, &done));
-        }
-        return done ? SDR_OK : first_is_late();
+        SDR_TRY(begin_send(0, HELLO_TAG, &mine, sizeof mine, request));
+        SDR_TRY(await(request, 0, &done));
+        SDR_TRY(begin_receive(0, HELLO_TAG, &answer, sizeof answer, request));
+        return await(request, 0, &done);
     }
-    SDR_TRY(sdr_allocate(&all, (size_t)job->processes, sizeof *all, "MPI"));
-    enum sdr_status status = SDR_OK;
-    for (int p = 1; p < job->processes && status == SDR_OK; p++) {
-        status = trouble(job->mpi->receive(p, HELLO_TAG, &all[p], sizeof *all, request));
-        if (status == SDR_OK)
-            status = await(request, until, &done);
-        if (status == SDR_OK && !done)
-            status =
-                sdr_fail(SDR_PEER_LOST, "process %d did not start within %.3g seconds", p, deadline);
-        if (status == SDR_OK)
-            status = compare(&mine, &all[p], p);
+    for (int p = 1; p < job->processes; p++)
+        SDR_TRY(hear_hello(&mine, text, p, deadline, until));
+    for (int p = 1; p < job->processes; p++) {
+        SDR_TRY(begin_send(p, HELLO_TAG, &mine, sizeof mine, request));
+        SDR_TRY(await(request, 0, &done));
     }
-    for (int p = 1; p < job->processes && status == SDR_OK; p++) {
-        status = trouble(job->mpi->send(p, HELLO_TAG, &mine, sizeof mine, request));
-        if (status == SDR_OK)
-            status = await(request, until, &done);
-    }
-    sdr_release(all); /* after a failure the job ends, and what is under way with it */
-    return status;
+    return SDR_OK;
 }

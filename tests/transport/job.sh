@@ -6,6 +6,21 @@ command -v mpirun >/dev/null || { echo "skipped: there is no mpirun"; exit 77; }
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_mpi_yield_when_idle=1
 work=$(mktemp -d)
 export work
-trap 'rm -rf "$work"' EXIT
+# Open MPI takes the first free ports from 1024 on. The port of a process that was killed then goes to a process of the
+# next job, and survivors of the first job connect to that. So every test has 50 ports for itself: it holds the lock on
+# the file with their number. scripts/soak_mpi does the same.
+ports=/tmp/sounder-ports-$UID
+take_ports() {
+    mkdir -p "$ports"
+    for slot in $(seq 0 199); do
+        exec {ports_lock}>"$ports/$slot"
+        flock -n $ports_lock && [ "$ports/$slot" -ef /proc/self/fd/$ports_lock ] && return
+        exec {ports_lock}>&-
+    done
+    false
+}
+until take_ports; do sleep 0.1; done
+export OMPI_MCA_btl_tcp_port_min_v4=$((20000 + 50 * slot)) OMPI_MCA_btl_tcp_port_range_v4=50 OMPI_MCA_orte_tmpdir_base=$work
+trap 'rm -rf "$work" "$ports/$slot"' EXIT
 failed=0
 complain() { echo "FAILED: $*"; failed=1; }

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Real processes: the same bits as threads, every strategy learns, and a job that cannot start ends.
 . "$(dirname "$0")/job.sh"
-job() { local n=$1; shift; timeout 100 mpirun --oversubscribe --bind-to none -n "$n" "$SOUNDER" "$@"; }
+job() { local n=$1; shift; timeout 250 mpirun --oversubscribe --bind-to none -n "$n" "$SOUNDER" "$@"; }
 value() { python3 -c 'import json,sys; print(json.load(open(sys.argv[1])).get(sys.argv[2]))' "$1" "$2"; }
 
 "$SOUNDER" generate sparse-classification "$work/data.svm" --rows 3000 --features 400 --nnz 12 --seed 4 --quiet
@@ -32,7 +32,7 @@ done
 
 # Large messages that are under way when the run ends, and a run directory that the first process alone writes.
 for i in 1 2 3 4 5; do
-    job 3 train "$work/data.svm" --transport mpi:deadline=5 --sync async --batch 3000 --updates $((i + 20)) --delay uniform:0-0.002 \
+    job 3 train "$work/data.svm" --transport mpi:deadline=30 --sync async --batch 3000 --updates $((i + 20)) --delay uniform:0-0.002 \
         --seed $i --json --quiet --run "$work/run$i" >"$work/many.json" || complain "large messages, run $i"
     [ "$(value "$work/many.json" updates)" = $((i + 20)) ] || complain "large messages: not all updates"
 done
@@ -42,30 +42,57 @@ job 2 train "$work/data.svm" --transport mpi --sync async --run "$work/run1" >"$
 # What a transport promises, between processes.
 laws=$(dirname "$SOUNDER")/test_transport
 for n in 2 3; do
-    timeout 200 mpirun --oversubscribe --bind-to none -n $n "$laws" >"$work/out" 2>&1 || {
+    timeout 250 mpirun --oversubscribe --bind-to none -n $n "$laws" >"$work/out" 2>&1 || {
         complain "laws of transports, $n processes"
         grep -v -e " RUN " -e " OK " "$work/out"
     }
 done
 
 # Processes that do not mean the same do not train together.
-timeout 60 mpirun --oversubscribe --bind-to none -n 1 "$SOUNDER" train "$work/data.svm" --transport mpi --sync async --epochs 1 --seed 1 \
+timeout 250 mpirun --oversubscribe --bind-to none -n 1 "$SOUNDER" train "$work/data.svm" --transport mpi --sync async --epochs 1 --seed 1 \
     : -n 1 "$SOUNDER" train "$work/data.svm" --transport mpi --sync async --epochs 1 --seed 2 >"$work/out" 2>&1 &&
     complain "two seeds in one job, and no error"
 grep -q "process 1 has other seed" "$work/out" || complain "two seeds: $(head -n 3 "$work/out")"
 head -n 1000 "$work/data.svm" >"$work/less.svm"
-timeout 60 mpirun --oversubscribe --bind-to none -n 1 "$SOUNDER" train "$work/data.svm" --transport mpi --sync async --epochs 1 --lr 0.1 \
+timeout 250 mpirun --oversubscribe --bind-to none -n 1 "$SOUNDER" train "$work/data.svm" --transport mpi --sync async --epochs 1 --lr 0.1 \
     : -n 1 "$SOUNDER" train "$work/less.svm" --transport mpi --sync async --epochs 1 --lr 0.1 >"$work/out" 2>&1 &&
     complain "two data sets in one job, and no error"
 grep -q "process 1 has other data" "$work/out" || complain "two data sets: $(head -n 3 "$work/out")"
-# One that is not there in time is named: its data comes late.
+# Not either where the options' text is long, and the difference is at its end.
+long=$(printf '1:2x,%.0s' $(seq 2500))0:1x
+one_each() { # PROGRAM0 DATA0 PROGRAM1 DATA1 options …
+    local program0=$1 data0=$2 program1=$3 data1=$4
+    shift 4
+    timeout 250 mpirun --oversubscribe --bind-to none -n 1 "$program0" train "$data0" --transport mpi --sync async --epochs 1 "$@" \
+        : -n 1 "$program1" train "$data1" --transport mpi --sync async --epochs 1 "$@" >"$work/out" 2>&1
+}
+one_each "$SOUNDER" "$work/data.svm" "$SOUNDER" "$work/less.svm" --slow "$long" && complain "long options, two data sets, and no error"
+grep -q "process 1 has other data than process 0" "$work/out" || complain "long options, two data sets: $(head -c 300 "$work/out")"
+timeout 250 mpirun --oversubscribe --bind-to none -n 1 "$SOUNDER" train "$work/data.svm" --transport mpi --sync async --epochs 1 --slow "$long" \
+    : -n 1 "$SOUNDER" train "$work/data.svm" --transport mpi --sync async --epochs 1 --slow "$long,1:3x" >"$work/out" 2>&1 &&
+    complain "long options that differ at their end, and no error"
+grep -q "process 1 has other slow than process 0" "$work/out" || complain "long options: $(head -c 300 "$work/out")"
+# A program of the same version from other sources is another build.
+mkdir "$work/other"
+cp "$(dirname "$SOUNDER")/sounder-mpi.so" "$work/other"
+python3 - "$SOUNDER" "$work/other/sounder" <<'X' || complain "the program has no build id"
+import re, sys
+program = open(sys.argv[1], "rb").read()
+program, count = re.subn(rb"sources-[0-9a-f]{32}", b"sources-" + b"0" * 32, program)
+open(sys.argv[2], "wb").write(program)
+sys.exit(count == 0)
+X
+chmod +x "$work/other/sounder"
+one_each "$SOUNDER" "$work/data.svm" "$work/other/sounder" "$work/data.svm" && complain "two builds in one job, and no error"
+grep -q "process 1 is another build of sounder" "$work/out" || complain "two builds: $(head -n 3 "$work/out")"
+# One that is alive, but not there in time, is named: its data does not come.
 mkfifo "$work/late.svm"
-(sleep 5; cat "$work/data.svm" >"$work/late.svm") 2>/dev/null &
-timeout 60 mpirun --oversubscribe --bind-to none -n 1 "$SOUNDER" train "$work/data.svm" --transport mpi:deadline=1 --sync async --epochs 1 \
-    : -n 1 "$SOUNDER" train "$work/late.svm" --transport mpi:deadline=1 --sync async --epochs 1 >"$work/out" 2>&1 &&
+exec 7<>"$work/late.svm"
+timeout 250 mpirun --oversubscribe --bind-to none -n 1 "$SOUNDER" train "$work/data.svm" --transport mpi:deadline=4 --sync async --epochs 1 \
+    : -n 1 "$SOUNDER" train "$work/late.svm" --transport mpi:deadline=4 --sync async --epochs 1 >"$work/out" 2>&1 &&
     complain "a late process, and no error"
-grep -q "process 1 did not start within 1 seconds" "$work/out" || complain "a late process: $(head -n 3 "$work/out")"
-kill %1 2>/dev/null
+grep -q "process 1 is alive, but did not start within 4 seconds" "$work/out" || complain "a late process: $(head -n 3 "$work/out")"
+exec 7>&-
 job 2 train "$work/nothing.svm" --transport mpi --sync bsp >"$work/out" 2>&1 && complain "no data, and no error"
 grep -q "nothing.svm" "$work/out" || complain "the missing file is not named"
 job 2 train "$work/data.svm" --transport mpi --sync hogwild >"$work/out" 2>&1 && complain "hogwild by messages"

@@ -7,7 +7,7 @@
 one() {
     local first=$1 second=$2
     shift 2
-    timeout 100 mpirun --oversubscribe --bind-to none -n 1 "$SOUNDER" train "$first" --transport mpi "$@" ${only0:-} \
+    timeout 250 mpirun --oversubscribe --bind-to none -n 1 "$SOUNDER" train "$first" --transport mpi "$@" ${only0:-} \
         : -n 1 "$SOUNDER" train "$second" --transport mpi "$@" ${only1:-} >"$work/out" 2>"$work/err"
 }
 

@@ -14,10 +14,11 @@ struct sdr_mpi {
     const char *(*send)(int to, int tag, const void *bytes, size_t count, void *request);
     const char *(*receive)(int from, int tag, void *bytes, size_t count, void *request);
     const char *(*test)(void *request, bool *done);
-    void (*cancel)(void *request);
+    bool (*cancel)(void *request); /* a receive's; false: a part of it has come, it is under way */
+    void (*progress)(void);        /* looks at all connections */
     void (*finish)(void);
     void (*give_up)(int code); /* ends all processes */
 };
-enum { SDR_MPI_SHIM = 1, SDR_MPI_REQUEST_BYTES = 16 };
+enum { SDR_MPI_SHIM = 2, SDR_MPI_REQUEST_BYTES = 16 };
 
 #endif

@@ -1,0 +1,281 @@
+/* Heartbeats of an MPI job. MPI does not report that a process has died; silence does. Process 0 and every other one
+   send each other one message to and fro, from a thread that mostly sleeps: so a process which reads, computes or
+   writes for hours is alive to the others, and one that was killed is lost after `silence` seconds, whatever its peers
+   are doing. To and fro, because Open MPI may abort a process that writes twice to a dead one.
+
+   Silence is counted in what this process was awake for: a wake-up adds at most a quarter of `silence`. So whoever
+   was stopped, or got no processor, reads what has come meanwhile before it judges others.
+
+   A second thread, which calls nothing of MPI, ends a process that does not notice that the job has ended, because it
+   reads data or because a call of MPI does not return. */
+#define _GNU_SOURCE /* pthread_timedjoin_np */
+#include "base/clock.h"
+#include "base/memory.h"
+#include "run.h"
+#include "transport/mpi_job.h"
+
+#include <math.h>
+#include <stdio.h>
+
+enum { PULSE_TAG = 11 };
+/* Seconds until a process is ended: OVERDUE after the job has, STUCK beyond `silence` in a call of MPI. */
+#define OVERDUE 2.0
+#define STUCK   5.0
+
+struct word {
+    int32_t ended; /* how process 0 has ended the job; 0: it has not */
+    int32_t lost;  /* the process lost, or −1 */
+};
+struct line {
+    struct word heard, said;
+    unsigned char hearing[SDR_MPI_REQUEST_BYTES], saying[SDR_MPI_REQUEST_BYTES];
+    bool listens, speaks; /* a request is under way */
+    bool turn;            /* it is for this process to say something */
+    double waits;         /* seconds for which it has been */
+};
+
+static struct sdr_mpi_job *const job = &sdr_mpi_job;
+static struct {
+    pthread_t thread, watch;
+    int started; /* of the two */
+    atomic_bool over;
+    struct line *line; /* owned, by process */
+    struct word word;  /* what process 0 says */
+    atomic_uint beats;
+    /* Why the job cannot go on; it is known when `ended` says so. */
+    char sentence[200];
+    _Atomic enum sdr_status ended;
+    atomic_bool noticed; /* this process is about to leave */
+} pulse = {.word = {.lost = -1}};
+
+bool sdr_mpi_talks_to(int process)
+{
+    return process != job->process && (job->process == 0 || process == 0);
+}
+
+/* ---- the caller holds `calls` ---- */
+static void end_job(enum sdr_status status, int lost)
+{
+    if (pulse.ended != SDR_OK)
+        return;
+    pulse.word = (struct word){status, lost};
+    pulse.ended = status;
+}
+
+void sdr_mpi_heard(int process)
+{
+    job->peer[process].silent = 0;
+}
+
+void sdr_mpi_lose(int process)
+{
+    struct sdr_mpi_peer *peer = &job->peer[process];
+    if (peer->lost || peer->left)
+        return;
+    peer->lost = true;
+    atomic_store(&job->lost, true);
+    if (process > 0 && job->training)
+        return; /* the strategy decides whether it can go on */
+    if (pulse.ended != SDR_OK)
+        return;
+    if (process == 0)
+        snprintf(pulse.sentence, sizeof pulse.sentence,
+                 "process 0, which has the server, was lost: silent for %.1f s; go on with "
+                 "--resume if there is a checkpoint, else start again",
+                 peer->silent);
+    else
+        snprintf(pulse.sentence, sizeof pulse.sentence,
+                 "process %d was lost before training began: silent for %.1f s; start the job "
+                 "again",
+                 process, peer->silent);
+    end_job(SDR_PEER_LOST, process);
+}
+
+static void understand(int from, struct word word)
+{
+    sdr_mpi_heard(from);
+    pulse.line[from].turn = true;
+    pulse.line[from].waits = 0;
+    if (!word.ended || from != 0 || pulse.ended != SDR_OK)
+        return;
+    atomic_store(&job->lost, true); /* process 0 leaves without MPI_Finalize */
+    if (word.lost > 0)
+        snprintf(pulse.sentence, sizeof pulse.sentence,
+                 "process 0 has ended the job: process %d was lost", word.lost);
+    else
+        snprintf(pulse.sentence, sizeof pulse.sentence, "process 0 has ended the job: %s",
+                 sdr_status_text((enum sdr_status)word.ended));
+    end_job(SDR_PEER_LOST, word.lost);
+}
+
+static void hear(int from)
+{
+    struct line *line = &pulse.line[from];
+    for (bool done = true; done && !job->peer[from].lost;) {
+        if (!line->listens &&
+            job->mpi->receive(from, PULSE_TAG, &line->heard, sizeof line->heard, line->hearing)) {
+            sdr_mpi_lose(from);
+            return;
+        }
+        line->listens = true;
+        if (job->mpi->test(line->hearing, &done)) {
+            sdr_mpi_lose(from);
+        } else if (done) {
+            line->listens = false;
+            understand(from, line->heard);
+        }
+    }
+}
+
+/* To and fro: several of these fall into `silence`, so that a heartbeat may be late. */
+static double period(void)
+{
+    return fmin(job->silence / 5, 1);
+}
+
+static void say(int to, bool urgent)
+{
+    struct line *line = &pulse.line[to];
+    bool done = true;
+    if (line->speaks && job->mpi->test(line->saying, &done)) {
+        sdr_mpi_lose(to);
+        return;
+    }
+    line->speaks = line->speaks && !done;
+    if (line->speaks || !(urgent || (line->turn && line->waits >= period() / 2)))
+        return;
+    line->said = pulse.word;
+    line->turn = false;
+    if (job->mpi->send(to, PULSE_TAG, &line->said, sizeof line->said, line->saying))
+        sdr_mpi_lose(to);
+    else
+        line->speaks = true;
+}
+
+static void beat(double elapsed)
+{
+    double counted = fmin(elapsed, job->silence / 4);
+    job->mpi->progress();
+    for (int p = 0; p < job->processes; p++) {
+        struct sdr_mpi_peer *peer = &job->peer[p];
+        if (!sdr_mpi_talks_to(p) || peer->lost || peer->left)
+            continue;
+        peer->silent += counted;
+        pulse.line[p].waits += elapsed;
+        hear(p);
+        say(p, pulse.word.ended != pulse.line[p].said.ended);
+        if (peer->silent > job->silence + peer->patience)
+            sdr_mpi_lose(p);
+    }
+}
+
+/* ---- the thread ---- */
+/* Sleeps until the next look at heartbeats is due, or the job is over. */
+static void rest(void)
+{
+    enum { NAP = 10000000 };
+    for (double left = period() / 4; left > 0 && !atomic_load(&pulse.over); left -= NAP * 1e-9)
+        sdr_mpi_nap(NAP);
+}
+
+static void *run_pulse(void *unused)
+{
+    (void)unused;
+    for (int64_t before = sdr_clock_now(), now; !atomic_load(&pulse.over); before = now) {
+        now = sdr_clock_now();
+        pthread_mutex_lock(&job->calls);
+        beat((double)(now - before) * 1e-9);
+        pthread_mutex_unlock(&job->calls);
+        pulse.beats++;
+        rest();
+    }
+    return NULL;
+}
+
+static void *run_watch(void *unused)
+{
+    unsigned beats = 0;
+    double without = 0, since = 0;
+    (void)unused;
+    for (int64_t before = sdr_clock_now(), now; !atomic_load(&pulse.over); before = now) {
+        rest();
+        now = sdr_clock_now();
+        double counted = fmin((double)(now - before) * 1e-9, job->silence / 4);
+        without = beats == pulse.beats ? without + counted : 0;
+        beats = pulse.beats;
+        since += pulse.ended != SDR_OK ? counted : 0;
+        if (atomic_exchange(&pulse.noticed, false))
+            since = 0;
+        if (since > OVERDUE && !atomic_load(&pulse.over))
+            sdr_job_overdue(pulse.ended, pulse.sentence);
+        else if (without > job->silence + STUCK && !atomic_load(&pulse.over))
+            sdr_job_overdue(SDR_PEER_LOST, "MPI does not return, which happens if a process has "
+                                           "died: start the job again, or go on with --resume");
+    }
+    return NULL;
+}
+
+enum sdr_status sdr_mpi_pulse_start(void)
+{
+    size_t count = (size_t)job->processes;
+    SDR_TRY(sdr_allocate(&pulse.line, count, sizeof *pulse.line, "MPI"));
+    SDR_TRY(sdr_allocate(&job->peer, count, sizeof *job->peer, "MPI"));
+    if (count == 1)
+        return SDR_OK;
+    for (int p = 0; p < job->processes; p++) {
+        pulse.line[p].turn = job->process == 0; /* the first one makes the connection: at once */
+        pulse.line[p].waits = period();
+    }
+    pulse.started += pthread_create(&pulse.thread, NULL, run_pulse, NULL) == 0;
+    pulse.started += pulse.started && pthread_create(&pulse.watch, NULL, run_watch, NULL) == 0;
+    return pulse.started == 2
+               ? SDR_OK
+               : sdr_fail(SDR_RUNTIME, "the threads of heartbeats cannot be started");
+}
+
+void sdr_mpi_pulse_stop(void)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += (time_t)STUCK;
+    atomic_store(&pulse.over, true);
+    if (pulse.started > 1)
+        pthread_join(pulse.watch, NULL);
+    if (pulse.started && pthread_timedjoin_np(pulse.thread, NULL, &until) != 0)
+        atomic_store(&job->lost, true); /* it is within MPI, and nobody else can call that */
+    pulse.started = 0;
+    for (int p = 0; p < job->processes && pulse.line && !atomic_load(&job->lost); p++)
+        if (pulse.line[p].listens && !job->mpi->cancel(pulse.line[p].hearing))
+            atomic_store(&job->lost, true);
+}
+
+enum sdr_status sdr_mpi_ended(void)
+{
+    enum sdr_status status = pulse.ended;
+    return status == SDR_OK ? SDR_OK : sdr_fail(status, "%s", pulse.sentence);
+}
+
+static bool all_know(void)
+{
+    for (int p = 0; p < job->processes; p++)
+        if (sdr_mpi_talks_to(p) && !job->peer[p].lost && !job->peer[p].left &&
+            (!pulse.line[p].said.ended || pulse.line[p].speaks))
+            return false;
+    return true;
+}
+
+void sdr_mpi_pulse_end(enum sdr_status status)
+{
+    enum { NAP = 5000000, NAPS = 100 };
+    bool known = job->process > 0;
+    pthread_mutex_lock(&job->calls);
+    end_job(status, -1);
+    pthread_mutex_unlock(&job->calls);
+    atomic_store(&pulse.noticed, true);
+    for (int i = 0; i < NAPS && !known; i++, sdr_mpi_nap(NAP)) {
+        pthread_mutex_lock(&job->calls);
+        beat(NAP * 1e-9);
+        known = all_know();
+        pthread_mutex_unlock(&job->calls);
+    }
+}
