@@ -85,8 +85,7 @@ static enum sdr_status measure_components(const struct sdr_rows *rows, json_t *o
         for (uint32_t i = 0; i < size; i++)
             row[i] = (uint32_t)spread(rows, i, size);
         snprintf(key, sizeof key, "largest_component_of_%u_rows", size);
-        json_object_set_new(object, key,
-                            json_real(sdr_components_find(&c, rows, row, size, BINS, bin)));
+        sdr_json_set(object, key, json_real(sdr_components_find(&c, rows, row, size, BINS, bin)));
     }
 cleanup:
     sdr_components_destroy(&c);
@@ -110,9 +109,10 @@ enum sdr_status sdr_data_sparsity(const struct sdr_data *data, char **json)
         measure_rho(rows, touched, &s);
         sdr_release(touched);
     }
-    json_t *object = json_pack("{s:I, s:I, s:I, s:f, s:f, s:f}", "rows", (json_int_t)rows->count,
-                               "features", (json_int_t)rows->features, "omega", (json_int_t)s.omega,
-                               "delta", s.delta, "rho", s.rho, "rho_mean", s.rho_mean);
+    json_t *object = sdr_json_begin(
+        json_pack("{s:I, s:I, s:I, s:f, s:f, s:f}", "rows", (json_int_t)rows->count, "features",
+                  (json_int_t)rows->features, "omega", (json_int_t)s.omega, "delta", s.delta, "rho",
+                  s.rho, "rho_mean", s.rho_mean));
     if (!rows->dense && rows->count <= UINT32_MAX)
         status = measure_components(rows, object);
     if (status == SDR_OK)
