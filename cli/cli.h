@@ -39,6 +39,9 @@ bool cli_is_near(size_t typing_errors, size_t length);
             goto cleanup;                                                                          \
     } while (0)
 
+/* ---- files that are cut off while they are mapped (mapped.c) ---- */
+void cli_mapped_start(void);
+
 /* ---- arguments (arguments.c) ---- */
 /* The options the program itself owns; all others belong to the library. */
 enum {
