@@ -9,8 +9,8 @@ Without arguments a part of the allocations is tried: the first ones of every co
 so many-th. --all tries each; NAME... only the commands of these names."""
 import argparse, concurrent.futures, json, os, random, re, shutil, subprocess, sys, tempfile, time
 
-program = os.environ["SOUNDER"]
-preload = os.environ.get("SOUNDER_FAIL_MALLOC", "")
+program = os.path.abspath(os.environ["SOUNDER"])
+preload = os.path.abspath(os.environ.get("SOUNDER_FAIL_MALLOC", ""))
 if os.environ.get("SOUNDER_SANITIZE") or not os.path.exists(preload):
     print("skipped: the allocator is the sanitizer's, or fail_malloc was not built")
     sys.exit(77)
@@ -43,7 +43,7 @@ subprocess.run(["zstd", "-q", "data.svm"], cwd=inputs, check=False)
 svm, table, ratings = "../inputs/data.svm", "../inputs/data.csv", "../inputs/ratings.csv"
 train = ["train", svm, "--epochs", "2", "--threads", "1", "--quiet"]
 sim = ["--transport", "sim", "--compute", "const:1", "--workers", "2", "--batch", "4"]
-kept = ["--run", "run", "--checkpoint-every", "5u", "--out", "model"]
+kept = ["--run", "run", "--checkpoint-every", "30u", "--out", "model"]
 commands = {
     "train": train + ["--json", "--valid-fraction", "0.2", *kept],
     "train-text": train + ["--out", "model"],
@@ -219,7 +219,8 @@ if not os.path.exists(os.path.join(inputs, "data.svm.zst")):
     wanted.pop("train-zst", None)
 bad, tried = 0, 0
 with concurrent.futures.ThreadPoolExecutor(2) as pool:
-    for name, count, tries, broken in pool.map(lambda item: sweep(*item), wanted.items()):
+    for done in concurrent.futures.as_completed([pool.submit(sweep, *item) for item in wanted.items()]):
+        name, count, tries, broken = done.result()
         bad += len(broken)
         tried += tries
         if broken or arguments.all:
