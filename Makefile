@@ -34,10 +34,14 @@ fuzz: deps
 	@cmake --preset fuzz >/dev/null && cmake --build build-fuzz
 	@./scripts/fuzz $${SECONDS_EACH:-300}
 
-# Long runs: kill −9 in the middle of checkpoints, and of processes of MPI_JOBS MPI jobs, again and again.
+# Long runs: kill −9 in the middle of checkpoints and of processes of MPI_JOBS MPI jobs, disks that fill up, and every
+# allocation failed in turn.
 soak: all
 	@./scripts/soak
 	@./scripts/soak_mpi $${MPI_JOBS:-200} $${SEED:+--seed $$SEED}
+	@./scripts/soak_disk
+	@SOUNDER=build/sounder SOUNDER_FAIL_MALLOC=build/tests/libfail_malloc.so \
+		python3 -B tests/cli/test_allocations.py --all
 
 # Ratios against liblinear and scikit-learn in one run; writes bench/results.json.
 bench: all

@@ -39,6 +39,9 @@ bool cli_is_near(size_t typing_errors, size_t length);
             goto cleanup;                                                                          \
     } while (0)
 
+/* ---- files that are cut off while they are mapped (mapped.c) ---- */
+void cli_mapped_start(void);
+
 /* ---- arguments (arguments.c) ---- */
 /* The options the program itself owns; all others belong to the library. */
 enum {
@@ -169,6 +172,9 @@ void cli_print_json(const char *json);
 enum sdr_status cli_print_table(const char *json);
 /* Prints the object, which it takes over (NULL: out of memory), as one line. */
 enum sdr_status cli_print_object(json_t *object);
+/* Builds such an object; both take value over. cli_print_object fails if there was no memory for one of them. */
+void cli_json_set(json_t *object, const char *key, json_t *value);
+void cli_json_append(json_t *array, json_t *value);
 /* Columns on a terminal, not bytes. */
 size_t cli_text_width(const char *text);
 /* Parses the library's JSON text; the caller releases *object with json_decref. */

@@ -32,10 +32,10 @@ static json_t *curve(const struct cli_trial *trial)
             double value;
             memcpy(&value, (const char *)&trial->point[i] + columns[c].offset, sizeof value);
             known |= isfinite(value);
-            json_array_append_new(array, number(value));
+            cli_json_append(array, number(value));
         }
         if (known || c < 4) /* without validation data there are no such columns */
-            json_object_set_new(object, columns[c].key, array);
+            cli_json_set(object, columns[c].key, array);
         else
             json_decref(array);
     }
@@ -53,7 +53,7 @@ static json_t *runs(const struct cli_comparison *c, size_t contender)
             "{s:I, s:s, s:f, s:o, s:O}", "seed", (json_int_t)(c->first_seed + s), "outcome",
             trial->outcome == CLI_DIVERGED ? "diverged" : "trained", "wall_seconds", trial->wall,
             "curve", curve(trial), "summary", trial->summary);
-        json_array_append_new(array, run);
+        cli_json_append(array, run);
     }
     return array;
 }
@@ -63,15 +63,19 @@ static json_t *measures(const struct cli_comparison *c, size_t contender)
     json_t *object = json_object();
     for (const struct cli_measure *m = cli_measures; m->key; m++) {
         struct cli_spread spread;
-        if (cli_measure_spread(c, contender, m, &spread) != SDR_OK || spread.count == 0)
+        if (cli_measure_spread(c, contender, m, &spread) != SDR_OK) {
+            cli_json_set(object, m->key, NULL);
+            continue;
+        }
+        if (spread.count == 0)
             continue;
         json_t *entry = json_pack("{s:I, s:o, s:o}", "seeds", (json_int_t)spread.count, "median",
                                   number(spread.median), "mean", number(spread.mean));
         if (isfinite(spread.half)) {
-            json_object_set_new(entry, "low", number(spread.mean - spread.half));
-            json_object_set_new(entry, "high", number(spread.mean + spread.half));
+            cli_json_set(entry, "low", number(spread.mean - spread.half));
+            cli_json_set(entry, "high", number(spread.mean + spread.half));
         }
-        json_object_set_new(object, m->key, entry);
+        cli_json_set(object, m->key, entry);
     }
     return object;
 }
@@ -80,21 +84,20 @@ json_t *cli_comparison_json(const struct cli_comparison *c)
 {
     json_t *object = json_object(), *strategies = json_array(), *data = json_array();
     for (size_t i = 0; i < c->arguments->path_count; i++)
-        json_array_append_new(data, json_string(c->arguments->paths[i]));
-    json_object_set_new(object, "data", data);
-    json_object_set_new(object, "seeds", json_integer((json_int_t)c->seeds));
-    json_object_set_new(object, "interval",
-                        json_string("95 % confidence of the mean, Student's t"));
-    json_object_set_new(object, "virtual_time", json_boolean(c->simulated));
+        cli_json_append(data, json_string(c->arguments->paths[i]));
+    cli_json_set(object, "data", data);
+    cli_json_set(object, "seeds", json_integer((json_int_t)c->seeds));
+    cli_json_set(object, "interval", json_string("95 % confidence of the mean, Student's t"));
+    cli_json_set(object, "virtual_time", json_boolean(c->simulated));
     if (isfinite(c->target))
-        json_object_set_new(object, "target", json_real(c->target));
+        cli_json_set(object, "target", json_real(c->target));
     if (c->metric)
-        json_object_set_new(object, "metric", json_string(c->metric));
+        cli_json_set(object, "metric", json_string(c->metric));
     for (size_t i = 0; i < c->count; i++)
-        json_array_append_new(strategies,
-                              json_pack("{s:s, s:I, s:o, s:o}", "sync", c->contender[i].sync,
-                                        "diverged", (json_int_t)cli_trials_with(c, i, CLI_DIVERGED),
-                                        "measures", measures(c, i), "runs", runs(c, i)));
-    json_object_set_new(object, "strategies", strategies);
+        cli_json_append(strategies,
+                        json_pack("{s:s, s:I, s:o, s:o}", "sync", c->contender[i].sync, "diverged",
+                                  (json_int_t)cli_trials_with(c, i, CLI_DIVERGED), "measures",
+                                  measures(c, i), "runs", runs(c, i)));
+    cli_json_set(object, "strategies", strategies);
     return object;
 }

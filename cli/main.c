@@ -92,6 +92,7 @@ int main(int count, char **texts)
     /* A reader that has gone (| head) is a failed write: temporary files are removed, and the exit
        code says so, but nobody needs to read about it. */
     signal(SIGPIPE, SIG_IGN);
+    cli_mapped_start();
     setvbuf(stderr, NULL, _IOLBF, 0); /* whole lines, also where several processes write */
     enum sdr_status status = find_and_run(count, texts);
     if (status == SDR_OK)

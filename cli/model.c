@@ -1,17 +1,20 @@
 /* Model files among the arguments: what begins like one, and loading the one that a command uses. */
 #include "cli.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 /* A safetensors file is 8 bytes of length, little-endian, and then a JSON object. Text has no zero
    bytes, and compressed files have other ninth bytes, so the two never meet. */
 bool cli_starts_like_model(const char *path)
 {
     unsigned char head[9];
     const uint64_t longest = UINT64_C(1) << 40;
-    FILE *file = fopen(path, "rb");
-    if (!file)
+    int file = open(path, O_RDONLY | O_CLOEXEC); /* takes no memory */
+    if (file < 0)
         return false;
-    bool whole = fread(head, 1, sizeof head, file) == sizeof head;
-    fclose(file);
+    bool whole = read(file, head, sizeof head) == sizeof head;
+    close(file);
     uint64_t length = 0;
     for (int i = 7; whole && i >= 0; i--)
         length = length << 8 | head[i];

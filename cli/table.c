@@ -4,15 +4,35 @@
 #include "cli.h"
 
 #include <math.h>
+#include <setjmp.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { LONGEST_ARRAY = 12, WIDEST_CELL = 40, MOST_COLUMNS = 12 };
+enum { LONGEST_ARRAY = 12, WIDEST_CELL = 40, MOST_COLUMNS = 12, SCALAR = 64 };
+
+/* jansson's lexer takes a failed allocation for a bug of its own and aborts: it is left before it sees one. What it
+   had allocated is lost, but so is the command. No library function runs meanwhile. */
+static jmp_buf no_memory;
+
+static void *allocate_or_leave(size_t bytes)
+{
+    void *memory = malloc(bytes);
+    if (!memory)
+        longjmp(no_memory, 1);
+    return memory;
+}
 
 enum sdr_status cli_json_parse(const char *json, json_t **object)
 {
     json_error_t error;
+    *object = NULL;
+    if (setjmp(no_memory)) {
+        json_set_alloc_funcs(malloc, free);
+        return cli_fail(SDR_RUNTIME, "out of memory: the results");
+    }
+    json_set_alloc_funcs(allocate_or_leave, free);
     *object = json_loads(json, 0, &error);
+    json_set_alloc_funcs(malloc, free);
     if (!json_is_object(*object)) {
         json_decref(*object);
         *object = NULL;
@@ -32,43 +52,80 @@ void cli_print_json(const char *json)
     putchar('\n');
 }
 
+static bool incomplete; /* a value was built without a part of it */
+
+void cli_json_set(json_t *object, const char *key, json_t *value)
+{
+    incomplete |= json_object_set_new(object, key, value) != 0;
+}
+
+void cli_json_append(json_t *array, json_t *value)
+{
+    incomplete |= json_array_append_new(array, value) != 0;
+}
+
+struct buffer {
+    char *bytes; /* owned */
+    size_t count, room;
+};
+
+/* json_dump_callback goes on behind some failures. */
+static int add_bytes(const char *bytes, size_t count, void *context)
+{
+    struct buffer *buffer = context;
+    if (buffer->room - buffer->count < count) {
+        size_t room = 2 * (buffer->count + count);
+        char *larger = realloc(buffer->bytes, room);
+        incomplete |= !larger;
+        if (!larger)
+            return -1;
+        buffer->bytes = larger;
+        buffer->room = room;
+    }
+    memcpy(buffer->bytes + buffer->count, bytes, count);
+    buffer->count += count;
+    return 0;
+}
+
 enum sdr_status cli_print_object(json_t *object)
 {
-    char *text = object ? json_dumps(object, JSON_COMPACT) : NULL;
+    struct buffer text = {0};
+    bool printed = json_dump_callback(object, add_bytes, &text, JSON_COMPACT) == 0 && !incomplete;
     json_decref(object);
-    if (!text)
-        return cli_fail(SDR_RUNTIME, "the result cannot be written as JSON");
-    puts(text);
-    free(text);
+    if (printed) {
+        fwrite(text.bytes, 1, text.count, stdout);
+        putchar('\n');
+    }
+    free(text.bytes);
+    if (!printed)
+        return cli_fail(SDR_RUNTIME, "the result cannot be written as JSON: out of memory, or text "
+                                     "that is not UTF-8");
     return SDR_OK;
 }
 
-/* A scalar as text; the caller frees it. NULL if memory ran out. */
-static char *scalar_text(const json_t *value)
+/* A scalar as text, which is the value's own or in `text`. */
+static const char *scalar_text(const json_t *value, char text[SCALAR])
 {
-    char text[64];
     if (json_is_string(value))
-        return strdup(json_string_value(value));
+        return json_string_value(value);
     if (json_is_real(value)) {
         double real = json_real_value(value);
         bool whole = fabs(real) < 1e15 && real == floor(real);
-        snprintf(text, sizeof text, whole ? "%.0f" : "%.6g", real);
+        snprintf(text, SCALAR, whole ? "%.0f" : "%.6g", real);
     } else if (json_is_integer(value)) {
-        snprintf(text, sizeof text, "%lld", (long long)json_integer_value(value));
+        snprintf(text, SCALAR, "%lld", (long long)json_integer_value(value));
     } else if (json_is_boolean(value)) {
-        snprintf(text, sizeof text, "%s", json_is_true(value) ? "yes" : "no");
+        snprintf(text, SCALAR, "%s", json_is_true(value) ? "yes" : "no");
     } else {
-        snprintf(text, sizeof text, "-");
+        snprintf(text, SCALAR, "-");
     }
-    return strdup(text);
+    return text;
 }
 
 static void print_scalar(const json_t *value)
 {
-    char *text = scalar_text(value);
-    if (text)
-        cli_print_clean(stdout, text);
-    free(text);
+    char text[SCALAR];
+    cli_print_clean(stdout, scalar_text(value, text));
 }
 
 static bool is_group(const json_t *value)
@@ -135,6 +192,7 @@ static void print_rows(const json_t *array, int indent)
 {
     const char *names[MOST_COLUMNS], *name;
     size_t widths[MOST_COLUMNS], count = 0, rows = json_array_size(array);
+    char text[SCALAR];
     json_t *value;
     /* The first row names the columns. */
     json_object_foreach(json_array_get(array, 0), name, value)
@@ -144,11 +202,10 @@ static void print_rows(const json_t *array, int indent)
         names[count] = name;
         widths[count] = cli_text_width(name);
         for (size_t i = 0; i < rows; i++) {
-            char *text = scalar_text(json_object_get(json_array_get(array, i), name));
-            size_t width = text ? cli_text_width(text) : 0;
+            size_t width =
+                cli_text_width(scalar_text(json_object_get(json_array_get(array, i), name), text));
             if (width > widths[count])
                 widths[count] = width < WIDEST_CELL ? width : WIDEST_CELL;
-            free(text);
         }
         count++;
     }
@@ -157,14 +214,12 @@ static void print_rows(const json_t *array, int indent)
         for (size_t c = 0; c < count; c++) {
             const json_t *cell = i ? json_object_get(json_array_get(array, i - 1), names[c]) : NULL;
             const json_t *below = json_object_get(json_array_get(array, 0), names[c]);
-            char *text = i ? scalar_text(cell) : strdup(names[c]);
             if (c > 0)
                 fputs("  ", stdout);
             /* No spaces behind the last column. */
-            if (text)
-                print_padded(text, c + 1 < count || json_is_number(below) ? widths[c] : 0,
-                             json_is_number(below));
-            free(text);
+            print_padded(i ? scalar_text(cell, text) : names[c],
+                         c + 1 < count || json_is_number(below) ? widths[c] : 0,
+                         json_is_number(below));
         }
         putchar('\n');
     }

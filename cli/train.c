@@ -119,6 +119,19 @@ static enum sdr_status print_summary(const struct cli_arguments *arguments,
     return status;
 }
 
+/* --out, and if that fails where else the model is. */
+static enum sdr_status save_elsewhere(const struct cli_arguments *arguments,
+                                      const struct sdr_run *run)
+{
+    char reason[1024];
+    enum sdr_status status = save_model(run, arguments->out);
+    const char *directory = sdr_options_get(arguments->options, "run");
+    if (status == SDR_OK || !directory || !directory[0])
+        return status;
+    snprintf(reason, sizeof reason, "%s", cli_sentence(status));
+    return cli_fail(status, "%s; the model is in '%s/model.safetensors'", reason, directory);
+}
+
 static enum sdr_status train_on(const struct cli_arguments *arguments, struct sdr_run *run,
                                 int process)
 {
@@ -130,12 +143,14 @@ static enum sdr_status train_on(const struct cli_arguments *arguments, struct sd
         return keep_what_there_is(run, arguments->out, status, "the last good model");
     if (status == SDR_RUNTIME && cli_signals_stopped())
         return keep_what_there_is(run, arguments->out, status, "the model so far");
+    if (status != SDR_OK && sdr_run_has_model(run))
+        return keep_what_there_is(run, arguments->out, status, "the model");
     CLI_TRY(status);
     if (process > 0)
         return SDR_OK;
     /* First the model, then the words: standard output may be gone. */
     if (arguments->out)
-        CLI_TRY(save_model(run, arguments->out));
+        CLI_TRY(save_elsewhere(arguments, run));
     return print_summary(arguments, run);
 }
 

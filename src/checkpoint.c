@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/json.h"
 #include "base/memory.h"
 #include "base/tensors.h"
 #include "run.h"
@@ -156,7 +157,7 @@ static void set_integer(json_t *object, const char *key, uint64_t value)
 {
     char text[32];
     snprintf(text, sizeof text, "%llu", (unsigned long long)value);
-    json_object_set_new(object, key, json_string(text));
+    sdr_json_set(object, key, json_string(text));
 }
 
 static void set_double(json_t *object, const char *key, double value)
@@ -202,15 +203,15 @@ static bool get_double(const struct sdr_tensors *file, const char *key, double *
 
 static json_t *print_numbers(struct sdr_run *run)
 {
-    json_t *metadata = json_object();
+    json_t *metadata = sdr_json_begin(json_object());
     double before = run->seconds_before;
-    json_object_set_new(metadata, "format", json_string("sounder-checkpoint"));
-    json_object_set_new(metadata, "version_of_format", json_string("1"));
-    json_object_set_new(metadata, "fingerprint", json_string(run->fingerprint));
-    json_object_set_new(metadata, "path", json_string(run->path));
-    json_object_set_new(metadata, "has_best", json_string(run->has_best ? "yes" : "no"));
-    json_object_set_new(metadata, "has_good", json_string(run->has_good ? "yes" : "no"));
-    json_object_set_new(metadata, "ended_early", json_string(run->ended_early ? "yes" : "no"));
+    sdr_json_set(metadata, "format", json_string("sounder-checkpoint"));
+    sdr_json_set(metadata, "version_of_format", json_string("1"));
+    sdr_json_set(metadata, "fingerprint", json_string(run->fingerprint));
+    sdr_json_set(metadata, "path", json_string(run->path));
+    sdr_json_set(metadata, "has_best", json_string(run->has_best ? "yes" : "no"));
+    sdr_json_set(metadata, "has_good", json_string(run->has_good ? "yes" : "no"));
+    sdr_json_set(metadata, "ended_early", json_string(run->ended_early ? "yes" : "no"));
     run->seconds_before = sdr_run_seconds(run);
 #define PUT(name, place) set_integer(metadata, #name, place);
     INTEGERS(PUT, run)
@@ -342,8 +343,7 @@ static void remove_file(const char *folder, const char *name)
     }
 }
 
-/* What a killed run left half-written. The folder is locked: nobody else is writing. */
-static void remove_temporaries(const char *folder)
+void sdr_checkpoint_tidy(const char *folder)
 {
     DIR *directory = opendir(folder);
     struct dirent *entry;
@@ -386,6 +386,8 @@ enum sdr_status sdr_checkpoint_write(struct sdr_run *run)
     snprintf(name, sizeof name, "checkpoint-%020llu.safetensors",
              (unsigned long long)run->parameters.version);
     enum sdr_status status = sdr_path_join(folder, name, &path);
+    if (status == SDR_OK && !sdr_json_whole())
+        status = sdr_fail(SDR_RUNTIME, "out of memory: a checkpoint");
     if (status == SDR_OK)
         status = sdr_tensors_write(path, metadata, tensor, count);
     if (status == SDR_OK)
@@ -486,7 +488,6 @@ enum sdr_status sdr_checkpoint_resume(struct sdr_run *run)
 {
     const char *folder = run->options.settings.run;
     char name[64][NAME_BYTES];
-    remove_temporaries(folder);
     int count = list_checkpoints(folder, name, 64);
     for (int i = 0; i < count; i++) {
         struct sdr_tensors file;

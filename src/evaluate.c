@@ -1,5 +1,6 @@
 /* Loss and metrics of given weights on given rows. Rows are cut into fixed leaves whose sums are
    added in order: the result does not depend on the number of threads. */
+#include "base/json.h"
 #include "base/memory.h"
 #include "base/thread.h"
 #include "run.h"
@@ -182,7 +183,7 @@ static void add_number(json_t *object, const char *prefix, const char *name, dou
     char key[64];
     snprintf(key, sizeof key, "%s%s", prefix, name);
     if (isfinite(value))
-        json_object_set_new(object, key, json_real(value));
+        sdr_json_set(object, key, json_real(value));
 }
 
 void sdr_evaluation_json(const struct sdr_evaluation *e, enum sdr_task task, const char *prefix,

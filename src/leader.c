@@ -190,9 +190,9 @@ enum sdr_status sdr_go_on_without(struct sdr_node *node, const struct sdr_gradie
     if ((uint64_t)left >= needed)
         return SDR_OK;
     if (run->options.settings.run && run->process == 0) {
-        SDR_TRY(sdr_checkpoint_write(run));
         rest =
-            run->options.settings.deterministic
+            sdr_checkpoint_write(run) != SDR_OK ? "; the checkpoint could not be written"
+            : run->options.settings.deterministic
                 ? "; a checkpoint was written, go on with --resume"
                 : "; a checkpoint was written, go on with --resume and as many workers as before";
     }
@@ -207,10 +207,8 @@ static void enter(struct sdr_node *node, struct sdr_gradient *gradient, uint64_t
 {
     struct sdr_network *net = node->run->network;
     gradient->record.applied = applied;
-    if (sdr_ledger_note(&net->ledger, &gradient->record) == SDR_OK || net->ledger_trouble)
-        return;
-    sdr_note(&node->run->options, "%s; training goes on", sdr_error());
-    net->ledger_trouble = true;
+    if (sdr_ledger_note(&net->ledger, &gradient->record) != SDR_OK)
+        sdr_network_lose(node->run);
 }
 
 enum sdr_status sdr_await_gradient(struct sdr_node *node, struct sdr_gradient *gradient, bool *more)

@@ -1,5 +1,6 @@
 #include "ledger.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "base/memory.h"
 
 #include <fcntl.h>
@@ -122,12 +123,12 @@ static double pace(const struct sdr_ledger_sum *sum)
 
 /* The worker whose gradients take longest, if that is half as long again as the median; −1: nobody stands
    out. */
-static int straggler(const struct sdr_ledger *ledger)
+static enum sdr_status straggler(const struct sdr_ledger *ledger, int *worker)
 {
     double *paces, median = 0;
     int slowest = 0, counted = 0;
-    if (sdr_allocate(&paces, (size_t)ledger->workers, sizeof *paces, "the ledger") != SDR_OK)
-        return -1;
+    *worker = -1;
+    SDR_TRY(sdr_allocate(&paces, (size_t)ledger->workers, sizeof *paces, "the ledger"));
     for (int w = 0; w < ledger->workers; w++) {
         if (pace(&ledger->sum[w]) > 0)
             paces[counted++] = pace(&ledger->sum[w]);
@@ -139,7 +140,9 @@ static int straggler(const struct sdr_ledger *ledger)
         median = paces[(counted - 1) / 2];
     }
     sdr_release(paces);
-    return counted > 1 && pace(&ledger->sum[slowest]) > 1.5 * median ? slowest : -1;
+    if (counted > 1 && pace(&ledger->sum[slowest]) > 1.5 * median)
+        *worker = slowest;
+    return SDR_OK;
 }
 
 static json_t *counts_of(const uint64_t count[SDR_LEDGER_STALENESS])
@@ -149,18 +152,18 @@ static json_t *counts_of(const uint64_t count[SDR_LEDGER_STALENESS])
     while (last > 0 && !count[last])
         last--;
     for (int i = 0; i <= last; i++)
-        json_array_append_new(counts, json_integer((json_int_t)count[i]));
+        sdr_json_append(counts, json_integer((json_int_t)count[i]));
     return counts;
 }
 
 void sdr_ledger_interval(struct sdr_ledger *ledger, json_t *object)
 {
     double time = ledger->since.computing + ledger->since.travelling + ledger->since.waiting;
-    json_object_set_new(object, "staleness_counts", counts_of(ledger->since.staleness));
+    sdr_json_set(object, "staleness_counts", counts_of(ledger->since.staleness));
     if (time > 0) {
-        json_object_set_new(object, "computing_share", json_real(ledger->since.computing / time));
-        json_object_set_new(object, "travelling_share", json_real(ledger->since.travelling / time));
-        json_object_set_new(object, "waiting_share", json_real(ledger->since.waiting / time));
+        sdr_json_set(object, "computing_share", json_real(ledger->since.computing / time));
+        sdr_json_set(object, "travelling_share", json_real(ledger->since.travelling / time));
+        sdr_json_set(object, "waiting_share", json_real(ledger->since.waiting / time));
     }
     memset(&ledger->since, 0, sizeof ledger->since);
 }
@@ -168,19 +171,20 @@ void sdr_ledger_interval(struct sdr_ledger *ledger, json_t *object)
 void sdr_ledger_json(const struct sdr_ledger *ledger, json_t *object)
 {
     json_t *workers = json_array();
-    int slow = straggler(ledger);
+    int slow;
+    bool known = straggler(ledger, &slow) == SDR_OK;
     for (int w = 0; w < ledger->workers; w++) {
         const struct sdr_ledger_sum *sum = &ledger->sum[w];
-        json_array_append_new(workers, json_pack("{s:i, s:I, s:I, s:f, s:f, s:f, s:f}", "worker", w,
-                                                 "gradients", (json_int_t)sum->applied, "dropped",
-                                                 (json_int_t)sum->dropped, "computing",
-                                                 sum->computing, "travelling", sum->travelling,
-                                                 "waiting", sum->waiting, "awaited", sum->awaited));
+        sdr_json_append(workers,
+                        json_pack("{s:i, s:I, s:I, s:f, s:f, s:f, s:f}", "worker", w, "gradients",
+                                  (json_int_t)sum->applied, "dropped", (json_int_t)sum->dropped,
+                                  "computing", sum->computing, "travelling", sum->travelling,
+                                  "waiting", sum->waiting, "awaited", sum->awaited));
     }
-    json_object_set_new(object, "staleness_counts", counts_of(ledger->staleness));
-    json_object_set_new(object, "workers_detail", workers);
-    if (slow >= 0)
-        json_object_set_new(object, "straggler", json_integer(slow));
+    sdr_json_set(object, "staleness_counts", counts_of(ledger->staleness));
+    sdr_json_set(object, "workers_detail", workers);
+    if (slow >= 0 || !known)
+        sdr_json_set(object, "straggler", known ? json_integer(slow) : NULL);
 }
 
 /* ---- reading one ---- */

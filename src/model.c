@@ -66,21 +66,15 @@ static enum sdr_status print_training(const struct sdr_run *run, char **text)
         "l2",        "group-lasso",  "penalty-on", "standardize",
         "scale",     "average",      "batch",      "shuffle",
         "sync",      "class-weight", "seed",       "valid-fraction"};
-    json_t *object = json_object();
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        const char *value = sdr_options_get(&run->options, names[i]);
-        if (!value) {
-            json_decref(object);
-            return sdr_fail(SDR_RUNTIME, "out of memory: metadata");
-        }
-        json_object_set_new(object, names[i], json_string(value));
-    }
+    json_t *object = sdr_json_begin(json_object());
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        sdr_json_set(object, names[i], json_string(sdr_options_get(&run->options, names[i])));
     /* What was chosen where the options left it open. */
-    json_object_set_new(object, "optimizer", json_string(run->optimizer->name));
-    json_object_set_new(object, "schedule", json_string(run->schedule->name));
-    json_object_set_new(object, "scale", json_string(run->scale ? "feature" : "none"));
-    json_object_set_new(object, "lr", json_real(run->rate));
-    json_object_set_new(object, "epochs", json_integer((json_int_t)run->epoch));
+    sdr_json_set(object, "optimizer", json_string(run->optimizer->name));
+    sdr_json_set(object, "schedule", json_string(run->schedule->name));
+    sdr_json_set(object, "scale", json_string(run->scale ? "feature" : "none"));
+    sdr_json_set(object, "lr", json_real(run->rate));
+    sdr_json_set(object, "epochs", json_integer((json_int_t)run->epoch));
     return sdr_json_text(object, text);
 }
 
@@ -306,11 +300,11 @@ enum sdr_status sdr_model_evaluate(const struct sdr_model *model, const struct s
                               sdr_thread_limit(), &e);
     sdr_release(target);
     SDR_TRY(status);
-    json_t *object =
-        json_pack("{s:s, s:I, s:I}", "model", model->kind->name, "rows",
-                  (json_int_t)data->rows.count, "features", (json_int_t)data->rows.features);
+    json_t *object = sdr_json_begin(json_pack("{s:s, s:I, s:I}", "model", model->kind->name, "rows",
+                                              (json_int_t)data->rows.count, "features",
+                                              (json_int_t)data->rows.features));
     sdr_evaluation_json(&e, model->kind->task, "", object);
     if (data->unseen)
-        json_object_set_new(object, "unseen_features", json_integer((json_int_t)data->unseen));
+        sdr_json_set(object, "unseen_features", json_integer((json_int_t)data->unseen));
     return sdr_json_text(object, json);
 }

@@ -44,8 +44,9 @@ enum sdr_status sdr_model_save(const struct sdr_model *model, const char *path)
         tensor[b].shape[1] = model->block[b].cols;
         tensor[b].data = model->value + model->block[b].offset;
     }
-    metadata = json_pack("{s:s, s:s, s:s, s:s, s:s}", "format", "sounder", "version", "1", "model",
-                         model->kind_spec, "training", model->training, "hash", model->hash);
+    metadata = sdr_json_begin(json_pack("{s:s, s:s, s:s, s:s, s:s}", "format", "sounder", "version",
+                                        "1", "model", model->kind_spec, "training", model->training,
+                                        "hash", model->hash));
     if (!metadata)
         return sdr_fail(SDR_RUNTIME, "out of memory: metadata");
     SDR_CHECK(sdr_schema_to_json(&model->schema, &schema));
@@ -91,10 +92,10 @@ static enum sdr_status load_classes(const char *path, const struct sdr_tensors *
                                     struct sdr_classes *classes, bool numbers)
 {
     const char *text = sdr_tensors_text(file, "labels");
-    json_t *array = text ? json_loads(text, 0, NULL) : NULL;
+    json_t *array = NULL;
+    enum sdr_status status = sdr_json_parse(text ? text : "", text ? strlen(text) : 0, &array);
     size_t count = json_array_size(array);
-    enum sdr_status status = SDR_OK;
-    if (!json_is_array(array) || count > 1 << 24)
+    if (status == SDR_BAD_FILE || (status == SDR_OK && (!json_is_array(array) || count > 1 << 24)))
         status = bad_model(path, "its labels are unreadable");
     if (status == SDR_OK)
         status = sdr_allocate(&classes->text, count, sizeof(char *), "classes");
@@ -179,9 +180,12 @@ static enum sdr_status load(const char *path, const struct sdr_tensors *file,
     model->kind = (const struct sdr_model_kind *)plugin;
     SDR_TRY(sdr_copy_string(&model->kind_spec, kind));
     SDR_TRY(sdr_copy_string(&model->training, training));
-    json_t *schema = json_loads(text, 0, NULL);
-    status = schema ? sdr_schema_from_json(schema, &model->schema)
-                    : bad_model(path, "its schema is unreadable");
+    json_t *schema;
+    status = sdr_json_parse(text, strlen(text), &schema);
+    if (status == SDR_OK)
+        status = sdr_schema_from_json(schema, &model->schema);
+    else if (status == SDR_BAD_FILE)
+        status = bad_model(path, "its schema is unreadable");
     json_decref(schema);
     SDR_TRY(status);
     bool classes = model->kind->task == SDR_BINARY || model->kind->task == SDR_CLASSES;

@@ -467,10 +467,17 @@ void sdr_network_keep(struct sdr_run *run)
     struct sdr_network *net = run->network;
     enum sdr_status status =
         sdr_ledger_flush(&net->ledger, run->resumed ? run->parameters.version : 0);
-    if (status == SDR_OK || net->ledger_trouble)
+    if (status != SDR_OK)
+        sdr_network_lose(run);
+}
+
+void sdr_network_lose(struct sdr_run *run)
+{
+    struct sdr_network *net = run->network;
+    if (net->ledger_lost[0])
         return;
+    snprintf(net->ledger_lost, sizeof net->ledger_lost, "%s", sdr_error());
     sdr_note(&run->options, "%s; training goes on", sdr_error());
-    net->ledger_trouble = true;
 }
 
 enum sdr_status sdr_network_save(struct sdr_run *run)

@@ -130,7 +130,7 @@ struct sdr_network {
     uint64_t dropped; /* gradients that came too late */
     uint64_t applied, staleness, stalest; /* gradients; sum and largest */
     struct sdr_ledger ledger;
-    bool ledger_trouble;                  /* it cannot be written, which was said */
+    char ledger_lost[512];                /* why records of it are lost; "": none are */
     int64_t ended;                        /* transport time when the run was over */
     uint64_t events;                      /* deliveries and ends of work, where time is virtual */
     atomic_uint_fast64_t bytes, messages; /* sent */
@@ -184,6 +184,8 @@ enum sdr_status sdr_network_create(struct sdr_run *run, uint64_t quorum);
 void sdr_network_destroy(struct sdr_run *run);
 /* Writes what the ledger has noted; a failure is told, and is not the end. */
 void sdr_network_keep(struct sdr_run *run);
+/* Records of the ledger are lost, for the reason in sdr_error(). */
+void sdr_network_lose(struct sdr_run *run);
 /* Trains, by the loops of the strategy. */
 enum sdr_status sdr_network_work(struct sdr_run *run);
 /* "2:3x,5:1.5x": a factor for every worker, 1 for those that are not named; given away. */

@@ -56,14 +56,14 @@ enum sdr_status sdr_look_around(struct sdr_run *run)
     unsigned requests = atomic_load_explicit(&run->requests, memory_order_relaxed);
     if (requests)
         requests = atomic_exchange(&run->requests, 0);
-    const struct sdr_settings *s = &run->options.settings;
     if (requests & SDR_REQUEST_STOP) {
         run->over = run->preempted = true;
         run->why_over = "stopped on request";
-        return s->run ? sdr_checkpoint_write(run) : SDR_OK;
+        sdr_watch_last_checkpoint(run);
+        return SDR_OK;
     }
-    if ((requests & SDR_REQUEST_CHECKPOINT) && s->run)
-        SDR_TRY(sdr_checkpoint_write(run));
+    if (requests & SDR_REQUEST_CHECKPOINT)
+        sdr_watch_checkpoint(run);
     return sdr_watch_tick(run);
 }
 

@@ -138,6 +138,8 @@ struct sdr_run {
     int64_t next_checkpoint_time, next_status;
     int lock;              /* of the run directory, 0: none */
     bool trouble, trained; /* the run directory cannot be written; sdr_run_train was called */
+    struct sdr_text lines; /* owned: of metrics.jsonl, those that could not be written yet */
+    char missing[512];     /* why something is missing in the run directory; "": nothing is */
     uint64_t next_checkpoint_update, checkpoint_updates;
     double checkpoint_seconds;
     bool points;          /* of the curve are evaluated */
@@ -212,7 +214,12 @@ enum sdr_status sdr_watch_tick(struct sdr_run *run);
 /* Halves of a tick: a checkpoint is due; progress is reported if that is due. */
 bool sdr_watch_checkpoint_due(const struct sdr_run *run);
 enum sdr_status sdr_watch_progress(struct sdr_run *run);
-enum sdr_status sdr_watch_close(struct sdr_run *run, const char *state);
+/* A checkpoint now; one that cannot be written is told, and training goes on. */
+void sdr_watch_checkpoint(struct sdr_run *run);
+/* What the run ends with. What cannot be written is in run->missing: the model is worth more than its folder. */
+void sdr_watch_last_checkpoint(struct sdr_run *run);
+void sdr_watch_model(struct sdr_run *run);
+void sdr_watch_close(struct sdr_run *run, const char *state);
 double sdr_run_seconds(const struct sdr_run *run);
 
 /* point.c: --evaluate-every. plan: from the options, or refuses; begin: where the next point is; point: it is
@@ -225,6 +232,8 @@ enum sdr_status sdr_point(struct sdr_run *run);
 /* checkpoint.c */
 enum sdr_status sdr_checkpoint_write(struct sdr_run *run);
 bool sdr_checkpoint_any(const char *folder);
+/* Removes what a killed run left half-written. The folder must be locked: nobody else is writing. */
+void sdr_checkpoint_tidy(const char *folder);
 /* Loads the newest readable checkpoint; SDR_RUNTIME if there is none. */
 enum sdr_status sdr_checkpoint_resume(struct sdr_run *run);
 enum sdr_status sdr_fingerprint(struct sdr_run *run);

@@ -9,32 +9,41 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+enum { STATUS_MOST = 1 << 20 };
+
 static enum sdr_status read_status(const char *folder, json_t **object)
 {
-    char *path;
-    json_error_t error;
+    char *path, *text = NULL;
+    size_t length = 0;
+    *object = NULL;
     SDR_TRY(sdr_path_join(folder, "status.json", &path));
-    *object = json_load_file(path, 0, &error);
     enum sdr_status status = SDR_OK;
     if (access(path, R_OK) != 0)
         status = sdr_fail(SDR_BAD_FILE, "'%s' is not the folder of a run: it has no status.json",
                           folder);
-    else if (!json_is_object(*object))
-        status = sdr_fail(SDR_BAD_FILE, "'%s' is damaged: %s", path, error.text);
-    if (status != SDR_OK)
+    if (status == SDR_OK)
+        status = sdr_file_load(path, STATUS_MOST, &text, &length);
+    if (status == SDR_OK)
+        status = sdr_json_parse(text, length, object);
+    if (status == SDR_BAD_FILE && text)
+        status = sdr_fail_in(status, "'%s' is damaged: ", path);
+    if (status == SDR_OK && !json_is_object(*object)) {
+        status = sdr_fail(SDR_BAD_FILE, "'%s' is damaged: it is no object", path);
         json_decref(*object);
+    }
+    sdr_json_begin(*object);
+    sdr_release(text);
     sdr_release(path);
     return status;
 }
 
-static bool has_ledger(const char *folder)
+static enum sdr_status find_ledger(const char *folder, bool *there)
 {
     char *path;
-    if (sdr_path_join(folder, "ledger", &path) != SDR_OK)
-        return false;
-    bool there = access(path, R_OK) == 0;
+    SDR_TRY(sdr_path_join(folder, "ledger", &path));
+    *there = access(path, R_OK) == 0;
     sdr_release(path);
-    return there;
+    return SDR_OK;
 }
 
 /* Sums over all workers, in front of the table of them. */
@@ -50,15 +59,14 @@ static void add_sums(const struct sdr_ledger *ledger, json_t *object)
         all.waiting += ledger->sum[w].waiting;
     }
     double time = all.computing + all.travelling + all.waiting;
-    json_object_set_new(object, "gradients", json_integer((json_int_t)all.applied));
-    json_object_set_new(object, "gradients_dropped", json_integer((json_int_t)all.dropped));
+    sdr_json_set(object, "gradients", json_integer((json_int_t)all.applied));
+    sdr_json_set(object, "gradients_dropped", json_integer((json_int_t)all.dropped));
     if (all.applied)
-        json_object_set_new(object, "staleness_mean",
-                            json_real((double)all.missed / (double)all.applied));
+        sdr_json_set(object, "staleness_mean", json_real((double)all.missed / (double)all.applied));
     if (time > 0) {
-        json_object_set_new(object, "computing_share", json_real(all.computing / time));
-        json_object_set_new(object, "travelling_share", json_real(all.travelling / time));
-        json_object_set_new(object, "waiting_share", json_real(all.waiting / time));
+        sdr_json_set(object, "computing_share", json_real(all.computing / time));
+        sdr_json_set(object, "travelling_share", json_real(all.travelling / time));
+        sdr_json_set(object, "waiting_share", json_real(all.waiting / time));
     }
 }
 
@@ -67,8 +75,9 @@ enum sdr_status sdr_run_inspect(const char *folder, char **json)
     json_t *object;
     struct sdr_ledger ledger = {0};
     SDR_TRY(read_status(folder, &object));
-    enum sdr_status status = SDR_OK;
-    if (has_ledger(folder)) {
+    bool there = false;
+    enum sdr_status status = find_ledger(folder, &there);
+    if (there) {
         status = sdr_ledger_read(folder, &ledger, NULL, NULL);
         if (status == SDR_OK) {
             add_sums(&ledger, object);
@@ -103,7 +112,9 @@ enum sdr_status sdr_run_ledger(const char *folder, sdr_text_function *print, voi
 {
     struct sdr_ledger ledger = {0};
     struct printing to = {print, context};
-    if (!has_ledger(folder))
+    bool there = false;
+    SDR_TRY(find_ledger(folder, &there));
+    if (!there)
         return sdr_fail(SDR_BAD_FILE, "there is no ledger in '%s': runs with servers have one",
                         folder);
     print(context, "worker,waited_for,read,applied,bytes,computing,travelling,waiting,batch");

@@ -258,15 +258,13 @@ bool sdr_options_given(const struct sdr_options *options, const char *name)
 const char *sdr_options_get(const struct sdr_options *options, const char *name)
 {
     static _Thread_local char value[4096];
-    struct sdr_text text = {0};
+    struct sdr_text text = {.bytes = value, .room = sizeof value, .fixed = true};
     int row = row_of(name);
     if (row < 0)
         return NULL;
+    value[0] = 0;
     sdr_option_print(&sdr_settings_table[row], &options->settings, &text);
-    bool failed = text.failed;
-    snprintf(value, sizeof value, "%s", text.bytes ? text.bytes : "");
-    sdr_text_free(&text);
-    return failed ? NULL : value;
+    return value;
 }
 
 static char *trimmed(char *text)
@@ -329,6 +327,7 @@ enum sdr_status sdr_options_print(const struct sdr_options *options, char **text
         sdr_option_print(row, &options->settings, &value);
         if (value.bytes && *value.bytes)
             sdr_text_add(&out, "%s = %s\n", row->key, value.bytes);
+        out.failed |= value.failed;
         sdr_text_free(&value);
     }
     return sdr_text_take(&out, text);

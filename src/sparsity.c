@@ -110,7 +110,7 @@ static enum sdr_status measure_components(const struct sdr_rows *rows, json_t *o
         char key[48];
         draw(rows, FOR_WINDOWS, size, sample);
         snprintf(key, sizeof key, "largest_component_of_%u_rows", size);
-        json_object_set_new(object, key,
+        sdr_json_set(object, key,
                             json_real(sdr_components_find(&c, rows, sample->row, size, BINS, bin)));
     }
 cleanup:
@@ -131,9 +131,10 @@ enum sdr_status sdr_data_sparsity(const struct sdr_data *data, char **json)
         s = (struct sparsity){.omega = s.omega};
         SDR_TRY(measure_conflicts(rows, &s));
     }
-    json_t *object = json_pack("{s:I, s:I, s:I, s:f, s:f, s:f}", "rows", (json_int_t)rows->count,
-                               "features", (json_int_t)rows->features, "omega", (json_int_t)s.omega,
-                               "delta", s.delta, "rho", s.rho, "rho_mean", s.rho_mean);
+    json_t *object = sdr_json_begin(
+        json_pack("{s:I, s:I, s:I, s:f, s:f, s:f}", "rows", (json_int_t)rows->count, "features",
+                  (json_int_t)rows->features, "omega", (json_int_t)s.omega, "delta", s.delta, "rho",
+                  s.rho, "rho_mean", s.rho_mean));
     if (!rows->dense && rows->count <= UINT32_MAX)
         status = measure_components(rows, object);
     if (status == SDR_OK)

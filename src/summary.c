@@ -8,7 +8,7 @@
 
 static void set_integer(json_t *object, const char *key, uint64_t value)
 {
-    json_object_set_new(object, key, json_integer((json_int_t)value));
+    sdr_json_set(object, key, json_integer((json_int_t)value));
 }
 
 static uint64_t count_nonzero(const struct sdr_model *model)
@@ -38,43 +38,43 @@ static uint64_t count_entries(const struct sdr_run *run)
 
 enum sdr_status sdr_run_summary(const struct sdr_run *run, char **json)
 {
-    json_t *object = json_object();
+    json_t *object = sdr_json_begin(json_object());
     set_integer(object, "rows", run->train_rows.count);
     set_integer(object, "features", run->problem.features);
     set_integer(object, "nonzeros", count_entries(run));
     set_integer(object, "workers", (uint64_t)run->workers);
-    json_object_set_new(object, "cpu", json_string(sdr_cpu_name(run->cpu)));
+    sdr_json_set(object, "cpu", json_string(sdr_cpu_name(run->cpu)));
     set_integer(object, "epochs", run->epoch);
     set_integer(object, "updates", run->parameters.version);
-    json_object_set_new(object, "seconds_read", json_real(run->data->seconds));
-    json_object_set_new(object, "seconds_train", json_real(run->seconds_train));
-    json_object_set_new(
+    sdr_json_set(object, "seconds_read", json_real(run->data->seconds));
+    sdr_json_set(object, "seconds_train", json_real(run->seconds_train));
+    sdr_json_set(
         object, "seconds_total",
         json_real(run->data->seconds + (double)sdr_clock_now() * 1e-9 - run->seconds_total_start));
     if (run->model) {
         sdr_evaluation_json(&run->train_result, run->kind->task, "train_", object);
         if (isfinite(run->objective))
-            json_object_set_new(object, "objective", json_real(run->objective));
+            sdr_json_set(object, "objective", json_real(run->objective));
         double penalty = run->objective - sdr_evaluation_loss(&run->train_result);
         if (isfinite(penalty) && (run->parameters.charged || run->train_result.penalty > 0))
-            json_object_set_new(object, "penalty", json_real(penalty));
+            sdr_json_set(object, "penalty", json_real(penalty));
         if (run->valid) {
             set_integer(object, "valid_rows", run->valid_rows.count);
             sdr_evaluation_json(&run->valid_result, run->kind->task, "valid_", object);
         }
-        json_object_set_new(object, "model_hash", json_string(run->model->hash));
+        sdr_json_set(object, "model_hash", json_string(run->model->hash));
         set_integer(object, "weights_nonzero", count_nonzero(run->model));
     }
     if (run->raced > 0)
-        json_object_set_new(object, "updates_lost", json_real(run->lost / run->raced));
+        sdr_json_set(object, "updates_lost", json_real(run->lost / run->raced));
     if (run->replay && run->model) {
-        json_object_set_new(object, "replay_difference", json_real(run->replay_difference));
-        json_object_set_new(object, "recorded_loss", json_real(run->replay->loss));
+        sdr_json_set(object, "replay_difference", json_real(run->replay_difference));
+        sdr_json_set(object, "recorded_loss", json_real(run->replay->loss));
     }
     if (run->has_best)
         set_integer(object, "best_epoch", run->best_epoch);
     if (run->why_over)
-        json_object_set_new(object, "stopped", json_string(run->why_over));
+        sdr_json_set(object, "stopped", json_string(run->why_over));
     set_integer(object, "peak_rss_bytes", sdr_peak_rss_bytes());
     uint64_t steps = 0, missed = 0, most = 0;
     for (int w = 0; w < run->nodes; w++) {
@@ -98,26 +98,24 @@ enum sdr_status sdr_run_summary(const struct sdr_run *run, char **json)
     }
     set_integer(object, "bytes_sent",
                 net ? atomic_load(&net->bytes) : 0); /* else memory is shared */
-    json_object_set_new(object, "staleness_mean",
-                        json_real(steps ? (double)missed / (double)steps : 0));
+    sdr_json_set(object, "staleness_mean", json_real(steps ? (double)missed / (double)steps : 0));
     set_integer(object, "staleness_max", most);
     if (net && !run->transport->simulated && net->ended > run->paused_then) {
         /* Who waited while weights were evaluated did not wait for others. */
         double paused = (double)run->paused_then / (double)net->ended;
         waited = fmax(0, (waited - paused) / (1 - paused));
     }
-    json_object_set_new(object, "wait_fraction", json_real(waited));
+    sdr_json_set(object, "wait_fraction", json_real(waited));
     json_t *options = json_object();
     for (const struct sdr_option *row = sdr_settings_table; row->key; row++)
         if (row->commands & SDR_TRAIN)
-            json_object_set_new(options, row->key,
-                                json_string(sdr_options_get(&run->options, row->key)));
-    json_object_set_new(options, "model", json_string(run->kind->name));
-    json_object_set_new(options, "optimizer", json_string(run->optimizer->name));
-    json_object_set_new(options, "schedule", json_string(run->schedule->name));
-    json_object_set_new(options, "lr", json_real(run->rate));
-    json_object_set_new(options, "epochs", json_integer((json_int_t)run->epochs));
-    json_object_set_new(object, "options", options);
+            sdr_json_set(options, row->key, json_string(sdr_options_get(&run->options, row->key)));
+    sdr_json_set(options, "model", json_string(run->kind->name));
+    sdr_json_set(options, "optimizer", json_string(run->optimizer->name));
+    sdr_json_set(options, "schedule", json_string(run->schedule->name));
+    sdr_json_set(options, "lr", json_real(run->rate));
+    sdr_json_set(options, "epochs", json_integer((json_int_t)run->epochs));
+    sdr_json_set(object, "options", options);
     return sdr_json_text(object, json);
 }
 
@@ -165,8 +163,9 @@ static json_t *largest_weights(const struct sdr_model *model)
         struct sdr_text name = {0};
         sdr_feature_name(&model->schema, top[i], &name);
         double shown = cols == 1 ? model->value[model->block[0].offset + top[i]] : sqrt(size[i]);
-        json_array_append_new(list, json_pack("{s:s, s:f}", "feature", name.bytes ? name.bytes : "",
-                                              cols == 1 ? "weight" : "norm", shown));
+        sdr_json_append(list, name.failed ? NULL
+                                          : json_pack("{s:s, s:f}", "feature", name.bytes,
+                                                      cols == 1 ? "weight" : "norm", shown));
         sdr_text_free(&name);
     }
     return list;
@@ -174,23 +173,31 @@ static json_t *largest_weights(const struct sdr_model *model)
 
 enum sdr_status sdr_model_inspect(const struct sdr_model *model, char **json)
 {
-    json_t *object = json_pack("{s:s, s:s, s:I, s:I}", "model", model->kind_spec, "hash",
-                               model->hash, "features", (json_int_t)model->schema.features,
-                               "outputs", (json_int_t)model->outputs);
-    json_t *labels = json_array(), *blocks = json_array(), *schema;
+    json_t *training, *schema,
+        *object = sdr_json_begin(json_pack(
+            "{s:s, s:s, s:I, s:I}", "model", model->kind_spec, "hash", model->hash, "features",
+            (json_int_t)model->schema.features, "outputs", (json_int_t)model->outputs));
+    json_t *labels = json_array(), *blocks = json_array();
     for (uint32_t k = 0; k < model->classes.count; k++)
-        json_array_append_new(
-            labels, sdr_text_to_json(model->classes.text[k], strlen(model->classes.text[k])));
+        sdr_json_append(labels,
+                        sdr_text_to_json(model->classes.text[k], strlen(model->classes.text[k])));
     for (int b = 0; b < model->blocks; b++)
-        json_array_append_new(blocks, json_pack("{s:s, s:I, s:I}", "name", model->block[b].name,
-                                                "rows", (json_int_t)model->block[b].rows, "cols",
-                                                (json_int_t)model->block[b].cols));
-    json_object_set_new(object, "labels", labels);
-    json_object_set_new(object, "blocks", blocks);
+        sdr_json_append(blocks, json_pack("{s:s, s:I, s:I}", "name", model->block[b].name, "rows",
+                                          (json_int_t)model->block[b].rows, "cols",
+                                          (json_int_t)model->block[b].cols));
+    sdr_json_set(object, "labels", labels);
+    sdr_json_set(object, "blocks", blocks);
     set_integer(object, "weights_nonzero", count_nonzero(model));
-    json_object_set_new(object, "training", json_loads(model->training, 0, NULL));
-    json_object_set_new(object, "largest_weights", largest_weights(model));
-    if (sdr_schema_to_json(&model->schema, &schema) == SDR_OK)
-        json_object_set_new(object, "schema", schema);
-    return sdr_json_text(object, json);
+    enum sdr_status status = sdr_json_parse(model->training, strlen(model->training), &training);
+    if (status != SDR_RUNTIME) /* what another program wrote there is not shown */
+        sdr_json_set(object, "training", status == SDR_OK ? training : json_null());
+    sdr_json_set(object, "largest_weights", largest_weights(model));
+    if (status != SDR_RUNTIME)
+        status = sdr_schema_to_json(&model->schema, &schema);
+    if (status == SDR_OK) {
+        sdr_json_set(object, "schema", schema);
+        return sdr_json_text(object, json);
+    }
+    json_decref(object);
+    return status;
 }

@@ -197,13 +197,9 @@ static enum sdr_status finish(struct sdr_run *run)
     if (!run->diverged && !run->preempted)
         sdr_verdict(run);
     SDR_TRY(sdr_model_create(run, w, &run->model));
-    if (!run->options.settings.run || run->preempted)
-        return SDR_OK;
-    char *path;
-    SDR_TRY(sdr_path_join(run->options.settings.run, "model.safetensors", &path));
-    enum sdr_status status = sdr_model_save(run->model, path);
-    sdr_release(path);
-    return status;
+    if (!run->preempted)
+        sdr_watch_model(run);
+    return SDR_OK;
 }
 
 static double difference(const float *a, const float *b, uint64_t count)
@@ -261,12 +257,18 @@ static enum sdr_status outcome(struct sdr_run *run)
                         (unsigned long long)run->epoch - (run->at == 0), advice);
     if (run->diverged)
         return sdr_fail(SDR_DIVERGED, "training diverged in its first epoch (%s)", advice);
+    if (run->preempted && run->missing[0])
+        return sdr_fail(SDR_RUNTIME, "stopped on request, but not all of the run was kept: %s",
+                        run->missing);
     if (run->preempted)
         return sdr_fail(
             run->options.settings.run ? SDR_PREEMPTED : SDR_RUNTIME,
             run->options.settings.run
                 ? "stopped on request; a checkpoint was written, go on with --resume"
                 : "stopped on request; without --run there is no checkpoint to go on from");
+    if (run->missing[0])
+        return sdr_fail(SDR_RUNTIME, "%s; training was done, but the folder '%s' is incomplete",
+                        run->missing, run->options.settings.run);
     return SDR_OK;
 }
 
@@ -297,14 +299,19 @@ enum sdr_status sdr_run_train(struct sdr_run *run)
     run->seconds_train = sdr_run_seconds(run);
     if (run->process > 0) /* the model is with the first one */
         return SDR_OK;
-    if (run->options.settings.run && !run->diverged && !run->preempted)
-        SDR_TRY(sdr_checkpoint_write(run));
+    if (!run->diverged && !run->preempted)
+        sdr_watch_last_checkpoint(run);
     SDR_TRY(finish(run));
     status = close_record(run);
-    SDR_TRY(sdr_watch_close(run, run->diverged    ? "diverged"
-                                 : run->preempted ? "preempted"
-                                                  : "done"));
+    if (run->network && run->network->ledger_lost[0] && !run->missing[0])
+        snprintf(run->missing, sizeof run->missing, "%s", run->network->ledger_lost);
+    sdr_watch_close(run, run->diverged ? "diverged" : run->preempted ? "preempted" : "done");
     return status == SDR_OK ? outcome(run) : status;
+}
+
+bool sdr_run_has_model(const struct sdr_run *run)
+{
+    return run->model;
 }
 
 enum sdr_status sdr_run_model(const struct sdr_run *run, struct sdr_model **model)

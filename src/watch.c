@@ -3,11 +3,13 @@
 #define _GNU_SOURCE /* flock */
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "base/memory.h"
 #include "run.h"
 
 #include <fcntl.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -26,7 +28,7 @@ double sdr_run_seconds(const struct sdr_run *run)
 static void set_number(json_t *object, const char *key, double value)
 {
     if (isfinite(value))
-        json_object_set_new(object, key, json_real(value));
+        sdr_json_set(object, key, json_real(value));
 }
 
 /* ---- where the run stands, also while several workers are under way ---- */
@@ -54,11 +56,14 @@ static double loss_of(const struct sdr_run *run)
 }
 
 /* One line of metrics, or the content of status.json. */
-static char *print_state(const struct sdr_run *run, const char *state, double objective, bool line)
+static enum sdr_status print_state(const struct sdr_run *run, const char *state, double objective,
+                                   bool line, struct sdr_text *out)
 {
-    json_t *object = json_pack("{s:s, s:I, s:I, s:I, s:I}", "state", state, "epoch",
-                               (json_int_t)run->epoch, "epochs", (json_int_t)run->epochs, "rows",
-                               (json_int_t)rows_of(run), "updates", (json_int_t)updates_of(run));
+    char *text;
+    json_t *object =
+        sdr_json_begin(json_pack("{s:s, s:I, s:I, s:I, s:I}", "state", state, "epoch",
+                                 (json_int_t)run->epoch, "epochs", (json_int_t)run->epochs, "rows",
+                                 (json_int_t)rows_of(run), "updates", (json_int_t)updates_of(run)));
     double loss = loss_of(run);
     set_number(object, "seconds", sdr_run_seconds(run));
     set_number(object, "running_loss", loss);
@@ -66,32 +71,68 @@ static char *print_state(const struct sdr_run *run, const char *state, double ob
         sdr_evaluation_json(&run->train_result, run->kind->task, "train_", object);
     set_number(object, "objective", objective);
     if (run->network && run->network->left < run->workers)
-        json_object_set_new(object, "workers_lost",
-                            json_integer(run->workers - run->network->left));
+        sdr_json_set(object, "workers_lost", json_integer(run->workers - run->network->left));
     if (run->valid_known)
         sdr_evaluation_json(&run->valid_result, run->kind->task, "valid_", object);
     if (line && run->network)
         sdr_ledger_interval(&run->network->ledger, object);
-    char *text = json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(line ? 9 : 17));
-    json_decref(object);
-    return text;
+    SDR_TRY(sdr_json_print(object, JSON_COMPACT | JSON_REAL_PRECISION(line ? 9 : 17), &text));
+    size_t before = out->length;
+    sdr_text_add(out, "%s\n", text);
+    sdr_string_free(text);
+    if (!out->failed)
+        return SDR_OK;
+    out->failed = false; /* what it had is still there */
+    out->length = before;
+    return sdr_fail(SDR_RUNTIME, "out of memory: the state of the run");
 }
 
-static enum sdr_status put_state(struct sdr_run *run, const char *state, double objective,
-                                 bool line)
+/* What is missing in the run directory once the run is over; the first thing of several. */
+static void miss(struct sdr_run *run)
+{
+    if (!run->missing[0])
+        snprintf(run->missing, sizeof run->missing, "%s", sdr_error());
+}
+
+/* Lines that could not be written wait for the next attempt. */
+static enum sdr_status put_lines(struct sdr_run *run)
+{
+    struct sdr_text *lines = &run->lines;
+    char *path;
+    if (!lines->length)
+        return SDR_OK;
+    SDR_TRY(sdr_path_join(run->options.settings.run, "metrics.jsonl", &path));
+    enum sdr_status status = sdr_file_append(path, lines->bytes, lines->length);
+    sdr_release(path);
+    if (status == SDR_OK)
+        sdr_text_free(lines);
+    return status;
+}
+
+static enum sdr_status put_line(struct sdr_run *run, const char *state, double objective)
+{
+    if (!run->options.settings.run)
+        return SDR_OK;
+    enum sdr_status status = print_state(run, state, objective, true, &run->lines);
+    if (status != SDR_OK) {
+        miss(run);
+        return status;
+    }
+    return put_lines(run);
+}
+
+static enum sdr_status put_state(struct sdr_run *run, const char *state, double objective)
 {
     const char *folder = run->options.settings.run;
-    char *path = NULL, *text;
+    char *path = NULL;
     if (!folder)
         return SDR_OK;
-    text = print_state(run, state, objective, line);
     struct sdr_text out = {0};
-    sdr_text_add(&out, "%s\n", text ? text : "{}");
-    free(text);
-    enum sdr_status status = sdr_path_join(folder, line ? "metrics.jsonl" : "status.json", &path);
-    if (status == SDR_OK && !out.failed)
-        status = line ? sdr_file_append(path, out.bytes, out.length)
-                      : sdr_file_put(path, out.bytes, out.length);
+    enum sdr_status status = print_state(run, state, objective, false, &out);
+    if (status == SDR_OK)
+        status = sdr_path_join(folder, "status.json", &path);
+    if (status == SDR_OK)
+        status = sdr_file_put(path, out.bytes, out.length);
     sdr_release(path);
     sdr_text_free(&out);
     return status;
@@ -146,6 +187,7 @@ enum sdr_status sdr_watch_open(struct sdr_run *run)
     if (s->resume && !sdr_checkpoint_any(s->run))
         return sdr_fail(SDR_RUNTIME, "there is no checkpoint in '%s' to go on from", s->run);
     SDR_TRY(lock_folder(run));
+    sdr_checkpoint_tidy(s->run);
     if (s->resume)
         SDR_TRY(sdr_checkpoint_resume(run));
     else if (sdr_checkpoint_any(s->run))
@@ -160,6 +202,7 @@ void sdr_watch_release(struct sdr_run *run)
 {
     if (run->lock > 0)
         close(run->lock);
+    sdr_text_free(&run->lines);
 }
 
 static struct sdr_report report_of(const struct sdr_run *run, enum sdr_report_kind kind)
@@ -208,6 +251,12 @@ static void tolerate(struct sdr_run *run, enum sdr_status status)
     run->trouble = status != SDR_OK;
 }
 
+void sdr_watch_checkpoint(struct sdr_run *run)
+{
+    if (run->options.settings.run)
+        tolerate(run, sdr_checkpoint_write(run));
+}
+
 bool sdr_watch_checkpoint_due(const struct sdr_run *run)
 {
     return (run->checkpoint_seconds > 0 && sdr_clock_about() >= run->next_checkpoint_time) ||
@@ -218,7 +267,7 @@ static enum sdr_status checkpoint_if_due(struct sdr_run *run)
 {
     if (!sdr_watch_checkpoint_due(run))
         return SDR_OK;
-    tolerate(run, sdr_checkpoint_write(run));
+    sdr_watch_checkpoint(run);
     run->next_checkpoint_time = sdr_clock_now() + (int64_t)(run->checkpoint_seconds * 1e9);
     plan_checkpoint(run);
     return SDR_OK;
@@ -242,7 +291,7 @@ enum sdr_status sdr_watch_progress(struct sdr_run *run)
     }
     if (now >= run->next_status) {
         run->next_status = now + STATUS_NS;
-        tolerate(run, put_state(run, "training", NAN, false));
+        tolerate(run, put_state(run, "training", NAN));
     }
     return SDR_OK;
 }
@@ -254,7 +303,7 @@ enum sdr_status sdr_watch_epoch(struct sdr_run *run, double objective)
         report.objective = objective;
         run->options.report(run->options.report_context, &report);
     }
-    tolerate(run, put_state(run, "training", objective, true));
+    tolerate(run, put_line(run, "training", objective));
     return checkpoint_if_due(run);
 }
 
@@ -265,11 +314,35 @@ void sdr_watch_point(struct sdr_run *run, double objective)
         report.objective = objective;
         run->options.report(run->options.report_context, &report);
     }
-    tolerate(run, put_state(run, "point", objective, true));
+    tolerate(run, put_line(run, "point", objective));
 }
 
-enum sdr_status sdr_watch_close(struct sdr_run *run, const char *state)
+void sdr_watch_last_checkpoint(struct sdr_run *run)
 {
-    tolerate(run, put_state(run, state, run->objective, false));
-    return SDR_OK;
+    if (run->options.settings.run && sdr_checkpoint_write(run) != SDR_OK)
+        miss(run);
+}
+
+void sdr_watch_model(struct sdr_run *run)
+{
+    char *path;
+    if (!run->options.settings.run)
+        return;
+    enum sdr_status status = sdr_path_join(run->options.settings.run, "model.safetensors", &path);
+    if (status == SDR_OK)
+        status = sdr_model_save(run->model, path);
+    sdr_release(path);
+    if (status != SDR_OK)
+        miss(run);
+}
+
+void sdr_watch_close(struct sdr_run *run, const char *state)
+{
+    char sentence[1024]; /* of the failure that ended the run, if one did */
+    snprintf(sentence, sizeof sentence, "%s", sdr_error());
+    if (put_lines(run) != SDR_OK)
+        miss(run);
+    if (put_state(run, state, run->objective) != SDR_OK)
+        miss(run);
+    (void)sdr_fail(SDR_OK, "%s", sentence);
 }

@@ -63,8 +63,8 @@ SDR_API enum sdr_status sdr_options_set(struct sdr_options *options, const char 
                                         const char *value);
 /* True if the option exists and takes no value on a command line. */
 SDR_API bool sdr_options_is_flag(const char *name);
-/* The value in force (set, or the default), NULL for an unknown name or without memory; valid until the thread's next
- * call. */
+/* The value in force (set, or the default), cut off behind 4095 bytes, NULL for an unknown name; valid until the
+   thread's next call. */
 SDR_API const char *sdr_options_get(const struct sdr_options *options, const char *name);
 /* Reads "name = value" lines; '#' starts a comment. Options already set are kept. */
 SDR_API enum sdr_status sdr_options_load(struct sdr_options *options, const char *path);
@@ -179,7 +179,8 @@ enum sdr_request {
 };
 /* May be called from a signal handler or another thread while sdr_run_train runs. */
 SDR_API void sdr_run_request(struct sdr_run *run, unsigned requests);
-/* Trains, once. On SDR_DIVERGED the last good model, if there is one, can still be taken. */
+/* Trains, once. A failure need not cost the model: after SDR_DIVERGED it is the last good one, after SDR_RUNTIME it may
+   be complete and only the run directory lack something (its disk is full). sdr_run_has_model tells. */
 SDR_API enum sdr_status sdr_run_train(struct sdr_run *run);
 /* One JSON object with the results and the chosen options. Given away. */
 SDR_API enum sdr_status sdr_run_summary(const struct sdr_run *run, char **json);
@@ -191,6 +192,7 @@ SDR_API enum sdr_status sdr_run_inspect(const char *folder, char **json);
    seconds computing, travelling and waiting; with commas. `text` is borrowed for the call. */
 typedef void sdr_text_function(void *context, const char *text);
 SDR_API enum sdr_status sdr_run_ledger(const char *folder, sdr_text_function *print, void *context);
+SDR_API bool sdr_run_has_model(const struct sdr_run *run);
 /* The trained model; the caller destroys it. */
 SDR_API enum sdr_status sdr_run_model(const struct sdr_run *run, struct sdr_model **model);
 

@@ -1,6 +1,7 @@
 #include "base/tensors.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/json.h"
 #include "base/memory.h"
 
 #include <stdio.h>
@@ -50,10 +51,9 @@ static enum sdr_status checksum(const json_t *metadata, const struct sdr_tensor 
 
 static json_t *describe(const struct sdr_tensor *tensor, uint64_t offset)
 {
-    json_t *shape = json_array();
-    json_array_append_new(shape, json_integer((json_int_t)tensor->shape[0]));
-    if (tensor->shape[1])
-        json_array_append_new(shape, json_integer((json_int_t)tensor->shape[1]));
+    json_t *shape = tensor->shape[1] ? json_pack("[I, I]", (json_int_t)tensor->shape[0],
+                                                 (json_int_t)tensor->shape[1])
+                                     : json_pack("[I]", (json_int_t)tensor->shape[0]);
     return json_pack("{s:s, s:o, s:[I,I]}", "dtype", dtypes[tensor->dtype].name, "shape", shape,
                      "data_offsets", (json_int_t)offset, (json_int_t)(offset + bytes_of(tensor)));
 }
@@ -72,17 +72,18 @@ static enum sdr_status make_header(const json_t *metadata, const struct sdr_tens
         good = json_object_set_new(root, tensor[i].name, describe(&tensor[i], offset)) == 0;
         offset += bytes_of(&tensor[i]);
     }
-    char *text = good ? json_dumps(root, JSON_COMPACT) : NULL;
+    char *text = NULL;
+    enum sdr_status status = good ? sdr_json_dump(root, JSON_COMPACT, &text)
+                                  : sdr_fail(SDR_RUNTIME, "out of memory: a file header");
     json_decref(root);
-    if (!text)
-        return sdr_fail(SDR_RUNTIME, "out of memory: a file header");
+    SDR_TRY(status);
     size_t length = strlen(text), padded = (length + 63) / 64 * 64 + 56; /* data aligned to 64 */
-    enum sdr_status status = sdr_allocate(header, padded + 1, 1, "a file header");
+    status = sdr_allocate(header, padded + 1, 1, "a file header");
     if (status == SDR_OK) {
         memset(*header, ' ', padded);
         memcpy(*header, text, length);
     }
-    free(text);
+    sdr_string_free(text);
     return status;
 }
 
@@ -220,10 +221,11 @@ enum sdr_status sdr_tensors_parse(const char *path, char *bytes, size_t count,
     if (count < 8 || header < 2 || header > count - 8)
         status = bad(path, "it is cut off or of another kind");
     if (status == SDR_OK) {
-        root = json_loadb(bytes + 8, (size_t)header, JSON_REJECT_DUPLICATES, NULL);
-        status = json_is_object(root)
-                     ? read_all(path, root, bytes + 8 + header, count - 8 - header, file)
-                     : bad(path, "its header is not JSON");
+        status = sdr_json_parse(bytes + 8, (size_t)header, &root);
+        if (status == SDR_OK && json_is_object(root))
+            status = read_all(path, root, bytes + 8 + header, count - 8 - header, file);
+        else if (status != SDR_RUNTIME)
+            status = bad(path, "its header is not JSON");
     }
     json_decref(root);
     if (status != SDR_OK)

@@ -15,6 +15,10 @@ static bool text_room(struct sdr_text *text, size_t more)
         return false;
     if (text->room - text->length > more)
         return true;
+    if (text->fixed) {
+        text->failed = true;
+        return false;
+    }
     size_t room = (text->length + more + 1) * 2;
     char *bytes;
     if (sdr_allocate(&bytes, room, 1, "text") != SDR_OK) {
@@ -31,7 +35,9 @@ static bool text_room(struct sdr_text *text, size_t more)
 
 void sdr_text_bytes(struct sdr_text *text, const char *bytes, size_t count)
 {
-    if (!text_room(text, count))
+    if (!text_room(text, count) && text->fixed)
+        count = text->room - text->length - 1;
+    else if (text->failed)
         return;
     memcpy(text->bytes + text->length, bytes, count);
     text->length += count;
@@ -44,7 +50,11 @@ void sdr_text_add(struct sdr_text *text, const char *format, ...)
     va_start(arguments, format);
     int length = vsnprintf(NULL, 0, format, arguments);
     va_end(arguments);
-    if (length < 0 || !text_room(text, (size_t)length))
+    if (length < 0)
+        return;
+    if (!text_room(text, (size_t)length) && text->fixed)
+        length = (int)(text->room - text->length - 1);
+    else if (text->failed)
         return;
     va_start(arguments, format);
     vsnprintf(text->bytes + text->length, (size_t)length + 1, format, arguments);

@@ -2,6 +2,7 @@
 #include "data/cache.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/json.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -74,12 +75,12 @@ static enum sdr_status add_schema(struct sdr_cache_writer *w, const struct sdr_s
 {
     json_t *json;
     SDR_TRY(sdr_schema_to_json(schema, &json));
-    char *text = json_dumps(json, JSON_COMPACT);
+    char *text;
+    enum sdr_status status = sdr_json_dump(json, JSON_COMPACT, &text);
     json_decref(json);
-    if (!text)
-        return sdr_fail(SDR_RUNTIME, "out of memory: a cache file");
-    enum sdr_status status = sdr_cache_add(w, SDR_SECTION_SCHEMA, text, strlen(text));
-    free(text);
+    if (status == SDR_OK)
+        status = sdr_cache_add(w, SDR_SECTION_SCHEMA, text, strlen(text));
+    sdr_string_free(text);
     return status;
 }
 

@@ -4,6 +4,7 @@
 #define _GNU_SOURCE /* madvise */
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/json.h"
 #include "base/stop.h"
 #include "data/cache.h"
 
@@ -284,13 +285,14 @@ static enum sdr_status read_schema(const struct mapping *m, struct sdr_data *dat
 {
     const struct sdr_cache_section *s = &m->header.section[SDR_SECTION_SCHEMA];
     const void *text;
-    json_error_t error;
+    json_t *json;
     SDR_TRY(find(m, SDR_SECTION_SCHEMA, "schema", true, s->bytes, 1, &text));
     SDR_TRY(check_section(m, SDR_SECTION_SCHEMA, "schema", NULL));
-    json_t *json = json_loadb(text, (size_t)s->bytes, JSON_REJECT_DUPLICATES, &error);
-    if (!json)
+    enum sdr_status status = sdr_json_parse(text, (size_t)s->bytes, &json);
+    if (status == SDR_BAD_FILE)
         return damaged(m, "schema");
-    enum sdr_status status = sdr_schema_from_json(json, &data->schema);
+    if (status == SDR_OK)
+        status = sdr_schema_from_json(json, &data->schema);
     json_decref(json);
     if (status != SDR_OK)
         return sdr_fail_in(status, "%s: ", m->path);

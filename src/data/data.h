@@ -217,6 +217,8 @@ void sdr_source_close(struct sdr_source *source);
 
 /* Reads the rest of a source into a region; refuses nothing but what the source refuses. */
 enum sdr_status sdr_source_rest(struct sdr_source *source, struct sdr_region *bytes);
+/* The most that sdr_source_rest unpacks of a compressed file; 0: no limit. */
+void sdr_source_limit(struct sdr_source *source, uint64_t bytes);
 
 /* ---- a format at work: see struct sdr_format in plugin.h ---- */
 struct sdr_reading {

@@ -1,4 +1,5 @@
 /* What a data set holds, as JSON for people and scripts. */
+#include "base/json.h"
 #include "data/cache.h"
 
 #include <stdlib.h>
@@ -14,10 +15,12 @@ static int set(json_t *object, const char *key, json_t *value)
 /* Texts that are not UTF-8 are shown with their odd bytes replaced. */
 static json_t *shown(const char *text, size_t length)
 {
-    json_t *json = json_stringn(text, length);
+    json_t *json;
     char *copy;
-    if (json || sdr_copy_bytes(&copy, text, length) != SDR_OK)
-        return json;
+    if (sdr_is_utf8(text, length))
+        return json_stringn(text, length);
+    if (sdr_copy_bytes(&copy, text, length) != SDR_OK)
+        return NULL;
     for (size_t i = 0; i < length; i++)
         if ((unsigned char)copy[i] >= 128)
             copy[i] = '?';
@@ -70,9 +73,10 @@ static int add_range(json_t *root, const struct sdr_data *data)
     }
     json_t *object = json_pack("{s:f, s:f, s:f}", "min", least, "max", most, "mean",
                                sum / (double)data->rows.count);
+    int bad = !object;
     if (object && !data->schema.many_labels)
-        set(object, "distinct", json_integer(data->schema.labels.count));
-    return set(root, "labels", object);
+        bad = set(object, "distinct", json_integer(data->schema.labels.count));
+    return set(root, "labels", object) || bad;
 }
 
 static int add_columns(json_t *root, const struct sdr_schema *schema)
@@ -91,7 +95,7 @@ static int add_columns(json_t *root, const struct sdr_schema *schema)
                 values += schema->category.length[k] > length &&
                           schema->category.text[k][length] == '=' &&
                           memcmp(schema->category.text[k], column->name, length) == 0;
-            set(item, "values", json_integer(values));
+            bad |= set(item, "values", json_integer(values));
         }
         bad = bad || json_array_append_new(list, item);
     }
@@ -140,14 +144,11 @@ static int fill(json_t *root, const struct sdr_data *data)
 enum sdr_status sdr_data_inspect(const struct sdr_data *data, char **json)
 {
     json_t *root = json_object();
-    char *text = NULL;
     *json = NULL;
-    if (root && !fill(root, data))
-        text = json_dumps(root, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
+    enum sdr_status status =
+        root && !fill(root, data)
+            ? sdr_json_dump(root, JSON_INDENT(2) | JSON_REAL_PRECISION(9), json)
+            : sdr_fail(SDR_RUNTIME, "out of memory: describing the data");
     json_decref(root);
-    if (!text)
-        return sdr_fail(SDR_RUNTIME, "out of memory: describing the data");
-    enum sdr_status status = sdr_copy_string(json, text);
-    free(text);
     return status;
 }

@@ -5,8 +5,10 @@
 #define _GNU_SOURCE /* O_CLOEXEC, realpath */
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/json.h"
 #include "data/read.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,21 +62,24 @@ static enum sdr_status add_schema(struct sdr_hasher *hasher, const struct sdr_sc
         return SDR_OK;
     }
     SDR_TRY(sdr_schema_to_json(known, &json));
-    char *text = json_dumps(json, JSON_COMPACT | JSON_SORT_KEYS);
+    char *text;
+    enum sdr_status status = sdr_json_dump(json, JSON_COMPACT | JSON_SORT_KEYS, &text);
     json_decref(json);
-    if (!text)
-        return sdr_fail(SDR_RUNTIME, "out of memory: the key of the cache file");
-    add_text(hasher, text);
-    free(text);
-    return SDR_OK;
+    if (status == SDR_OK)
+        add_text(hasher, text);
+    sdr_string_free(text);
+    return status;
 }
 
 /* The same file by any path to it. */
-static void add_place(struct sdr_hasher *hasher, const char *path)
+static enum sdr_status add_place(struct sdr_hasher *hasher, const char *path)
 {
     char *absolute = realpath(path, NULL);
+    if (!absolute && errno == ENOMEM)
+        return sdr_fail(SDR_RUNTIME, "out of memory: the key of the cache file");
     add_text(hasher, absolute ? absolute : path);
     free(absolute);
+    return SDR_OK;
 }
 
 static enum sdr_status add_way(struct sdr_hasher *hasher, const struct sdr_data_options *options,
@@ -93,9 +98,9 @@ static enum sdr_status add_way(struct sdr_hasher *hasher, const struct sdr_data_
     add_text(hasher, options->categories);
     add_text(hasher, options->labels ? "labels" : NULL);
     if (options->labels)
-        add_place(hasher, options->labels);
+        SDR_TRY(add_place(hasher, options->labels));
     for (size_t i = 0; i < paths->count; i++)
-        add_place(hasher, paths->path[i]);
+        SDR_TRY(add_place(hasher, paths->path[i]));
     return add_schema(hasher, known);
 }
 

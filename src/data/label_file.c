@@ -205,6 +205,7 @@ enum sdr_status sdr_label_file_read(const struct sdr_data_options *options,
     if (!options->labels)
         return SDR_OK;
     SDR_CHECK(sdr_source_open(options->labels, &source));
+    sdr_source_limit(source, options->memory);
     SDR_CHECK(sdr_source_rest(source, &bytes));
     status = sdr_label_file_take(options->labels, known, &bytes, labels);
 cleanup:

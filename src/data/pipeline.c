@@ -22,7 +22,8 @@ struct slot {
     char *bytes; /* room + PADDING */
     size_t room, count;
     size_t file;
-    bool first; /* the chunk begins its file */
+    bool first;   /* the chunk begins its file */
+    bool endless; /* its first record is longer than is allowed */
     struct sdr_piece piece;
     bool ready;             /* parsed, or failed; guarded by the order */
     enum sdr_status status; /* SDR_OK, or why there is no piece */
@@ -96,6 +97,26 @@ static enum sdr_status carry_over(struct pipeline *p, const char *bytes, size_t 
     return SDR_OK;
 }
 
+/* The longest record there may be: while its room grows, two of it are in memory. */
+static size_t record_most(const struct pipeline *p)
+{
+    uint64_t memory = p->job->reading->options->memory, least = 2 * (uint64_t)p->job->chunk;
+    if (!memory || memory / 2 >= RECORD_MOST)
+        return RECORD_MOST;
+    return memory / 2 > least ? (size_t)(memory / 2) : (size_t)least;
+}
+
+static enum sdr_status endless(const struct pipeline *p, const struct slot *slot)
+{
+    uint64_t memory = p->job->reading->options->memory;
+    char limit[64] = "";
+    if (record_most(p) < RECORD_MOST)
+        snprintf(limit, sizeof limit, ", half of --memory %.1f MB", (double)memory / 1e6);
+    return sdr_fail(SDR_BAD_DATA, "%s:%llu: the line is longer than %.1f MB%s",
+                    name_of(p, slot->file), (unsigned long long)p->lines + 1,
+                    (double)record_most(p) / 1e6, limit);
+}
+
 /* Fills the slot from the open source; at its end the rest, which may be nothing. */
 static enum sdr_status fill_from_source(struct pipeline *p, struct slot *slot)
 {
@@ -108,7 +129,10 @@ static enum sdr_status fill_from_source(struct pipeline *p, struct slot *slot)
     p->carried = 0;
     slot->file = p->file;
     slot->first = p->first;
+    size_t most = record_most(p);
     for (size_t wanted = p->job->chunk;; wanted = slot->count) {
+        if (slot->count + wanted > most)
+            wanted = most - slot->count;
         if (slot->room - slot->count < wanted)
             SDR_TRY(grow(&slot->bytes, &slot->room, slot->count, slot->count + wanted));
         SDR_TRY(sdr_source_read(p->source, slot->bytes + slot->count, wanted, &got));
@@ -124,9 +148,10 @@ static enum sdr_status fill_from_source(struct pipeline *p, struct slot *slot)
         whole = cut(p->job, slot->bytes, slot->count);
         if (whole)
             break;
-        if (slot->count >= RECORD_MOST)
-            return sdr_fail(SDR_BAD_DATA, "%s: a record is longer than 1 GB",
-                            name_of(p, slot->file));
+        if (slot->count >= most) {
+            slot->endless = true;
+            return SDR_BAD_DATA;
+        }
     }
     SDR_TRY(carry_over(p, slot->bytes + whole, slot->count - whole));
     slot->count = whole;
@@ -207,12 +232,14 @@ static enum sdr_status tell_place(const struct pipeline *p, const struct slot *s
 static enum sdr_status give(struct pipeline *p, struct slot *slot)
 {
     struct sdr_piece *piece = &slot->piece;
-    if (slot->status != SDR_OK)
-        return sdr_fail(slot->status, "%s", slot->sentence);
     if (p->lines_file != slot->file || slot->first) {
         p->lines_file = slot->file;
         p->lines = 0;
     }
+    if (slot->endless)
+        return endless(p, slot);
+    if (slot->status != SDR_OK)
+        return sdr_fail(slot->status, "%s", slot->sentence);
     if (piece->status != SDR_OK)
         return tell_place(p, slot);
     enum sdr_status status = sdr_builder_add(p->job->reading->builder, piece);

@@ -60,6 +60,7 @@ void sdr_read_progress(const struct sdr_read_job *job, uint64_t done)
 static enum sdr_status open_first(struct reader *r)
 {
     SDR_TRY(sdr_source_open(r->paths.path[0], &r->source));
+    sdr_source_limit(r->source, r->options->memory);
     SDR_TRY(sdr_source_peek(r->source, &r->head, &r->head_count));
     r->head_cut = r->head_count >= SDR_HEAD_BYTES;
     return SDR_OK;
@@ -195,6 +196,7 @@ static enum sdr_status read_whole(struct sdr_read_job *job)
     for (size_t i = 0; i < job->paths->count; i++) {
         if (!job->source)
             SDR_TRY(sdr_source_open(job->paths->path[i], &job->source));
+        sdr_source_limit(job->source, job->reading->options->memory);
         job->reading->path = sdr_source_name(job->source);
         SDR_TRY(job->format->whole(job->state, job->reading, job->source));
         done += sdr_source_taken(job->source);

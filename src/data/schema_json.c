@@ -1,6 +1,7 @@
 /* The schema as JSON, in cache and model files. Texts that JSON cannot hold (bytes that are not
    UTF-8, or a NUL) are written as {"hex": "…"}. Reading believes nothing: the file may be damaged
    or made by an enemy, and kernels index arrays by what it says. */
+#include "base/json.h"
 #include "data/data.h"
 
 #include <math.h>
@@ -16,9 +17,9 @@ static const char *const kind_name[] = {"number", "category", "label", "weight",
 json_t *sdr_text_to_json(const char *text, size_t length)
 {
     static const char digit[] = "0123456789abcdef";
-    json_t *json = memchr(text, 0, length) ? NULL : json_stringn(text, length);
-    if (json)
-        return json;
+    if (!memchr(text, 0, length) && sdr_is_utf8(text, length))
+        return json_stringn(text, length);
+    json_t *json;
     char *hex;
     if (length > SIZE_MAX / 2 || sdr_allocate(&hex, 2 * length + 1, 1, "the schema") != SDR_OK)
         return NULL;

@@ -19,7 +19,8 @@ struct sdr_source {
     int descriptor;
     char *name;
     enum packing packing;
-    uint64_t taken;
+    uint64_t taken, limit; /* limit: bytes that sdr_source_rest may unpack; 0: any number */
+    struct stat opened;    /* what the file was when it was opened */
     /* Raw bytes as they stand in the file. Plain files use it for the first bytes only. */
     unsigned char *raw;
     size_t raw_at, raw_used;
@@ -47,16 +48,37 @@ static void gzip_release(voidpf context, voidpf memory)
     sdr_release(memory);
 }
 
+/* A file that somebody writes to meanwhile is neither the old one nor the new one. */
+static enum sdr_status check_unchanged(const struct sdr_source *s)
+{
+    struct stat now;
+    if (!S_ISREG(s->opened.st_mode) || s->descriptor == STDIN_FILENO)
+        return SDR_OK;
+    if (fstat(s->descriptor, &now) != 0)
+        return sdr_fail_errno("cannot read '%s'", s->name);
+    if (now.st_size != s->opened.st_size || s->taken != (uint64_t)now.st_size ||
+        now.st_mtim.tv_sec != s->opened.st_mtim.tv_sec ||
+        now.st_mtim.tv_nsec != s->opened.st_mtim.tv_nsec)
+        return sdr_fail(SDR_BAD_DATA,
+                        "%s: the file changed while it was read: start again once it is complete",
+                        s->name);
+    return SDR_OK;
+}
+
+/* Bytes as they stand in the file; fewer than `count` at its end. */
+static enum sdr_status read_raw(struct sdr_source *s, void *to, size_t count, size_t *got)
+{
+    SDR_TRY(sdr_file_read(s->descriptor, to, count, got, s->name));
+    s->taken += *got;
+    s->raw_end = *got < count;
+    return s->raw_end ? check_unchanged(s) : SDR_OK;
+}
+
 /* Refills the empty raw buffer. */
 static enum sdr_status fill_raw(struct sdr_source *s)
 {
     s->raw_at = s->raw_used = 0;
-    if (s->raw_end)
-        return SDR_OK;
-    SDR_TRY(sdr_file_read(s->descriptor, s->raw, RAW_BYTES, &s->raw_used, s->name));
-    s->raw_end = s->raw_used < RAW_BYTES;
-    s->taken += s->raw_used;
-    return SDR_OK;
+    return s->raw_end ? SDR_OK : read_raw(s, s->raw, RAW_BYTES, &s->raw_used);
 }
 
 static enum packing packing_of(const unsigned char *raw, size_t count)
@@ -109,15 +131,14 @@ static enum sdr_status start_unpacking(struct sdr_source *s)
 
 static enum sdr_status open_file(struct sdr_source *s, const char *path)
 {
-    struct stat facts;
     bool standard = strcmp(path, "-") == 0;
     SDR_TRY(sdr_copy_string(&s->name, standard ? "<stdin>" : path));
     s->descriptor = standard ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
     if (s->descriptor < 0)
         return sdr_fail_errno("cannot open '%s'", path);
-    if (fstat(s->descriptor, &facts) != 0)
+    if (fstat(s->descriptor, &s->opened) != 0)
         return sdr_fail_errno("cannot read '%s'", path);
-    if (S_ISDIR(facts.st_mode))
+    if (S_ISDIR(s->opened.st_mode))
         return sdr_fail(SDR_RUNTIME, "cannot read '%s': it is a folder", path);
     (void)posix_fadvise(s->descriptor, 0, 0, POSIX_FADV_SEQUENTIAL); /* a hint; pipes refuse it */
     return SDR_OK;
@@ -165,11 +186,8 @@ static enum sdr_status read_plain(struct sdr_source *s, char *to, size_t count, 
         held = count;
     memcpy(to, s->raw + s->raw_at, held);
     s->raw_at += held;
-    if (held < count && !s->raw_end) {
-        SDR_TRY(sdr_file_read(s->descriptor, to + held, count - held, &more, s->name));
-        s->raw_end = more < count - held;
-        s->taken += more;
-    }
+    if (held < count && !s->raw_end)
+        SDR_TRY(read_raw(s, to + held, count - held, &more));
     *got = held + more;
     return SDR_OK;
 }
@@ -312,11 +330,21 @@ enum sdr_status sdr_source_read(struct sdr_source *s, void *bytes, size_t count,
     return SDR_OK;
 }
 
+void sdr_source_limit(struct sdr_source *s, uint64_t bytes)
+{
+    s->limit = bytes;
+}
+
 enum sdr_status sdr_source_rest(struct sdr_source *s, struct sdr_region *bytes)
 {
     enum { STEP = 1 << 20 };
     size_t got;
     do {
+        if (s->packing != PLAIN && s->limit && bytes->used > s->limit)
+            return sdr_fail(SDR_BAD_DATA,
+                            "%s: unpacked it is larger than --memory (%.1f MB), and files of this "
+                            "kind are read whole: give more, or unpack it first",
+                            s->name, (double)s->limit / 1e6);
         SDR_TRY(sdr_region_reserve(bytes, STEP));
         SDR_TRY(sdr_source_read(s, bytes->bytes + bytes->used, STEP, &got));
         bytes->used += got;

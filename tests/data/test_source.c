@@ -1,6 +1,8 @@
 /* Sources: the same bytes whatever the packing, and a clean refusal of broken archives. */
 #include "files.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <zlib.h>
 #include <zstd.h>
 
@@ -249,6 +251,50 @@ static void every_failing_read_and_allocation_is_survived(void **state)
     free(text);
 }
 
+enum change { CUT, GROWN, EMPTIED, REWRITTEN };
+
+static void change_file(const char *path, enum change change)
+{
+    struct stat facts;
+    struct timespec times[2] = {{0}};
+    assert_int_equal(stat(path, &facts), 0);
+    if (change == CUT || change == GROWN)
+        assert_int_equal(truncate(path, facts.st_size + (change == CUT ? -1000 : 1000)), 0);
+    else if (change == EMPTIED)
+        assert_int_equal(truncate(path, 0), 0);
+    times[0] = times[1] =
+        facts.st_mtim; /* the clock of a file system ticks slowly: what counts is told apart */
+    times[1].tv_sec += change == REWRITTEN;
+    assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
+}
+
+static void a_file_that_changes_while_it_is_read_is_refused(void **state)
+{
+    (void)state;
+    unsigned char *text = make_text(), *noise = malloc(2 * TEXT), *packed = malloc(3 * TEXT);
+    assert_true(noise && packed);
+    for (size_t i = 0; i < 2 * TEXT; i++) /* larger than a raw buffer when it is packed, too */
+        noise[i] = (unsigned char)((i * 2654435761u) >> 13 ^ i >> 3);
+    for (int packing = 0; packing < 3; packing++)
+        for (enum change change = CUT; change <= REWRITTEN; change++) {
+            size_t count = packing == 1   ? pack_gzip(noise, 2 * TEXT, packed, 3 * TEXT)
+                           : packing == 2 ? pack_zstd(noise, 2 * TEXT, packed, 3 * TEXT)
+                                          : 0;
+            const char *path = write_file("changing", count ? packed : text, count ? count : TEXT);
+            struct sdr_source *source;
+            struct sdr_region rest = {0};
+            assert_int_equal(sdr_source_open(path, &source), SDR_OK);
+            change_file(path, change);
+            assert_int_equal(sdr_source_rest(source, &rest), SDR_BAD_DATA);
+            assert_non_null(strstr(sdr_error(), "changed while it was read"));
+            sdr_source_close(source);
+            sdr_region_free(&rest);
+        }
+    free(packed);
+    free(noise);
+    free(text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -260,6 +306,7 @@ int main(void)
         cmocka_unit_test(peeking_for_more_shows_more_and_takes_nothing),
         cmocka_unit_test(what_is_no_file_is_told_so),
         cmocka_unit_test(every_failing_read_and_allocation_is_survived),
+        cmocka_unit_test(a_file_that_changes_while_it_is_read_is_refused),
     };
     return cmocka_run_group_tests_name("source", tests, make_folder, remove_folder);
 }

@@ -3,8 +3,8 @@
      the status is right and the sentence one line; no file is half-written and no temporary left;
      if the call succeeded all the same, the model is the very model;
      what was checkpointed before the failure resumes to the very model.
-   Leaks and wrong accesses are the sanitizers' to find: run this under ASan too. Allocations of jansson
-   are left alone: version 2.14 itself does not survive them. */
+   Leaks and wrong accesses are the sanitizers' to find: run this under ASan too. Allocations of the libraries
+   beneath are failed by cli/test_allocations.py. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>

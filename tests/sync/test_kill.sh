@@ -7,6 +7,8 @@
 # kill −9, at random and within checkpoints; make soak does it more often.
 holds "killed runs resume to the same bits" python3 -B "$SOUNDER_SOURCE/scripts/soak" 8 --program "$sounder" \
     --seconds 60
+# Disks that fill up at a random byte, likewise.
+holds "no model is lost on a disk that fills up" python3 -B "$SOUNDER_SOURCE/scripts/soak_disk" 6 --program "$sounder"
 
 succeeds generate sparse-classification data.svm --rows 20000 --features 3000 --nnz 20
 hash_of() { key model_hash <out.txt; }
