@@ -114,7 +114,8 @@ SDR_API void sdr_options_report(struct sdr_options *options, sdr_report_function
 struct sdr_data;
 struct sdr_model;
 /* Reads files (paths or glob patterns; "-" is standard input) as one data set. With a model, its
-   schema decides columns, categories, hashing and labels; without, the file does. Uses the options
+   schema decides columns, categories, hashing and labels, and a table may have a header alone: no
+   rows; without, the file does, and rows are needed. Uses the options
    format, label, labels, weight, ignore, bits, missing, cache, memory, threads ... */
 SDR_API enum sdr_status sdr_data_open(const struct sdr_options *options, const char *const *paths,
                                       size_t count, const struct sdr_model *model,
