@@ -10,6 +10,7 @@ import tempfile
 from tensors import read_tensors
 
 SOUNDER = os.environ["SOUNDER"]
+LAUNCH = os.environ.get("SOUNDER_LAUNCH", "").split()  # what starts the program, as mpirun -n 3
 WORK = tempfile.mkdtemp(prefix="sounder-test-")
 atexit.register(shutil.rmtree, WORK, ignore_errors=True)
 MODEL = os.path.join(WORK, "model")
@@ -24,7 +25,7 @@ def expect(name, holds, what=""):
 
 def run(*arguments, code=0):
     """What the program prints, or with another exit code its complaint."""
-    done = subprocess.run([SOUNDER, *map(str, arguments)], capture_output=True, text=True)
+    done = subprocess.run([*LAUNCH, SOUNDER, *map(str, arguments)], capture_output=True, text=True)
     assert done.returncode == code, "exit code %d: %s\n%s" % (done.returncode, " ".join(map(str, arguments)), done.stderr)
     return done.stderr if code else done.stdout
 

@@ -2,7 +2,8 @@
 
 Two independent counts. Row i has feature i alone and its hinge loss has slope −1 all the time, so that a step adds
 lr / (rows of the update) to weight i: the weights count visits. Where there is a ledger, the numbers of the batches
-in it must be those of every epoch, each once."""
+in it must be those of every epoch, each once. With the argument mpi: the part about
+servers alone, over MPI and with one remainder (mpi all: with all of them)."""
 import os
 import struct
 import sys
@@ -47,12 +48,14 @@ def batches_once(name, folder, count, size, parts=1):
     expect(name + ": every batch once an epoch", numbers == wanted, "%d of %d" % (len(numbers), len(wanted)))
 
 
+OVER_MPI = "mpi" in sys.argv
+COUNTS = (100, 101, 119, 7)  # three remainders of P·b, and fewer rows than a batch of all
+
 # ---- workers that share memory ----
 TEAM = ["serial", "hogwild", "hogwild:exchange=0", "hogwild --deterministic", "cyclades", "locked", "locked:stripes=4",
         "round-robin", "average", "average:every=4", "bsp", "bsp --deterministic"]
-# Three remainders of P·b, and fewer rows than a batch of all.
-for count in (100, 101, 119, 7):
-    for text in TEAM:
+for count in COUNTS:
+    for text in TEAM if not OVER_MPI else []:
         sync, *more = text.split()
         workers = [] if sync == "serial" else ["--workers", WORKERS]
         batch = 1 if sync in ("cyclades", "hogwild:exchange=0") else BATCH
@@ -76,7 +79,9 @@ SERVERS = ["bsp", "k-sync:3", "k-batch-sync:3", "backup:3", "k-async:3", "k-batc
            "async:push=2", "async:push=2,fetch=4", "ssp:0", "ssp:2", "ssp:staleness=2,lazy=yes", "essp:2"]
 WHERE = {"sim": ["--transport", "sim", "--compute", "const:1+exp:rate=0.5"], "threads": ["--delay", "const:0"],
          "sim, slow": ["--transport", "sim:latency=0.3", "--compute", "const:1+exp:rate=0.5", "--slow", "1:7x"]}
-for count in (100, 101, 119, 7):
+if OVER_MPI:
+    WHERE = {"mpi": ["--transport", "mpi"]}
+for count in COUNTS[2:3] if OVER_MPI and "all" not in sys.argv else COUNTS:
     for sync in SERVERS:
         for where, options in WHERE.items():
             folder = path_of("run-%d-%s-%s" % (count, sync, where.replace(", ", "-")))
@@ -87,8 +92,11 @@ for count in (100, 101, 119, 7):
             if sync == "bsp":
                 expect("bsp, %s, %d rows: updates" % (where, count), told["updates"] == EPOCHS * -(-count // size))
 
+if OVER_MPI:
+    finish()
+
 # ---- bsp: the same updates wherever it runs ----
-for count in (100, 101, 119, 7):
+for count in COUNTS:
     common = ["rows", "--sync", "bsp", "--batch", BATCH, "--workers", WORKERS]
     runs = [weights(count, ["rows", "--sync", "serial", "--batch", WORKERS * BATCH])] + [
         weights(count, common + where) for where in ([], ["--servers", 2], ["--delay", "const:0"], ["--transport", "sim"],
