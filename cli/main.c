@@ -80,6 +80,7 @@ enum sdr_status cli_job_start(struct cli_arguments *arguments)
     in_job = true;
     sdr_job_watch(end_at_once);
     CLI_TRY(sdr_job_join(arguments->options, &cli_process, &processes));
+    in_job = processes > 1;
     if (cli_process > 0)
         arguments->given |= CLI_QUIET;
     cli_progress_start(arguments);
