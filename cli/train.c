@@ -143,7 +143,7 @@ static enum sdr_status train_on(const struct cli_arguments *arguments, struct sd
         return keep_what_there_is(run, arguments->out, status, "the last good model");
     if (status == SDR_RUNTIME && cli_signals_stopped())
         return keep_what_there_is(run, arguments->out, status, "the model so far");
-    if (status != SDR_OK && sdr_run_has_model(run))
+    if (status == SDR_RUNTIME && sdr_run_has_model(run)) /* the folder of the run is incomplete */
         return keep_what_there_is(run, arguments->out, status, "the model");
     CLI_TRY(status);
     if (process > 0)
