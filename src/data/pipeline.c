@@ -97,16 +97,14 @@ static enum sdr_status carry_over(struct pipeline *p, const char *bytes, size_t 
     return SDR_OK;
 }
 
-/* The longest record there may be: while its room grows, two of it are in memory. Ordinary lines are read whatever
-   --memory is. */
+/* The longest record there may be: while its room grows, two of it are in memory. */
 static size_t record_most(const struct pipeline *p)
 {
-    enum { ORDINARY = 65536 };
-    uint64_t memory = p->job->reading->options->memory, least = 2 * (uint64_t)p->job->chunk;
-    least = least > ORDINARY ? least : ORDINARY;
+    enum { LEAST = 1 << 20 }; /* a program takes more than that by itself */
+    uint64_t memory = p->job->reading->options->memory;
     if (!memory || memory / 2 >= RECORD_MOST)
         return RECORD_MOST;
-    return memory / 2 > least ? (size_t)(memory / 2) : (size_t)least;
+    return memory / 2 > LEAST ? (size_t)(memory / 2) : LEAST;
 }
 
 static enum sdr_status endless(const struct pipeline *p, const struct slot *slot)

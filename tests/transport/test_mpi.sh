@@ -88,10 +88,10 @@ grep -q "process 1 is another build of sounder" "$work/out" || complain "two bui
 # One that is alive, but not there in time, is named: its data does not come.
 mkfifo "$work/late.svm"
 exec 7<>"$work/late.svm"
-timeout 250 mpirun --oversubscribe --bind-to none -n 1 "$SOUNDER" train "$work/data.svm" --transport mpi:deadline=4 --sync async --epochs 1 \
-    : -n 1 "$SOUNDER" train "$work/late.svm" --transport mpi:deadline=4 --sync async --epochs 1 >"$work/out" 2>&1 &&
+timeout 250 mpirun --oversubscribe --bind-to none -n 1 "$SOUNDER" train "$work/data.svm" --transport mpi:deadline=15 --sync async --epochs 1 \
+    : -n 1 "$SOUNDER" train "$work/late.svm" --transport mpi:deadline=15 --sync async --epochs 1 >"$work/out" 2>&1 &&
     complain "a late process, and no error"
-grep -q "process 1 is alive, but did not start within 4 seconds" "$work/out" || complain "a late process: $(head -n 3 "$work/out")"
+grep -q "process 1 is alive, but did not start within 1[0-9.]* seconds" "$work/out" || complain "a late process: $(head -n 3 "$work/out")"
 exec 7>&-
 job 2 train "$work/nothing.svm" --transport mpi --sync bsp >"$work/out" 2>&1 && complain "no data, and no error"
 grep -q "nothing.svm" "$work/out" || complain "the missing file is not named"
