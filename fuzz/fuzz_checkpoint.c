@@ -29,7 +29,8 @@ static struct sdr_data *make_data(void)
     return data;
 }
 
-static struct sdr_run *make_run(const char *const *option, const char *folder, struct sdr_data *data)
+static struct sdr_run *make_run(const char *const *option, const char *folder,
+                                struct sdr_data *data)
 {
     struct sdr_options *options;
     struct sdr_run *run;

@@ -17,7 +17,8 @@ static void read_by_schema(const struct sdr_options *options, const struct sdr_m
     int file = fuzz_file(text, count, path);
     struct sdr_data *data;
     if (sdr_data_open(options, paths, 1, model, &data) == SDR_OK) {
-        float *out = malloc((sdr_data_rows(data) * (sdr_model_outputs(model) + 2) + 1) * sizeof *out);
+        float *out =
+            malloc((sdr_data_rows(data) * (sdr_model_outputs(model) + 2) + 1) * sizeof *out);
         FUZZ_CHECK(out != NULL);
         fuzz_check_rows(&data->rows);
         if (sdr_model_predict(model, data, SDR_PREDICT_SCORE, out) == SDR_OK &&

@@ -43,13 +43,15 @@ static inline void fuzz_sign(json_t *root, const uint8_t *data)
     char text[33];
     struct sdr_hasher *hasher = sdr_hasher_create();
     FUZZ_CHECK(hasher != NULL);
-    json_object_foreach(metadata, key, value) {
+    json_object_foreach(metadata, key, value)
+    {
         if (strcmp(key, "checksum") == 0 || !json_is_string(value))
             continue;
         sdr_hasher_add(hasher, key, strlen(key) + 1);
         sdr_hasher_add(hasher, json_string_value(value), json_string_length(value) + 1);
     }
-    json_object_foreach(root, key, value) {
+    json_object_foreach(root, key, value)
+    {
         uint64_t shape[2];
         int64_t bytes = fuzz_tensor_bytes(value, shape);
         if (strcmp(key, "__metadata__") == 0 || bytes < 0)
@@ -85,7 +87,8 @@ static inline uint8_t *fuzz_tensors(const uint8_t *bytes, size_t count, const ch
     int64_t total = 0;
     const char *name;
     json_t *entry;
-    json_object_foreach(root, name, entry) {
+    json_object_foreach(root, name, entry)
+    {
         uint64_t shape[2];
         int64_t size = fuzz_tensor_bytes(entry, shape);
         if (strcmp(name, "__metadata__") == 0 || size < 0)

@@ -5,10 +5,8 @@ enum { BITS = 64, WORDS_LEAST = 16 };
 
 void sdr_batch_queue_start(struct sdr_batch_queue *queue, uint64_t first, uint64_t end)
 {
-    *queue = (struct sdr_batch_queue){.next = first,
-                                      .end = end,
-                                      .unapplied = first < end ? end - first : 0,
-                                      .oldest = first};
+    *queue = (struct sdr_batch_queue){
+        .next = first, .end = end, .unapplied = first < end ? end - first : 0, .oldest = first};
 }
 
 void sdr_batch_queue_free(struct sdr_batch_queue *queue)

@@ -255,7 +255,8 @@ static enum sdr_status list_arrays(struct sdr_run *run, struct sdr_tensor **list
     struct sdr_tensor *tensor;
     enum { MOST = 10 + SDR_NODE_ARRAYS };
     *count = 0;
-    SDR_TRY(sdr_allocate(&tensor, MOST + COPY_ARRAYS * (size_t)run->twins, sizeof *tensor, "a checkpoint"));
+    SDR_TRY(sdr_allocate(&tensor, MOST + COPY_ARRAYS * (size_t)run->twins, sizeof *tensor,
+                         "a checkpoint"));
     *list = tensor;
     struct sdr_parameters *p = &run->parameters;
     struct {

@@ -123,9 +123,9 @@ struct sdr_network {
     struct sdr_sampler sampler;
     struct sdr_assignment *assignment; /* owned, per worker */
     struct sdr_batch_queue queue;      /* of the epochs that are planned */
-    int idle;         /* workers that wait because the queue is empty */
-    int left;         /* workers that are not gone */
-    int last;         /* worker whose gradient came last; −1: none yet */
+    int idle;                          /* workers that wait because the queue is empty */
+    int left;                          /* workers that are not gone */
+    int last;                          /* worker whose gradient came last; −1: none yet */
     uint64_t anew;    /* gradients of values before this version are worth nothing */
     uint64_t dropped; /* gradients that came too late */
     uint64_t applied, staleness, stalest; /* gradients; sum and largest */

@@ -151,6 +151,7 @@ enum sdr_status sdr_plan_carry_out(struct sdr_run *run, uint64_t batch)
     if (plan->turns)
         SDR_TRY(sdr_turns_create(run));
     if (plan->shards)
-        SDR_TRY(sdr_allocate(&run->progress, SDR_PROGRESS * (size_t)run->workers, sizeof(double), "workers"));
+        SDR_TRY(sdr_allocate(&run->progress, SDR_PROGRESS * (size_t)run->workers, sizeof(double),
+                             "workers"));
     return sdr_allocate(&run->node[0].state, run->strategy->state_size, 1, "strategy state");
 }

@@ -106,8 +106,8 @@ struct sdr_run {
     double replay_difference;      /* of the weights of a replay from those recorded, relative */
     double raced, lost; /* steps of the intercept by racing workers, and those that got lost */
     struct sdr_clustering *clustering; /* owned: what rounds of Lloyd remember; NULL: nothing */
-    struct sdr_turns *turns; /* owned: gradients in flight; NULL: workers take no turns */
-    double *progress; /* owned, with shards: SDR_PROGRESS numbers of each worker */
+    struct sdr_turns *turns;           /* owned: gradients in flight; NULL: workers take no turns */
+    double *progress;                  /* owned, with shards: SDR_PROGRESS numbers of each worker */
 
     /* Where the run stands; saved in checkpoints. */
     uint64_t epoch; /* finished epochs */

@@ -111,7 +111,7 @@ static enum sdr_status measure_components(const struct sdr_rows *rows, json_t *o
         draw(rows, FOR_WINDOWS, size, sample);
         snprintf(key, sizeof key, "largest_component_of_%u_rows", size);
         sdr_json_set(object, key,
-                            json_real(sdr_components_find(&c, rows, sample->row, size, BINS, bin)));
+                     json_real(sdr_components_find(&c, rows, sample->row, size, BINS, bin)));
     }
 cleanup:
     sdr_components_destroy(&c);

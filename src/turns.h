@@ -10,12 +10,12 @@ struct sdr_turn {
     bool pending; /* the gradient is in flight */
     uint64_t epoch;
     struct sdr_update gradient; /* of rows of its own, slopes in the node's scratch */
-    uint32_t *row;              /* owned: the rows of the batch; the order of the epoch may be gone */
+    uint32_t *row; /* owned: the rows of the batch; the order of the epoch may be gone */
 };
 struct sdr_turns {
-    uint64_t epoch, at;   /* of the next batch to be handed out */
-    struct sdr_turn *of;  /* owned, per worker */
-    uint64_t first;       /* the worker whose turn it is first */
+    uint64_t epoch, at;  /* of the next batch to be handed out */
+    struct sdr_turn *of; /* owned, per worker */
+    uint64_t first;      /* the worker whose turn it is first */
 };
 
 enum sdr_status sdr_turns_create(struct sdr_run *run);

@@ -12,7 +12,8 @@ struct sdr_text {
     char *bytes; /* owned; NUL-terminated once anything was added */
     size_t length, room;
     bool failed;
-    bool fixed; /* bytes are the caller's `room`: nothing is allocated, what does not fit is cut off */
+    bool
+        fixed; /* bytes are the caller's `room`: nothing is allocated, what does not fit is cut off */
 };
 void sdr_text_add(struct sdr_text *text, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

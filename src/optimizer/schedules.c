@@ -10,7 +10,7 @@ struct options {
 };
 #define WARMUP                                                                                     \
     {                                                                                              \
-        "warmup", SDR_NUMBER, "0", "EPOCHS", 0, 1e9, "over which the step rises from 0",            \
+        "warmup", SDR_NUMBER, "0", "EPOCHS", 0, 1e9, "over which the step rises from 0",           \
             offsetof(struct options, warmup), 0                                                    \
     }
 #define DECAY                                                                                      \

@@ -1,8 +1,8 @@
 /* Laws of the queue of batches: every number is applied once, whatever is returned and in whatever order workers bring
    them, and a queue that was saved and resumed at any moment hands out exactly what is left. */
-#include "batch_queue.h"
 #include "base/memory.h"
 #include "base/rng.h"
+#include "batch_queue.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -65,8 +65,8 @@ static void every_number_once(void **state)
 static void bad_numbers_are_refused(void **state)
 {
     (void)state;
-    static const double bad[][3] = {
-        {11, 1, 2}, {-1, 0, 0}, {5, 3, 3}, {5, 4, 3}, {5, 1, 5}, {5, 1.5, 2}, {5, -1, 2}};
+    static const double bad[][3] = {{11, 1, 2}, {-1, 0, 0},  {5, 3, 3}, {5, 4, 3},
+                                    {5, 1, 5},  {5, 1.5, 2}, {5, -1, 2}};
     struct sdr_batch_queue queue;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         assert_int_equal(sdr_batch_queue_resume(&queue, bad[i], 3, 10), SDR_BAD_FILE);
