@@ -11,26 +11,27 @@ void sdr_batch_queue_start(struct sdr_batch_queue *queue, uint64_t first, uint64
 
 void sdr_batch_queue_free(struct sdr_batch_queue *queue)
 {
-    sdr_release(queue->again);
+    sdr_release(queue->returned);
     sdr_release(queue->window);
     *queue = (struct sdr_batch_queue){0};
 }
 
 uint64_t sdr_batch_queue_take(struct sdr_batch_queue *queue)
 {
-    if (!queue->again_count)
+    if (!queue->returned_count)
         return queue->next++;
-    uint64_t number = queue->again[queue->again_from];
-    queue->again_from = (queue->again_from + 1) % queue->again_room;
-    queue->again_count--;
+    uint64_t number = queue->returned[queue->returned_from];
+    queue->returned_from = (queue->returned_from + 1) % queue->returned_room;
+    queue->returned_count--;
     return number;
 }
 
 enum sdr_status sdr_batch_queue_return(struct sdr_batch_queue *queue, uint64_t number)
 {
-    SDR_TRY(sdr_grow(&queue->again, &queue->again_from, queue->again_count, &queue->again_room,
-                     sizeof *queue->again, "batches"));
-    queue->again[(queue->again_from + queue->again_count++) % queue->again_room] = number;
+    SDR_TRY(sdr_grow(&queue->returned, &queue->returned_from, queue->returned_count,
+                     &queue->returned_room, sizeof *queue->returned, "batches"));
+    queue->returned[(queue->returned_from + queue->returned_count++) % queue->returned_room] =
+        number;
     return SDR_OK;
 }
 
@@ -67,7 +68,7 @@ static enum sdr_status make_room(struct sdr_batch_queue *queue, uint64_t number)
     return SDR_OK;
 }
 
-enum sdr_status sdr_batch_queue_applied(struct sdr_batch_queue *queue, uint64_t number)
+enum sdr_status sdr_batch_queue_mark_applied(struct sdr_batch_queue *queue, uint64_t number)
 {
     SDR_TRY(make_room(queue, number));
     *word_of(queue, number) |= (uint64_t)1 << number % BITS;
@@ -81,7 +82,7 @@ enum sdr_status sdr_batch_queue_applied(struct sdr_batch_queue *queue, uint64_t 
 }
 
 /* ---- checkpoints ---- */
-uint64_t sdr_batch_queue_saved(const struct sdr_batch_queue *queue)
+uint64_t sdr_batch_queue_saved_count(const struct sdr_batch_queue *queue)
 {
     uint64_t count = 1;
     for (uint64_t number = queue->oldest; number < queue->next; number++)
@@ -99,9 +100,9 @@ void sdr_batch_queue_save(const struct sdr_batch_queue *queue, double *saved)
 }
 
 /* A saved number is whole, and larger than the one before it. */
-static bool is_sound(const double *saved, uint64_t count, uint64_t end)
+static bool is_sound(const double *saved, uint64_t count)
 {
-    if (count == 0 || !(saved[0] >= 0 && saved[0] <= (double)end))
+    if (count == 0)
         return false;
     for (uint64_t i = 0; i < count; i++) {
         if (!(saved[i] >= 0 && saved[i] < 0x1p53) || saved[i] != (double)(uint64_t)saved[i])
@@ -115,9 +116,14 @@ static bool is_sound(const double *saved, uint64_t count, uint64_t end)
 enum sdr_status sdr_batch_queue_resume(struct sdr_batch_queue *queue, const double *saved,
                                        uint64_t count, uint64_t end)
 {
-    if (!is_sound(saved, count, end))
+    if (!is_sound(saved, count))
         return sdr_fail(SDR_BAD_FILE, "the checkpoint's batches are not of this run");
     uint64_t first = (uint64_t)saved[0];
+    if (first > end) { /* the run is to be shorter than it was */
+        first = end;
+        while (count > 1 && (uint64_t)saved[count - 1] >= end)
+            count--;
+    }
     sdr_batch_queue_start(queue, first, end);
     queue->unapplied += count - 1;
     for (uint64_t i = 1; i < count; i++)

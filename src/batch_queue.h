@@ -1,4 +1,4 @@
-/* The batches of a run by number: which one comes next, which came to nothing and must be worked on again, and
+/* The batches of a run by number: which one comes next, which were cancelled or lost and must be recomputed, and
    which are applied. Every number before `end` is applied exactly once, in whatever order workers bring them. */
 #ifndef SDR_BATCH_QUEUE_H
 #define SDR_BATCH_QUEUE_H
@@ -10,8 +10,8 @@
 struct sdr_batch_queue {
     uint64_t next, end; /* the next number that was never handed out; the first that will not be */
     uint64_t unapplied; /* numbers before `end` that are not applied */
-    uint64_t *again;    /* owned: a ring of numbers that were returned */
-    uint64_t again_from, again_count, again_room;
+    uint64_t *returned; /* owned: a ring of numbers */
+    uint64_t returned_from, returned_count, returned_room;
     uint64_t oldest;  /* all numbers before it are applied */
     uint64_t *window; /* owned: a ring of bits, one a number from `oldest` on: it is applied */
     uint64_t words;   /* of the ring, a power of two */
@@ -20,20 +20,22 @@ struct sdr_batch_queue {
 /* Numbers from `first` to `end` − 1. */
 void sdr_batch_queue_start(struct sdr_batch_queue *queue, uint64_t first, uint64_t end);
 void sdr_batch_queue_free(struct sdr_batch_queue *queue);
-static inline bool sdr_batch_queue_any(const struct sdr_batch_queue *queue)
+/* Numbers that can be taken. */
+static inline uint64_t sdr_batch_queue_waiting(const struct sdr_batch_queue *queue)
 {
-    return queue->again_count > 0 || queue->next < queue->end;
+    return queue->returned_count + (queue->next < queue->end ? queue->end - queue->next : 0);
 }
-/* The number to work on next, returned ones first; there is one. */
+/* Takes the next number, returned ones first. At least one must be waiting. */
 uint64_t sdr_batch_queue_take(struct sdr_batch_queue *queue);
 /* The work on a number came to nothing. */
 enum sdr_status sdr_batch_queue_return(struct sdr_batch_queue *queue, uint64_t number);
-enum sdr_status sdr_batch_queue_applied(struct sdr_batch_queue *queue, uint64_t number);
+enum sdr_status sdr_batch_queue_mark_applied(struct sdr_batch_queue *queue, uint64_t number);
 
-/* What a checkpoint keeps: `next`, then the numbers before it that are not applied. How many; into `saved`. */
-uint64_t sdr_batch_queue_saved(const struct sdr_batch_queue *queue);
+/* What a checkpoint keeps: `next`, then the numbers before it that are not applied. saved_count: the length of that
+   array; save: fills it. */
+uint64_t sdr_batch_queue_saved_count(const struct sdr_batch_queue *queue);
 void sdr_batch_queue_save(const struct sdr_batch_queue *queue, double *saved);
-/* Fails with SDR_BAD_FILE where the numbers cannot be those of a queue that ends at `end`. */
+/* Fails with SDR_BAD_FILE where the numbers cannot be those of a queue. Those from `end` on are left out. */
 enum sdr_status sdr_batch_queue_resume(struct sdr_batch_queue *queue, const double *saved,
                                        uint64_t count, uint64_t end);
 

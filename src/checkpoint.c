@@ -92,7 +92,8 @@ enum sdr_status sdr_fingerprint(struct sdr_run *run)
     sdr_text_add(&text, "path=%d;", PATH);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         print_option(run, names[i], &text);
-    if (run->plan.shards)
+    bool joint = run->strategy->joint && !run->options.settings.deterministic && !run->network;
+    if (run->plan.shards || run->plan.turns || joint)
         sdr_text_add(&text, "workers=%d;", run->workers);
     if (run->plan.windows || run->plan.rotates ||
         run->plan.deterministic) /* rounds are cut where the run ends */
@@ -243,6 +244,8 @@ static void add_copies(struct sdr_run *run, struct sdr_tensor *tensor, int *coun
             snprintf(name, sizeof name, "copy%d.%d", c, i);
             add_array(tensor, count, name, SDR_F32, array[i], p->count);
         }
+        snprintf(name, sizeof name, "copy%d.constant", c);
+        add_array(tensor, count, name, SDR_F32, p->constant, SDR_CONSTANTS);
     }
     add_array(tensor, count, "progress", SDR_F64, run->progress,
               SDR_PROGRESS * (uint64_t)run->workers);
@@ -255,7 +258,7 @@ static enum sdr_status list_arrays(struct sdr_run *run, struct sdr_tensor **list
     struct sdr_tensor *tensor;
     enum { MOST = 10 + SDR_NODE_ARRAYS };
     *count = 0;
-    SDR_TRY(sdr_allocate(&tensor, MOST + COPY_ARRAYS * (size_t)run->twins, sizeof *tensor,
+    SDR_TRY(sdr_allocate(&tensor, MOST + (COPY_ARRAYS + 1) * (size_t)run->twins, sizeof *tensor,
                          "a checkpoint"));
     *list = tensor;
     struct sdr_parameters *p = &run->parameters;

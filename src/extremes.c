@@ -1,4 +1,5 @@
-/* Features whose values are too large to compute with, or whose largest value leaves nothing of the others.
+/* Features whose values are too large to compute with, or whose largest value exceeds the others by more than
+   float precision.
 
    What floats can do decides. Kernels multiply a value by the slope of its row, and then by the scale of its
    feature: the product must stay below 3.4e38, and slopes are of the labels' size, some hundred times that
@@ -63,13 +64,12 @@ static double limit(const struct sdr_run *run)
 
 static enum sdr_status refuse(const struct sdr_run *run, const char *name, float largest)
 {
-    return sdr_fail(SDR_BAD_DATA, "%s: %s holds values up to %.3g: %s", run->data->name, name,
-                    (double)largest,
-                    run->scale ? "products with them overflow; divide them by a constant"
-                    : run->kind->task == SDR_CLUSTERS
-                        ? "their squares overflow; divide them by a constant"
-                        : "their squares overflow; leave --scale to itself, or divide them by a "
-                          "constant");
+    return sdr_fail(
+        SDR_BAD_DATA, "%s: %s holds values up to %.3g: %s", run->data->name, name, (double)largest,
+        run->scale ? "products with them overflow; divide them by a constant"
+        : run->kind->task == SDR_CLUSTERS
+            ? "their squares overflow; divide them by a constant"
+            : "their squares overflow; use --scale feature, or divide them by a constant");
 }
 
 static enum sdr_status judge(const struct sdr_run *run, const struct extreme *list, uint32_t count)
@@ -94,8 +94,8 @@ static enum sdr_status judge(const struct sdr_run *run, const struct extreme *li
             status = refuse(run, text, e->largest);
         else
             sdr_note(&run->options,
-                     "%s: values up to %.3g dwarf the others, of size %.1g: little is learnt from "
-                     "those (is it a slip?)",
+                     "%s: the largest value %.3g is over 2^24 times the typical %.1g: the rest is "
+                     "lost to rounding (data error?)",
                      text, (double)e->largest, others);
         sdr_release(text);
         SDR_TRY(status);

@@ -34,7 +34,7 @@ bool sdr_is_busy(const struct sdr_node *node, int worker)
     return node->run->network->assignment[worker].busy;
 }
 
-/* All workers have the same number where the batch is joint: it is taken when it is applied. */
+/* A joint batch has one number for all workers; the queue advances when it is applied. */
 uint64_t sdr_next_number(struct sdr_network *net)
 {
     return net->joint ? net->queue.next : sdr_batch_queue_take(&net->queue);
@@ -49,7 +49,7 @@ static enum sdr_status number_applied(struct sdr_network *net, uint64_t number)
 {
     if (net->joint)
         sdr_batch_queue_take(&net->queue);
-    return sdr_batch_queue_applied(&net->queue, number);
+    return sdr_batch_queue_mark_applied(&net->queue, number);
 }
 
 uint64_t sdr_tasks_given(const struct sdr_node *node, int worker)
@@ -67,7 +67,7 @@ static enum sdr_status assign(struct sdr_node *node, int worker, uint8_t flags)
     if (of->busy)
         SDR_TRY(sdr_return_number(net, of->batch));
     net->idle -= of->idle;
-    of->idle = !sdr_batch_queue_any(&net->queue);
+    of->idle = sdr_batch_queue_waiting(&net->queue) == 0;
     net->idle += of->idle;
     if (of->idle)
         return SDR_OK;
@@ -102,11 +102,12 @@ enum sdr_status sdr_assign_kept(struct sdr_node *node, int worker)
     return assign(node, worker, SDR_KEEP);
 }
 
-/* Work that came to nothing is for those who found none. */
+/* Hands returned batches to workers that found the queue empty. */
 static enum sdr_status assign_idle(struct sdr_node *node)
 {
     struct sdr_network *net = node->run->network;
-    for (int w = 0; w < net->workers && net->idle > 0 && sdr_batch_queue_any(&net->queue); w++)
+    for (int w = 0; w < net->workers && net->idle > 0 && sdr_batch_queue_waiting(&net->queue) > 0;
+         w++)
         if (net->assignment[w].idle)
             SDR_TRY(sdr_assign(node, w));
     return SDR_OK;

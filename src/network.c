@@ -486,7 +486,8 @@ enum sdr_status sdr_network_save(struct sdr_run *run)
     double *saved;
     if (run->process > 0)
         return SDR_OK;
-    SDR_TRY(sdr_node_array_renew(&run->node[0], "batches", sdr_batch_queue_saved(queue), &saved));
+    SDR_TRY(
+        sdr_node_array_renew(&run->node[0], "batches", sdr_batch_queue_saved_count(queue), &saved));
     sdr_batch_queue_save(queue, saved);
     return SDR_OK;
 }
@@ -512,7 +513,7 @@ enum sdr_status sdr_network_work(struct sdr_run *run)
     struct sdr_network *net = run->network;
     SDR_TRY(fill_queue(run));
     for (int s = 1; s < net->servers; s++)
-        net->server[s].twin.version = run->parameters.version;
+        sdr_parameters_follow(&net->server[s].twin, &run->parameters);
     sdr_network_keep(run);
     if (run->resumed && net->steps && run->optimizer->slots)
         sdr_note(&run->options,

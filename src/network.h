@@ -1,7 +1,7 @@
 /* Nodes that exchange messages: servers, where the parameters live, and workers, which compute gradients.
 
    Batches have numbers: number n is a stretch of the rows of epoch n / (batches of an epoch), the same for
-   every node. The first server deals them, and again those whose work came to nothing, so that every number
+   every node. The first server hands them out, and again those that were cancelled or lost, so that every number
    is applied once, whoever was fast or slow. A worker is given a number and the values to work from, and
    sends back the slopes of its examples; servers multiply them out, each for its own features.
 
@@ -234,7 +234,7 @@ const float *sdr_lay_out(struct sdr_node *node, struct sdr_desk *desk,
 /* Values for a batch of a worker, as they travel. */
 enum sdr_status sdr_current_values(struct sdr_node *node, int worker, uint64_t number,
                                    struct sdr_body **body);
-/* The batch to work on next, if the queue has one; one whose work came to nothing. */
+/* The next batch (the queue must not be empty); puts one back. */
 uint64_t sdr_next_number(struct sdr_network *net);
 enum sdr_status sdr_return_number(struct sdr_network *net, uint64_t number);
 /* For checkpoints: the numbers that are not applied are kept with the node's arrays, and taken from there. */

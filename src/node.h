@@ -105,8 +105,8 @@ enum sdr_status sdr_deal_recorded(struct sdr_node *node, struct sdr_batch *share
 void sdr_settle(struct sdr_node *node);
 /* A part of the shared parameters takes in what the first `copies` copies changed, in their order. */
 void sdr_merge(struct sdr_node *node, int copies, uint64_t part, uint64_t parts);
-/* Whether the share of its shard that a worker has just trained on is as long as planned, with what it began in the epoch
-   before; one that an epoch's end cut short is not. The same for all workers. */
+/* True if the worker's last share completed the planned number of updates, counting those made in earlier epochs. The
+   same for all workers. */
 bool sdr_share_is_whole(const struct sdr_node *node);
 /* A part of the copies is averaged, over all of them; each becomes the average. */
 void sdr_average(struct sdr_node *node, uint64_t part, uint64_t parts);
@@ -161,13 +161,13 @@ struct sdr_gradient {
 uint64_t sdr_current_version(const struct sdr_node *node);
 /* Epochs that were trained on, with the part of the present one. */
 double sdr_epochs_done(const struct sdr_node *node);
-/* Gradients that will still come until all epochs are done, with those that were not applied yet. */
+/* Gradients not yet applied, of all planned epochs. */
 uint64_t sdr_gradients_left(const struct sdr_node *node);
 /* How many gradients make the next update: K, or those that are left. */
 uint64_t sdr_quorum(const struct sdr_node *node);
 /* Gives a worker its next batch and the values as they are. The batch it is busy with, if it is, will be
-   dealt again, and its work ends. One that is gone is given nothing; one for whom there is no batch is given the
-   next one that comes to nothing elsewhere. */
+   dealt again, and its work ends. One that is gone is given nothing; where the queue is empty
+   the worker is idle until a batch is returned. */
 enum sdr_status sdr_assign(struct sdr_node *node, int worker);
 /* The same without values: it goes on from those it has, and its own steps since. */
 enum sdr_status sdr_assign_kept(struct sdr_node *node, int worker);
@@ -197,7 +197,7 @@ enum sdr_status sdr_dismiss(struct sdr_node *node);
 /* For loops that take their own steps: the weights in double, with their units. */
 enum sdr_status sdr_node_array(struct sdr_node *node, const char *name, uint64_t count,
                                double **value);
-/* The same where the length may change: what the array had is lost. */
+/* Same, with a new length; old contents are discarded. */
 enum sdr_status sdr_node_array_renew(struct sdr_node *node, const char *name, uint64_t count,
                                      double **value);
 /* Smooth part of the objective and its gradient at w (values in the layout of the blocks): the mean

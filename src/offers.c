@@ -103,7 +103,8 @@ enum sdr_status sdr_offer(struct sdr_node *node, int worker, double budget)
     struct sdr_network *net = node->run->network;
     struct sdr_assignment *of = &net->assignment[worker];
     struct sdr_body *values;
-    if (!of->offered && !sdr_batch_queue_any(&net->queue))
+    /* At the end of the run batches are for those who are idle first. */
+    if (!of->offered && sdr_batch_queue_waiting(&net->queue) < (uint64_t)net->workers)
         return SDR_OK;
     uint64_t number = of->offered ? of->next : sdr_next_number(net);
     enum sdr_status status = sdr_current_values(node, worker, number, &values);

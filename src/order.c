@@ -163,12 +163,13 @@ static uint64_t longest_shard(const struct sdr_run *run)
     return batches_of(run, (run->train_rows.count + workers - 1) / workers);
 }
 
-/* Updates between two ends of shares; those of the share that this epoch begins in which were made before it. */
+/* Updates per share. */
 static uint64_t share_updates(const struct sdr_run *run)
 {
     return run->plan.share / run->update_rows;
 }
 
+/* Updates of the current share that were made in earlier epochs. */
 static uint64_t begun_before(const struct sdr_run *run)
 {
     uint64_t share = share_updates(run);

@@ -18,9 +18,8 @@ static bool counts_updates(const struct sdr_run *run)
 
 static uint64_t planned_updates(const struct sdr_run *run)
 {
-    uint64_t limit = run->options.settings.updates, rows = run->train_rows.count;
-    double each = run->strategy->full_batch ? rows : run->update_rows;
-    double all = ceil((double)rows * (double)run->epochs / each);
+    uint64_t limit = run->options.settings.updates;
+    double all = ceil(sdr_updates_an_epoch(run) * (double)run->epochs);
     return limit && (double)limit < all ? limit : all < 1e18 ? (uint64_t)all : UINT64_MAX;
 }
 

@@ -252,7 +252,7 @@ enum sdr_status sdr_account(struct sdr_run *run, uint64_t rows);
 enum sdr_status sdr_look_around(struct sdr_run *run);
 /* Data that streams: the rows from a place in the order on are needed. */
 void sdr_stream(struct sdr_run *run, uint64_t at);
-/* The update that slopes of a batch make, as the model's gradient does: without loss, weight and version. */
+/* Wraps a batch's slopes as an update; loss, weight and version are not set. */
 struct sdr_update sdr_update_of(const struct sdr_run *run, const float *u,
                                 const struct sdr_batch *batch);
 /* The step of an update that begins `at` rows into the present epoch. */
@@ -282,7 +282,9 @@ enum sdr_status sdr_job_meet(const struct sdr_run *run);
 /* verdict.c: notes about a model that learnt nothing. */
 void sdr_verdict(const struct sdr_run *run);
 
-/* setup.c: the step without --lr. */
+/* setup.c: updates that an epoch makes, on average where they do not end with it. */
+double sdr_updates_an_epoch(const struct sdr_run *run);
+/* The step without --lr. */
 double sdr_automatic_rate(const struct sdr_run *run);
 /* Batches that a worker takes steps with before it sends what they changed. */
 uint64_t sdr_local_steps(const struct sdr_run *run);
@@ -294,7 +296,7 @@ bool sdr_sends_steps(const struct sdr_run *run);
 /* team.c: runs the strategy's loop in as many threads as there are workers. */
 enum { SDR_WORKERS_MOST = 1024 };
 enum sdr_status sdr_team_work(struct sdr_run *run);
-/* On a worker's turn: waits until all others have computed what they compute. */
+/* On a worker's turn: waits until every other worker has finished its gradient. */
 enum sdr_status sdr_team_rest(struct sdr_run *run);
 /* Rows dealt since workers last met. */
 uint64_t sdr_team_dealt(const struct sdr_run *run);

@@ -275,13 +275,13 @@ static enum sdr_status choose_workers(struct sdr_run *run)
     uint64_t rows = run->train_rows.count, quorum = 1;
     if (strategy->joint) { /* one batch, of which every worker computes a part */
         run->update_rows *= s->deterministic ? 1 : workers;
-        if (run->update_rows > rows)
-            run->update_rows = rows;
     } else if (by_messages(run)) {
         SDR_TRY(strategy->quorum(run->strategy_options, workers, &quorum));
         uint64_t together = s->batch * sdr_local_steps(run);
         run->update_rows = (together < rows ? together : rows) * quorum;
     }
+    if (run->update_rows > rows * quorum)
+        run->update_rows = rows * quorum;
     if (by_messages(run) && run->update_rows > UINT32_MAX)
         return sdr_fail(SDR_USAGE, "an update of %llu rows is too large: give a smaller --batch",
                         (unsigned long long)run->update_rows);
@@ -351,20 +351,29 @@ static enum sdr_status check_options(const struct sdr_run *run)
     return SDR_OK;
 }
 
+double sdr_updates_an_epoch(const struct sdr_run *run)
+{
+    const struct sdr_settings *s = &run->options.settings;
+    double rows = run->train_rows.count, quorum = 1;
+    double batch = run->strategy->full_batch ? rows : fmin((double)run->update_rows, rows);
+    if (by_messages(run) && !run->strategy->joint) { /* K gradients, of two epochs perhaps */
+        batch = fmin((double)s->batch * (double)sdr_local_steps(run), rows);
+        quorum = (double)run->update_rows / batch;
+    }
+    return ceil(rows / batch) / quorum;
+}
+
 /* How many passes, and how long the schedule of the step is: up to --epochs or --updates, whichever
    ends first. Left to itself: few rows need several passes, many rows need few. */
 static void choose_length(struct sdr_run *run)
 {
     const struct sdr_settings *s = &run->options.settings;
     double rows = run->train_rows.count;
-    double batch = run->strategy->full_batch ? rows : (double)run->update_rows;
-    if (!by_messages(run)) /* whose updates may take several epochs */
-        batch = fmin(batch, rows);
-    double by_updates = (double)s->updates * batch / rows;
+    double by_updates = (double)s->updates / sdr_updates_an_epoch(run);
     if (s->epochs)
         run->epochs = s->epochs;
     else if (s->updates)
-        run->epochs = (uint64_t)ceil(by_updates) + 1; /* batches at an epoch's end may be small */
+        run->epochs = (uint64_t)ceil(by_updates) + 1; /* --updates ends it */
     else if (run->strategy->full_batch)
         run->epochs = 100;
     else

@@ -166,7 +166,7 @@ enum sdr_status sdr_epoch_end(struct sdr_run *run)
     SDR_TRY(target_at_end(run, w, &objective));
     run->paused += sdr_clock_now() - before;
     SDR_TRY(sdr_watch_epoch(run, objective));
-    if (!run->over && !run->network && !run->turns) /* which lay the orders themselves */
+    if (!run->over && !run->network && !run->turns) /* these compute orders on demand */
         sdr_order_lay(run);
     return SDR_OK;
 }
@@ -238,8 +238,10 @@ static enum sdr_status close_record(struct sdr_run *run)
 /* What to try after a divergence. */
 static void advise_step(const struct sdr_run *run, char advice[160])
 {
-    int length = snprintf(advice, 160, "a smaller --lr may help; it was %g", run->rate);
-    if (run->options.settings.lr > 0)
+    double given = run->options.settings.lr;
+    int length =
+        snprintf(advice, 160, "a smaller --lr may help; it was %g", given > 0 ? given : run->rate);
+    if (given > 0)
         snprintf(advice + length, 160 - (size_t)length, ", and the automatic step would be %.5g",
                  sdr_automatic_rate(run));
 }
@@ -267,8 +269,8 @@ static enum sdr_status outcome(struct sdr_run *run)
                 ? "stopped on request; a checkpoint was written, go on with --resume"
                 : "stopped on request; without --run there is no checkpoint to go on from");
     if (run->missing[0])
-        return sdr_fail(SDR_RUNTIME, "%s; training was done, but the folder '%s' is incomplete",
-                        run->missing, run->options.settings.run);
+        return sdr_fail(SDR_RUNTIME, "training finished, but the folder '%s' is incomplete: %s",
+                        run->options.settings.run, run->missing);
     return SDR_OK;
 }
 
@@ -285,12 +287,13 @@ enum sdr_status sdr_run_train(struct sdr_run *run)
         SDR_TRY(sdr_point(run));
     run->started = sdr_clock_now();
     run->paused = 0;
+    bool was_over = run->over; /* its last checkpoint is there, and says what is in flight */
     if (!run->over || (run->network && run->processes > 1)) { /* other processes wait for a word */
-        if (run->turns)
-            SDR_TRY(sdr_turns_begin(run));
-        else if (!run->network)
+        status = run->turns ? sdr_turns_begin(run) : SDR_OK;
+        if (!run->turns && !run->network)
             sdr_order_lay(run);
-        status = run->network ? sdr_network_work(run) : sdr_team_work(run);
+        if (status == SDR_OK)
+            status = run->network ? sdr_network_work(run) : sdr_team_work(run);
         if (status != SDR_OK) {
             sdr_watch_close(run, "failed");
             return status;
@@ -299,7 +302,7 @@ enum sdr_status sdr_run_train(struct sdr_run *run)
     run->seconds_train = sdr_run_seconds(run);
     if (run->process > 0) /* the model is with the first one */
         return SDR_OK;
-    if (!run->diverged && !run->preempted)
+    if (!run->diverged && !run->preempted && !was_over)
         sdr_watch_last_checkpoint(run);
     SDR_TRY(finish(run));
     status = close_record(run);

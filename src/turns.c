@@ -83,8 +83,9 @@ enum sdr_status sdr_turns_save(struct sdr_run *run)
     SDR_TRY(sdr_team_rest(run));
     SDR_TRY(sdr_node_array(&run->node[0], "turns",
                            HEAD + (uint64_t)run->workers * numbers_each(run), &saved));
-    saved[0] = (double)turns->epoch;
-    saved[1] = (double)turns->at;
+    bool ended = turns->at == run->train_rows.count; /* the next batch begins an epoch */
+    saved[0] = (double)(turns->epoch + ended);
+    saved[1] = ended ? 0 : (double)turns->at;
     saved[2] = (double)turns->first;
     for (int w = 0; w < run->workers; w++) {
         const struct sdr_turn *own = &turns->of[w];
@@ -152,7 +153,7 @@ enum sdr_status sdr_turns_begin(struct sdr_run *run)
         SDR_TRY(sdr_node_array(&run->node[0], "turns", count, &saved));
     if (saved) {
         if (!is_whole(saved[0], UINT64_C(1) << 52) || saved[0] < (double)run->epoch ||
-            !is_whole(saved[1], run->train_rows.count + (uint64_t)1) ||
+            !is_whole(saved[1], run->train_rows.count) ||
             !is_whole(saved[2], (uint64_t)run->workers))
             return sdr_fail(SDR_BAD_FILE, "the checkpoint's turns are not of this run");
         turns->epoch = (uint64_t)saved[0];

@@ -1,5 +1,5 @@
 /* Workers that take turns, and what each of them has in flight: a gradient of a batch that was handed to it on its last
-   turn, computed while the others have theirs. Epochs and checkpoints do not empty the circle: a batch of the next epoch
+   turn, computed while the others have theirs. The pipeline is not drained at epoch ends or checkpoints: a batch of the next epoch
    is handed out while the last ones of this epoch are in flight, and a checkpoint keeps the gradients. */
 #ifndef SDR_TURNS_H
 #define SDR_TURNS_H
@@ -20,7 +20,7 @@ struct sdr_turns {
 
 enum sdr_status sdr_turns_create(struct sdr_run *run);
 void sdr_turns_destroy(struct sdr_run *run);
-/* Before training: where the run stands, or with the gradients that a checkpoint has kept. */
+/* Called before training: starts at the run's position, or restores in-flight gradients from the checkpoint. */
 enum sdr_status sdr_turns_begin(struct sdr_run *run);
 /* For a checkpoint, on the turn of whoever calls it, or when nobody trains any more: waits for gradients that are being
    computed, and keeps all that are in flight with the arrays of the run. */

@@ -1,8 +1,8 @@
-/* What a run came to, in the user's terms: a model that is no better than a constant is said to be, and a step
-   that was given and moved nothing is compared with the automatic one. */
+/* Notes after training: the model does not beat a constant; --lr is far below the automatic step. */
 #include "run.h"
 
 #include <math.h>
+#include <string.h>
 
 /* Accuracy of the most frequent class, or R² of the mean: what needs no features. */
 static double baseline(const struct sdr_evaluation *e, enum sdr_task task)
@@ -15,16 +15,17 @@ static void compare_with_constant(const struct sdr_run *run)
     const struct sdr_evaluation *e = run->valid ? &run->valid_result : &run->train_result;
     const char *rows = run->valid ? "validation" : "training";
     double metric = sdr_evaluation_metric(e, run->kind->task), rounding = 1e-9;
-    if (!(metric <= baseline(e, run->kind->task) + rounding))
-        return;
+    bool reweighted = strcmp(run->options.settings.class_weight, "none") != 0;
+    if (!(metric <= baseline(e, run->kind->task) + rounding) || reweighted)
+        return; /* weights of classes trade accuracy for something else */
     if (run->kind->task == SDR_REGRESSION)
         sdr_note(&run->options,
                  "the model is no better than the mean of the labels (r2 %.3g on the %s rows)",
                  metric, rows);
     else
         sdr_note(&run->options,
-                 "the model is no better than always the most frequent class (accuracy %.4g on the "
-                 "%s rows, that class alone %.4g)",
+                 "the model is no better than always predicting the most frequent class (accuracy "
+                 "%.4g on the %s rows; the constant gets %.4g)",
                  metric, rows, baseline(e, run->kind->task));
 }
 
@@ -38,7 +39,9 @@ static void compare_steps(const struct sdr_run *run)
         return;
     double automatic = sdr_automatic_rate(run);
     if (automatic > 10 * run->rate)
-        sdr_note(&run->options, "--lr %g: the automatic step would be %.5g", run->rate, automatic);
+        sdr_note(&run->options,
+                 "training barely moved: --lr %g is less than a tenth of the automatic step %.5g",
+                 run->options.settings.lr, automatic);
 }
 
 void sdr_verdict(const struct sdr_run *run)

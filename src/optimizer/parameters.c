@@ -111,6 +111,15 @@ enum sdr_status sdr_parameters_twin(struct sdr_parameters *p, const struct sdr_p
     return SDR_OK;
 }
 
+void sdr_parameters_follow(struct sdr_parameters *p, const struct sdr_parameters *of)
+{
+    p->version = of->version;
+    p->charge = of->charge;
+    p->rate = of->rate;
+    p->begun = of->begun;
+    memcpy(p->constant, of->constant, sizeof p->constant);
+}
+
 void sdr_parameters_lend(struct sdr_parameters *p, float *const slot[2])
 {
     for (int s = 0; s < p->optimizer->slots; s++)

@@ -56,7 +56,7 @@ static enum sdr_status hold(struct held *held, uint64_t clock, const struct sdr_
     return SDR_OK;
 }
 
-/* Adds up the steps that are to be shown, from number `from` on; all when the last one has come. */
+/* Adds up the steps that are to be shown, from number `from` on; all of them once no gradient is outstanding. */
 static enum sdr_status show(struct sdr_node *node, const struct sdr_clocks *clocks,
                             struct held *held, uint64_t from, bool *more)
 {
