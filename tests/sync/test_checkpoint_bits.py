@@ -1,5 +1,6 @@
 """A checkpoint changes nothing: a run that writes many ends with the bits of one that writes none, and so does a run
 that was stopped and resumed. And what round-robin and average do across the ends of epochs, against numpy."""
+import glob
 import os
 import sys
 
@@ -26,7 +27,11 @@ STRATEGIES = [["round-robin", "--workers", 4], ["round-robin", "--workers", 3, "
               ["round-robin", "--workers", 5, "--batch", 90, "--l1", 1e-3], ["average", "--workers", 3],
               ["average", "--workers", 3, "--l1", 1e-3, "--l2", 1e-2], ["average:every=25", "--workers", 4, "--l2", 1e-2],
               ["average:every=7", "--workers", 5, "--batch", 3, "--l1", 1e-3, "--optimizer", "adagrad"],
-              ["bsp", "--workers", 3, "--batch", 9, "--l1", 1e-3], ["bsp", "--workers", 3, "--batch", 9, "--transport", "sim"],
+              ["average:every=10", "--workers", 2, "--optimizer", "momentum", "--l2", 1e-2],
+              ["average", "--workers", 2, "--optimizer", "adadelta", "--l2", 1e-2],
+              ["bsp", "--workers", 4, "--servers", 2, "--transport", "sim", "--optimizer", "momentum", "--l2", 1e-2],
+              ["bsp", "--workers", 3, "--servers", 3, "--optimizer", "nesterov", "--l2", 1e-2],
+              ["round-robin", "--workers", 1], ["bsp", "--workers", 3, "--batch", 9, "--l1", 1e-3], ["bsp", "--workers", 3, "--batch", 9, "--transport", "sim"],
               ["hogwild", "--deterministic", "--l2", 1e-2], ["cyclades", "--l2", 1e-2], ["serial", "--l1", 1e-3]]
 for number, strategy in enumerate(STRATEGIES):
     common = [data, *BASE, "--sync", *strategy]
@@ -35,6 +40,10 @@ for number, strategy in enumerate(STRATEGIES):
     folder = path_of("often%d" % number)
     often = train(*common, "--run", folder, "--checkpoint-every", "3u")[0]
     expect(name + ": checkpoints change nothing", often["model_hash"] == plain["model_hash"])
+    os.remove(max(glob.glob(folder + "/checkpoint-*.safetensors")))  # the last one: it goes on from the one before
+    again = train(*common, "--run", folder, "--checkpoint-every", "3u", "--resume")[0]
+    expect(name + ": resumed from a checkpoint on the way", again["model_hash"] == plain["model_hash"] and
+           again["updates"] == plain["updates"])
     # --updates does not go with shards, and cuts rounds where it ends the run.
     if "average" in strategy[0] or "--deterministic" in strategy or strategy[0] == "cyclades":
         continue
@@ -45,11 +54,20 @@ for number, strategy in enumerate(STRATEGIES):
         resumed = train(*constant, "--resume")[0]
         unbroken = train(*common, "--schedule", "constant")[0]
         expect("%s: resumed at update %d" % (name, stop), resumed["model_hash"] == unbroken["model_hash"])
-# A finished run goes on with more epochs as if it had never ended.
-common = [data, *BASE[:2], "--lr", 0.02, "--schedule", "constant", "--sync", "round-robin", "--workers", 4]
-train(*common, "--epochs", 2, "--run", path_of("longer"))
-longer = train(*common, "--epochs", 5, "--run", path_of("longer"), "--resume")[0]
-expect("round-robin: a longer run", longer["model_hash"] == train(*common, "--epochs", 5)[0]["model_hash"])
+# A finished run goes on with more epochs as if it had never ended, also if it was resumed when there was nothing to do.
+for number, strategy in enumerate((["round-robin", "--workers", 4], ["round-robin", "--workers", 1], ["serial"],
+                                   ["bsp", "--workers", 3, "--transport", "sim"], ["average:every=7", "--workers", 3])):
+    common = [data, *BASE[:2], "--lr", 0.02, "--schedule", "constant", "--sync", *strategy]
+    folder = path_of("longer%d" % number)
+    train(*common, "--epochs", 2, "--run", folder)
+    train(*common, "--epochs", 2, "--run", folder, "--resume")
+    longer = train(*common, "--epochs", 5, "--run", folder, "--resume")[0]
+    expect("%s: a longer run" % " ".join(map(str, strategy)), longer["model_hash"] == train(*common, "--epochs", 5)[0]["model_hash"])
+for strategy in (["round-robin"], ["bsp"]):
+    folder = path_of("other" + strategy[0])
+    train(data, *BASE, "--sync", *strategy, "--workers", 3, "--run", folder, "--updates", 20)
+    expect(strategy[0] + ": another number of workers is refused",
+           "workers" in train(data, *BASE, "--sync", *strategy, "--workers", 4, "--run", folder, "--resume", code=2))
 
 # ---- round-robin: once all are at work every gradient is P − 1 updates old, also across epochs ----
 PLAIN = ["--model", "squared", "--no-intercept", "--scale", "none", "--optimizer", "sgd", "--lr", 0.02, "--schedule",

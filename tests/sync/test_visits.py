@@ -110,6 +110,7 @@ for sync in ("async", "k-async:3", "k-sync:3", "ssp:2", "bsp"):
               "--compute", "const:1+exp:rate=0.5"]
     folder = path_of("stopped-" + sync)
     train(*common, "--run", folder, "--updates", 17)
+    train(*common, "--run", folder, "--updates", 17, "--resume")  # there is nothing to do
     train(*common, "--run", folder, "--resume")
     batches_once("%s, resumed" % sync, folder, 101, BATCH * (WORKERS if sync == "bsp" else 1), WORKERS if sync == "bsp" else 1)
 
