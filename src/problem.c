@@ -56,7 +56,7 @@ static const char *guess_model(const struct sdr_data *data, char why[300])
         return "mf";
     }
     if (!schema->many_labels && count <= 2) {
-        snprintf(why, WHY, "two different labels%s",
+        snprintf(why, WHY, "%s%s", count < 2 ? "one label" : "two different labels",
                  schema->text_labels ? "" : "; --model squared for regression");
         return "logistic";
     }
