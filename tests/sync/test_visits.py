@@ -104,6 +104,14 @@ for count in COUNTS:
     expect("bsp is serial with the batches of all, %d rows" % count,
            len({(told["updates"], told["model_hash"]) for told, _ in runs}) == 1, str([told["updates"] for told, _ in runs]))
 
+# ---- --updates: the step falls to zero with the last of them, though the last batch of every epoch is small ----
+for where in (["--sync", "serial"], ["--sync", "bsp", "--workers", 1], ["--sync", "async", "--workers", 1, "--transport", "sim"]):
+    path = rows_of(101)
+    _, arrays = train(path, *PLAIN[:-7], "--schedule", "linear", "--average", "no", "--shuffle", "none", "--batch", 100,
+                      "--updates", 20, *where)
+    steps = abs(arrays["weight"].ravel()[0]) / LR * 100
+    expect("20 updates are 10 epochs: " + where[1], abs(steps - 5.5) < 0.01, "%.3f steps, not 5.5" % steps)
+
 # ---- a run that was stopped and resumed: no batch twice, none left out ----
 for sync in ("async", "k-async:3", "k-sync:3", "ssp:2", "bsp"):
     common = [rows_of(101), *PLAIN, "rows", "--sync", sync, "--batch", BATCH, "--workers", WORKERS, "--transport", "sim",
