@@ -32,7 +32,7 @@ done
 
 # Large messages that are under way when the run ends, and a run directory that the first process alone writes.
 for i in 1 2 3 4 5; do
-    job 3 train "$work/data.svm" --transport mpi:deadline=30 --sync async --batch 3000 --updates $((i + 20)) --delay uniform:0-0.002 \
+    job 3 train "$work/data.svm" --transport mpi --sync async --batch 3000 --updates $((i + 20)) --delay uniform:0-0.002 \
         --seed $i --json --quiet --run "$work/run$i" >"$work/many.json" || complain "large messages, run $i"
     [ "$(value "$work/many.json" updates)" = $((i + 20)) ] || complain "large messages: not all updates"
 done
