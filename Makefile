@@ -37,11 +37,11 @@ fuzz: deps
 # Long runs: kill −9 in the middle of checkpoints and of processes of MPI_JOBS MPI jobs, disks that fill up, and every
 # allocation failed in turn.
 soak: all
-	@./scripts/soak
+	@./scripts/soak $${SEED:+--seed $$SEED}
 	@./scripts/soak_mpi $${MPI_JOBS:-200} $${SEED:+--seed $$SEED}
-	@./scripts/soak_disk
+	@./scripts/soak_disk $${SEED:+--seed $$SEED}
 	@SOUNDER=build/sounder SOUNDER_FAIL_MALLOC=build/tests/libfail_malloc.so \
-		python3 -B tests/cli/test_allocations.py --all
+		python3 -B tests/cli/test_allocations.py --all $${SEED:+--seed $$SEED}
 
 # Ratios against liblinear and scikit-learn in one run; writes bench/results.json.
 bench: all

@@ -175,6 +175,8 @@ enum sdr_status cli_print_object(json_t *object);
 /* Builds such an object; both take value over. cli_print_object fails if there was no memory for one of them. */
 void cli_json_set(json_t *object, const char *key, json_t *value);
 void cli_json_append(json_t *array, json_t *value);
+/* A text of the user's; NULL: out of memory. What is not UTF-8 becomes {"hex": "…"}. */
+json_t *cli_json_text(const char *text);
 /* Columns on a terminal, not bytes. */
 size_t cli_text_width(const char *text);
 /* Parses the library's JSON text; the caller releases *object with json_decref. */

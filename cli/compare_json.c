@@ -84,7 +84,7 @@ json_t *cli_comparison_json(const struct cli_comparison *c)
 {
     json_t *object = json_object(), *strategies = json_array(), *data = json_array();
     for (size_t i = 0; i < c->arguments->path_count; i++)
-        cli_json_append(data, json_string(c->arguments->paths[i]));
+        cli_json_append(data, cli_json_text(c->arguments->paths[i]));
     cli_json_set(object, "data", data);
     cli_json_set(object, "seeds", json_integer((json_int_t)c->seeds));
     cli_json_set(object, "interval", json_string("95 % confidence of the mean, Student's t"));

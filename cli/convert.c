@@ -16,7 +16,7 @@ static enum sdr_status print_written(const struct cli_arguments *arguments, cons
                cli_bytes_text(size, (double)bytes));
         return SDR_OK;
     }
-    json_t *object = json_pack("{s:s%, s:I, s:I, s:I, s:I}", "path", path, strlen(path), "rows",
+    json_t *object = json_pack("{s:o, s:I, s:I, s:I, s:I}", "path", cli_json_text(path), "rows",
                                (json_int_t)rows, "features", (json_int_t)features, "nonzeros",
                                (json_int_t)nonzeros, "bytes", (json_int_t)bytes);
     return cli_print_object(object);

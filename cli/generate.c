@@ -10,8 +10,8 @@ static enum sdr_status print_written(const struct cli_arguments *arguments)
     unsigned long long bytes = cli_file_bytes(path);
     char size[CLI_NUMBER_TEXT];
     if (arguments->given & CLI_JSON)
-        return cli_print_object(json_pack("{s:s, s:s%, s:I}", "kind", kind, "path", path,
-                                          strlen(path), "bytes", (json_int_t)bytes));
+        return cli_print_object(json_pack("{s:s, s:o, s:I}", "kind", kind, "path",
+                                          cli_json_text(path), "bytes", (json_int_t)bytes));
     printf("wrote ");
     cli_print_clean(stdout, path);
     printf(": %s, %s%s%s\n", kind, rows ? rows : "", rows ? " rows, " : "",

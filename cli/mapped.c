@@ -69,6 +69,7 @@ static void end_with(const char *path)
     say("sounder: ");
     say(path);
     say(": the file was cut off while it was in use: make it again and start again\n");
+    sdr_writers_remove();
     _exit(SDR_BAD_FILE);
 }
 

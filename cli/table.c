@@ -64,6 +64,21 @@ void cli_json_append(json_t *array, json_t *value)
     incomplete |= json_array_append_new(array, value) != 0;
 }
 
+json_t *cli_json_text(const char *text)
+{
+    size_t length = strlen(text);
+    if (sdr_is_utf8(text, length))
+        return json_stringn(text, length);
+    char *hex = malloc(2 * length + 1);
+    if (!hex)
+        return NULL;
+    for (size_t i = 0; i < length; i++)
+        snprintf(hex + 2 * i, 3, "%02x", (unsigned char)text[i]);
+    json_t *json = json_pack("{s:s}", "hex", hex);
+    free(hex);
+    return json;
+}
+
 struct buffer {
     char *bytes; /* owned */
     size_t count, room;
@@ -98,8 +113,7 @@ enum sdr_status cli_print_object(json_t *object)
     }
     free(text.bytes);
     if (!printed)
-        return cli_fail(SDR_RUNTIME, "the result cannot be written as JSON: out of memory, or text "
-                                     "that is not UTF-8");
+        return cli_fail(SDR_RUNTIME, "out of memory: JSON");
     return SDR_OK;
 }
 

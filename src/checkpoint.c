@@ -55,11 +55,26 @@ static enum sdr_status hash_data(const struct sdr_data *data, char text[33])
     return SDR_OK;
 }
 
+/* A list name=value;… is cut at its semicolons, and a checkpoint holds it as a string of JSON. */
+static void print_escaped(const char *value, size_t length, struct sdr_text *text)
+{
+    bool utf8 = sdr_is_utf8(value, length);
+    for (size_t i = 0; i < length; i++)
+        if (value[i] == ';' || value[i] == '%' || (value[i] & 0x80 && !utf8))
+            sdr_text_add(text, "%%%02X", (unsigned char)value[i]);
+        else
+            sdr_text_bytes(text, &value[i], 1);
+}
+
 static void print_option(const struct sdr_run *run, const char *name, struct sdr_text *text)
 {
+    struct sdr_text value = {0};
+    sdr_option_print(sdr_option_find(sdr_settings_table, name), &run->options.settings, &value);
     sdr_text_add(text, "%s=", name);
-    sdr_option_print(sdr_option_find(sdr_settings_table, name), &run->options.settings, text);
+    print_escaped(value.bytes ? value.bytes : "", value.length, text);
     sdr_text_add(text, ";");
+    text->failed |= value.failed;
+    sdr_text_free(&value);
 }
 
 static const char *const names[] = {"model",   "intercept",      "class-weight", "l1",
@@ -68,10 +83,23 @@ static const char *const names[] = {"model",   "intercept",      "class-weight",
                                     "average", "batch",          "shuffle",      "sync",
                                     "seed",    "valid-fraction", "deterministic"};
 
+/* A file that process 0 alone reads: its name and size. Folders may differ between machines. */
+static void print_file_name(const char *name, const char *path, struct sdr_text *text)
+{
+    const char *base = path ? sdr_path_base(path) : "";
+    struct sdr_file_facts facts = {0};
+    if (path && (sdr_file_facts(path, &facts) != SDR_OK || !facts.regular))
+        facts.bytes = 0;
+    sdr_text_add(text, "%s=", name);
+    print_escaped(base, strlen(base), text);
+    sdr_text_add(text, ":%llu;", (unsigned long long)facts.bytes);
+}
+
 enum sdr_status sdr_job_text(const struct sdr_run *run, char **text)
 {
     static const char *const nodes[] = {"epochs",    "updates", "workers", "servers",
                                         "transport", "compute", "delay",   "slow"};
+    const struct sdr_settings *settings = &run->options.settings;
     struct sdr_text out = {0};
     char sections[97];
     SDR_TRY(sdr_data_sections(run->data, sections));
@@ -79,6 +107,8 @@ enum sdr_status sdr_job_text(const struct sdr_run *run, char **text)
         print_option(run, names[i], &out);
     for (size_t i = 0; i < sizeof nodes / sizeof *nodes; i++)
         print_option(run, nodes[i], &out);
+    print_file_name("valid", settings->valid, &out);
+    print_file_name("valid-labels", settings->valid_labels, &out);
     sdr_text_add(&out, "data=%s%s", run->data->source_key, sections);
     return sdr_text_take(&out, text);
 }

@@ -68,7 +68,7 @@ static enum sdr_status print_training(const struct sdr_run *run, char **text)
         "sync",      "class-weight", "seed",       "valid-fraction"};
     json_t *object = sdr_json_begin(json_object());
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        sdr_json_set(object, names[i], json_string(sdr_options_get(&run->options, names[i])));
+        sdr_json_set(object, names[i], sdr_option_json(&run->options, names[i]));
     /* What was chosen where the options left it open. */
     sdr_json_set(object, "optimizer", json_string(run->optimizer->name));
     sdr_json_set(object, "schedule", json_string(run->schedule->name));

@@ -274,7 +274,7 @@ enum sdr_status sdr_job_share(void *bytes, size_t count);
 enum sdr_status sdr_share(const struct sdr_run *run, void *bytes, size_t count);
 /* The job has ended, and this process has not noticed: calls what sdr_job_watch was given. */
 void sdr_job_overdue(enum sdr_status status, const char *sentence);
-/* A hash of the sources of the library. */
+/* A hash of the sources of the library, the compiler and its flags. */
 extern const char sdr_build_id[];
 /* Processes that mean different things must not train together: compares what sdr_job_text says. */
 enum sdr_status sdr_job_meet(const struct sdr_run *run);

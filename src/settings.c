@@ -265,7 +265,23 @@ const char *sdr_options_get(const struct sdr_options *options, const char *name)
         return NULL;
     value[0] = 0;
     sdr_option_print(&sdr_settings_table[row], &options->settings, &text);
+    if (text.length == sizeof value - 1) /* it was cut off: not inside a character */
+        for (size_t i = 1; i < 4 && !sdr_is_utf8(value, text.length); i++)
+            if (sdr_is_utf8(value, text.length - i))
+                value[text.length -= i] = 0;
     return value;
+}
+
+json_t *sdr_option_json(const struct sdr_options *options, const char *name)
+{
+    struct sdr_text text = {0};
+    char *value;
+    sdr_option_print(&sdr_settings_table[row_of(name)], &options->settings, &text);
+    if (sdr_text_take(&text, &value) != SDR_OK)
+        return NULL;
+    json_t *json = sdr_text_to_json(value, strlen(value));
+    sdr_release(value);
+    return json;
 }
 
 static char *trimmed(char *text)

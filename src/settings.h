@@ -57,6 +57,8 @@ struct sdr_options {
 extern const struct sdr_option sdr_settings_table[];
 
 bool sdr_options_given(const struct sdr_options *options, const char *name);
+/* The value in force, whole, for JSON; NULL: out of memory. */
+json_t *sdr_option_json(const struct sdr_options *options, const char *name);
 /* Makes --cpu the level of the process (base/cpu.h). */
 enum sdr_status sdr_settings_cpu(const struct sdr_options *options);
 /* The data options of a run, after sdr_settings_cpu(); *format_name is given away and must outlive

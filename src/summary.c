@@ -109,7 +109,7 @@ enum sdr_status sdr_run_summary(const struct sdr_run *run, char **json)
     json_t *options = json_object();
     for (const struct sdr_option *row = sdr_settings_table; row->key; row++)
         if (row->commands & SDR_TRAIN)
-            sdr_json_set(options, row->key, json_string(sdr_options_get(&run->options, row->key)));
+            sdr_json_set(options, row->key, sdr_option_json(&run->options, row->key));
     sdr_json_set(options, "model", json_string(run->kind->name));
     sdr_json_set(options, "optimizer", json_string(run->optimizer->name));
     sdr_json_set(options, "schedule", json_string(run->schedule->name));

@@ -66,6 +66,8 @@ SDR_API bool sdr_options_is_flag(const char *name);
 /* The value in force (set, or the default), cut off behind 4095 bytes, NULL for an unknown name; valid until the
    thread's next call. */
 SDR_API const char *sdr_options_get(const struct sdr_options *options, const char *name);
+/* Whether JSON can hold the text as a string; results hold others as {"hex": "…"}. */
+SDR_API bool sdr_is_utf8(const char *text, size_t length);
 /* Reads "name = value" lines; '#' starts a comment. Options already set are kept. */
 SDR_API enum sdr_status sdr_options_load(struct sdr_options *options, const char *path);
 /* All options in force as text that sdr_options_load reads. Given away. */
@@ -167,6 +169,9 @@ SDR_API enum sdr_status sdr_job_leave(enum sdr_status status);
    reading data say, that no call has returned SDR_PEER_LOST two seconds later. It should end the process with
    _exit; temporary files were removed. NULL: the call returns when its work is done. */
 SDR_API void sdr_job_watch(void (*end)(enum sdr_status status, const char *sentence));
+/* Removes the temporary files of everything that is being written: for a process that is about to _exit. A signal
+   handler may call it. */
+SDR_API void sdr_writers_remove(void);
 
 /* ---- training ---- */
 struct sdr_run;

@@ -144,37 +144,40 @@ struct sdr_writer {
     bool unsynced;
     uint64_t written; /* bytes on disk, without the buffer */
     size_t held;
-    struct sdr_writer *next; /* in the list of all that are open */
     unsigned char buffer[1 << 18];
 };
-static pthread_mutex_t writers_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct sdr_writer *writers;
+/* The temporary files of open writers, for sdr_writers_remove, which a signal handler calls: atomic pointers, because
+   a handler can wait for no lock. A writer that finds no place is not listed, and its file may be left behind. */
+enum { LISTED_MOST = 64 };
+static _Atomic(char *) listed[LISTED_MOST];
+static atomic_bool removing; /* the process is about to end: paths are not freed any more */
 
-static void enlist(struct sdr_writer *w)
+static void list_writer(const struct sdr_writer *w)
 {
-    pthread_mutex_lock(&writers_lock);
-    w->next = writers;
-    writers = w;
-    pthread_mutex_unlock(&writers_lock);
+    for (int i = 0; i < LISTED_MOST; i++) {
+        char *none = NULL;
+        if (atomic_compare_exchange_strong(&listed[i], &none, w->temporary))
+            return;
+    }
 }
 
-static void strike_off(const struct sdr_writer *w)
+static void unlist_writer(const struct sdr_writer *w)
 {
-    pthread_mutex_lock(&writers_lock);
-    for (struct sdr_writer **link = &writers; *link; link = &(*link)->next)
-        if (*link == w) {
-            *link = w->next;
-            break;
-        }
-    pthread_mutex_unlock(&writers_lock);
+    for (int i = 0; i < LISTED_MOST && w->temporary; i++) {
+        char *own = w->temporary;
+        if (atomic_compare_exchange_strong(&listed[i], &own, NULL))
+            return;
+    }
 }
 
 void sdr_writers_remove(void)
 {
-    pthread_mutex_lock(&writers_lock);
-    for (const struct sdr_writer *w = writers; w; w = w->next)
-        unlink(w->temporary);
-    pthread_mutex_unlock(&writers_lock);
+    removing = true;
+    for (int i = 0; i < LISTED_MOST; i++) {
+        const char *path = atomic_load(&listed[i]);
+        if (path)
+            unlink(path);
+    }
 }
 
 /* Opens a temporary file beside path under a name nobody has: a killed process may have left some
@@ -210,7 +213,7 @@ enum sdr_status sdr_writer_open(const char *path, struct sdr_writer **writer)
         sdr_writer_abandon(w);
         return status;
     }
-    enlist(w);
+    list_writer(w);
     *writer = w;
     return SDR_OK;
 }
@@ -289,10 +292,11 @@ static void sync_folder(const char *path)
 
 static void writer_free(struct sdr_writer *w)
 {
-    strike_off(w);
+    unlist_writer(w);
     if (w->descriptor >= 0)
         close(w->descriptor);
-    sdr_release(w->temporary);
+    if (!removing)
+        sdr_release(w->temporary);
     sdr_release(w->path);
     sdr_release(w);
 }

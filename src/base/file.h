@@ -40,8 +40,6 @@ enum sdr_status sdr_writer_patch(struct sdr_writer *writer, uint64_t offset, con
 /* Frees the writer in every case. */
 enum sdr_status sdr_writer_commit(struct sdr_writer *writer);
 void sdr_writer_abandon(struct sdr_writer *writer); /* NULL is fine */
-/* Removes the temporary files of all writers, which then fail: for a process that is about to _exit. */
-void sdr_writers_remove(void);
 enum sdr_status sdr_file_write(const char *path, const void *bytes, size_t count);
 /* The same without syncing: whole after a kill, but perhaps the old one after a power cut. */
 enum sdr_status sdr_file_put(const char *path, const void *bytes, size_t count);

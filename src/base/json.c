@@ -46,7 +46,7 @@ enum sdr_status sdr_json_dump(const json_t *value, size_t flags, char **text)
     if (json_dump_callback(value, add_bytes, &out, flags) == 0)
         return sdr_text_take(&out, text);
     sdr_text_free(&out);
-    return sdr_fail(SDR_RUNTIME, "out of memory: JSON, or text that is not UTF-8");
+    return sdr_fail(SDR_RUNTIME, "out of memory: JSON");
 }
 
 enum sdr_status sdr_json_print(json_t *value, size_t flags, char **text)

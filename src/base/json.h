@@ -7,8 +7,8 @@
 #include "base/fail.h"
 #include <jansson.h>
 
-/* Building. begin: the value, which holds no others yet, is the root of what this thread builds from now on. set and
-   append take the reference to value over; if there was no memory for it, or for its place, the thread remembers, and
+/* Building. begin: Starts a document on this thread and clears its error flag; one document at a time per thread. Its
+   root holds no other values yet. set and append take the reference to value over; if there was no memory for it, or for its place, the thread remembers, and
    sdr_json_print fails. */
 json_t *sdr_json_begin(json_t *root);
 void sdr_json_set(json_t *object, const char *key, json_t *value);
@@ -26,7 +26,5 @@ enum sdr_status sdr_json_text(json_t *value, char **text);
 /* Parses one value, as RFC 8259 has it. SDR_BAD_FILE: it is none, a name occurs twice, a number is out of range, or a
    string has a NUL; SDR_RUNTIME: out of memory. */
 enum sdr_status sdr_json_parse(const char *text, size_t length, json_t **value);
-
-bool sdr_is_utf8(const char *text, size_t length);
 
 #endif

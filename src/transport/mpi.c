@@ -26,13 +26,11 @@ struct options {
     double deadline, silence;
 };
 static const struct sdr_option table[] = {
-    {"deadline", SDR_NUMBER, "60", "SECONDS", 1, 86400,
-     "that MPI may take to start, that process 0 waits for the others to have read their data "
-     "after it has its own, and that all wait for each other to end",
+    {"deadline", SDR_NUMBER, "300", "SECONDS", 1, 86400,
+     "timeout of MPI start-up, of waiting for all to read their data, and of the final barrier",
      offsetof(struct options, deadline), 0},
     {"silence", SDR_NUMBER, "20", "SECONDS", 0.5, 86400,
-     "without a heartbeat after which a process is lost; 1 more for each MB of a message under "
-     "way. "
+     "failure-detection timeout; plus 1 s per MB of a message in flight. "
      "All processes end within this and 10 seconds if process 0 dies, or another one before "
      "training",
      offsetof(struct options, silence), 0},

@@ -235,7 +235,7 @@ struct hello {
     uint64_t item[ITEMS];                   /* hashes of name=value, to say which one differs */
 };
 
-/* The text is a list name=value;…: the i-th of its pieces, or an empty one. */
+/* The text is a list name=value;…, whose values hold no semicolon: the i-th of its pieces, or an empty one. */
 static const char *piece(const char *text, int i, size_t *length)
 {
     for (; i > 0 && *text; i--)
@@ -275,8 +275,11 @@ static enum sdr_status compare(const struct hello *mine, const struct hello *oth
     while (i < ITEMS && mine->item[i] == other->item[i])
         i++;
     const char *at = piece(text, i, &length), *equals = memchr(at, '=', length);
-    return sdr_fail(SDR_RUNTIME, "process %d has other %.*s than process 0", process,
-                    equals ? (int)(equals - at) : 7, equals ? at : "options");
+    if (i == ITEMS || !equals)
+        return sdr_fail(SDR_RUNTIME, "process %d has different options than process 0", process);
+    bool data = (size_t)(equals - at) == strlen("data") && memcmp(at, "data", strlen("data")) == 0;
+    return sdr_fail(SDR_RUNTIME, "process %d has %s%.*s than process 0", process,
+                    data ? "different " : "a different --", (int)(equals - at), at);
 }
 
 /* While a large message is under way its sender's heartbeats wait behind it: a megabyte may take a second. */
@@ -287,16 +290,27 @@ static void be_patient(int process, size_t bytes)
     pthread_mutex_unlock(&job->calls);
 }
 
+/* Process 0 has heartbeats, but may wait for data that never comes. */
+static enum sdr_status late_first(double deadline)
+{
+    return sdr_fail(SDR_PEER_LOST,
+                    "process 0 is alive, but has not read its data within %.3g seconds: give a "
+                    "larger mpi:deadline",
+                    deadline);
+}
+
 static enum sdr_status pass_on(void *bytes, size_t count)
 {
+    double seconds = job->deadline + (double)count * 1e-6;
+    int64_t until = sdr_clock_now() + (int64_t)(seconds * 1e9);
     unsigned char request[SDR_MPI_REQUEST_BYTES];
     bool done;
     if (job->process > 0) {
         SDR_TRY(begin_receive(0, SHARE_TAG, bytes, count, request));
         be_patient(0, count);
-        SDR_TRY(await(request, 0, &done));
+        SDR_TRY(await(request, until, &done));
         be_patient(0, 0);
-        return SDR_OK;
+        return done ? SDR_OK : late_first(seconds);
     }
     for (int p = 1; p < job->processes; p++) {
         SDR_TRY(begin_send(p, SHARE_TAG, bytes, count, request));
@@ -316,8 +330,7 @@ enum sdr_status sdr_mpi_share(void *bytes, size_t count)
     SDR_TRY(pass_on(&first, sizeof first));
     if (first.number != mine.number || first.bytes != mine.bytes)
         return sdr_fail(SDR_RUNTIME,
-                        "process %d does not do what process 0 does: give all the same "
-                        "options",
+                        "process %d is out of step with process 0; start all with the same options",
                         job->process);
     for (size_t from = 0, part; from < count; from += part) {
         part = count - from < MOST ? count - from : MOST;
@@ -343,27 +356,46 @@ static enum sdr_status hear_hello(const struct hello *mine, const char *text, in
     return compare(mine, &other, text, process);
 }
 
+/* To process 0, which answers when it has its data, and once more when it has heard from all: what it waits for then
+   has a deadline of its own. */
+static enum sdr_status greet_first(struct hello *mine, double deadline, int64_t until)
+{
+    static struct hello answer; /* MPI may write to it after a failure */
+    unsigned char request[SDR_MPI_REQUEST_BYTES];
+    bool done;
+    SDR_TRY(begin_send(0, HELLO_TAG, mine, sizeof *mine, request));
+    SDR_TRY(await(request, until, &done));
+    SDR_TRY(begin_receive(0, HELLO_TAG, &answer, sizeof answer, request));
+    SDR_TRY(await(request, until, &done));
+    if (!done)
+        return late_first(deadline);
+    SDR_TRY(begin_receive(0, HELLO_TAG, &answer, sizeof answer, request));
+    return await(request, 0, &done);
+}
+
+static enum sdr_status greet_others(struct hello *mine)
+{
+    unsigned char request[SDR_MPI_REQUEST_BYTES];
+    bool done;
+    for (int p = 1; p < job->processes; p++) {
+        SDR_TRY(begin_send(p, HELLO_TAG, mine, sizeof *mine, request));
+        SDR_TRY(await(request, 0, &done));
+    }
+    return SDR_OK;
+}
+
 enum sdr_status sdr_mpi_greet(const char *text, double deadline)
 {
-    static struct hello mine, answer; /* MPI may look at them after a failure */
+    static struct hello mine; /* MPI may look at it after a failure */
     int64_t until = sdr_clock_now() + (int64_t)(deadline * 1e9);
-    unsigned char request[SDR_MPI_REQUEST_BYTES];
-    bool done = true;
     pthread_mutex_lock(&job->calls);
     job->training = false;
     pthread_mutex_unlock(&job->calls);
     introduce(text, &mine);
-    if (job->process > 0) {
-        SDR_TRY(begin_send(0, HELLO_TAG, &mine, sizeof mine, request));
-        SDR_TRY(await(request, 0, &done));
-        SDR_TRY(begin_receive(0, HELLO_TAG, &answer, sizeof answer, request));
-        return await(request, 0, &done);
-    }
+    if (job->process > 0)
+        return greet_first(&mine, deadline, until);
+    SDR_TRY(greet_others(&mine));
     for (int p = 1; p < job->processes; p++)
         SDR_TRY(hear_hello(&mine, text, p, deadline, until));
-    for (int p = 1; p < job->processes; p++) {
-        SDR_TRY(begin_send(p, HELLO_TAG, &mine, sizeof mine, request));
-        SDR_TRY(await(request, 0, &done));
-    }
-    return SDR_OK;
+    return greet_others(&mine);
 }

@@ -1,6 +1,6 @@
 /* The processes of an MPI job, which one this is, and which are alive. Process 0 and every other process exchange
    heartbeats from the first moment of the job to its last: while data is read, in training, and while the model is
-   written. Nothing waits longer for a process than its heartbeats come. */
+   written. Every wait ends when the peer's heartbeats stop. */
 #ifndef SDR_TRANSPORT_MPI_JOB_H
 #define SDR_TRANSPORT_MPI_JOB_H
 

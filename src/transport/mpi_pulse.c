@@ -3,8 +3,8 @@
    writes for hours is alive to the others, and one that was killed is lost after `silence` seconds, whatever its peers
    are doing. To and fro, because Open MPI may abort a process that writes twice to a dead one.
 
-   Silence is counted in what this process was awake for: a wake-up adds at most a quarter of `silence`. So whoever
-   was stopped, or got no processor, reads what has come meanwhile before it judges others.
+   Timeouts count only time this process was scheduled: each wake-up adds at most silence/4. So a process that was
+   stopped, or got no processor, reads what has come meanwhile before it judges others.
 
    A second thread, which calls nothing of MPI, ends a process that does not notice that the job has ended, because it
    reads data or because a call of MPI does not return. */
@@ -22,16 +22,16 @@ enum { PULSE_TAG = 11 };
 #define OVERDUE 2.0
 #define STUCK   5.0
 
-struct word {
+struct status_message {
     int32_t ended; /* how process 0 has ended the job; 0: it has not */
     int32_t lost;  /* the process lost, or −1 */
 };
-struct line {
-    struct word heard, said;
-    unsigned char hearing[SDR_MPI_REQUEST_BYTES], saying[SDR_MPI_REQUEST_BYTES];
-    bool listens, speaks; /* a request is under way */
-    bool turn;            /* it is for this process to say something */
-    double waits;         /* seconds for which it has been */
+struct link {
+    struct status_message received, sent;
+    unsigned char receiving[SDR_MPI_REQUEST_BYTES], sending[SDR_MPI_REQUEST_BYTES];
+    bool is_receiving, is_sending; /* a request is under way */
+    bool may_send;                 /* a heartbeat has come and is not answered yet */
+    double waits;                  /* seconds for which it has been */
 };
 
 static struct sdr_mpi_job *const job = &sdr_mpi_job;
@@ -39,14 +39,14 @@ static struct {
     pthread_t thread, watch;
     int started; /* of the two */
     atomic_bool over;
-    struct line *line; /* owned, by process */
-    struct word word;  /* what process 0 says */
+    struct link *link;            /* owned, by process */
+    struct status_message status; /* what process 0 says */
     atomic_uint beats;
     /* Why the job cannot go on; it is known when `ended` says so. */
     char sentence[200];
     _Atomic enum sdr_status ended;
     atomic_bool noticed; /* this process is about to leave */
-} pulse = {.word = {.lost = -1}};
+} pulse = {.status = {.lost = -1}};
 
 bool sdr_mpi_talks_to(int process)
 {
@@ -58,7 +58,7 @@ static void end_job(enum sdr_status status, int lost)
 {
     if (pulse.ended != SDR_OK)
         return;
-    pulse.word = (struct word){status, lost};
+    pulse.status = (struct status_message){status, lost};
     pulse.ended = status;
 }
 
@@ -91,38 +91,38 @@ void sdr_mpi_lose(int process)
     end_job(SDR_PEER_LOST, process);
 }
 
-static void understand(int from, struct word word)
+static void handle_heartbeat(int from, struct status_message message)
 {
     sdr_mpi_heard(from);
-    pulse.line[from].turn = true;
-    pulse.line[from].waits = 0;
-    if (!word.ended || from != 0 || pulse.ended != SDR_OK)
+    pulse.link[from].may_send = true;
+    pulse.link[from].waits = 0;
+    if (!message.ended || from != 0 || pulse.ended != SDR_OK)
         return;
     atomic_store(&job->lost, true); /* process 0 leaves without MPI_Finalize */
-    if (word.lost > 0)
+    if (message.lost > 0)
         snprintf(pulse.sentence, sizeof pulse.sentence,
-                 "process 0 has ended the job: process %d was lost", word.lost);
+                 "process 0 has ended the job: process %d was lost", message.lost);
     else
         snprintf(pulse.sentence, sizeof pulse.sentence, "process 0 has ended the job: %s",
-                 sdr_status_text((enum sdr_status)word.ended));
-    end_job(SDR_PEER_LOST, word.lost);
+                 sdr_status_text((enum sdr_status)message.ended));
+    end_job(SDR_PEER_LOST, message.lost);
 }
 
-static void hear(int from)
+static void poll_heartbeat(int from)
 {
-    struct line *line = &pulse.line[from];
+    struct link *link = &pulse.link[from];
     for (bool done = true; done && !job->peer[from].lost;) {
-        if (!line->listens &&
-            job->mpi->receive(from, PULSE_TAG, &line->heard, sizeof line->heard, line->hearing)) {
+        if (!link->is_receiving && job->mpi->receive(from, PULSE_TAG, &link->received,
+                                                     sizeof link->received, link->receiving)) {
             sdr_mpi_lose(from);
             return;
         }
-        line->listens = true;
-        if (job->mpi->test(line->hearing, &done)) {
+        link->is_receiving = true;
+        if (job->mpi->test(link->receiving, &done)) {
             sdr_mpi_lose(from);
         } else if (done) {
-            line->listens = false;
-            understand(from, line->heard);
+            link->is_receiving = false;
+            handle_heartbeat(from, link->received);
         }
     }
 }
@@ -133,26 +133,26 @@ static double period(void)
     return fmin(job->silence / 5, 1);
 }
 
-static void say(int to, bool urgent)
+static void send_heartbeat(int to, bool urgent)
 {
-    struct line *line = &pulse.line[to];
+    struct link *link = &pulse.link[to];
     bool done = true;
-    if (line->speaks && job->mpi->test(line->saying, &done)) {
+    if (link->is_sending && job->mpi->test(link->sending, &done)) {
         sdr_mpi_lose(to);
         return;
     }
-    line->speaks = line->speaks && !done;
-    if (line->speaks || !(urgent || (line->turn && line->waits >= period() / 2)))
+    link->is_sending = link->is_sending && !done;
+    if (link->is_sending || !(urgent || (link->may_send && link->waits >= period() / 2)))
         return;
-    line->said = pulse.word;
-    line->turn = false;
-    if (job->mpi->send(to, PULSE_TAG, &line->said, sizeof line->said, line->saying))
+    link->sent = pulse.status;
+    link->may_send = false;
+    if (job->mpi->send(to, PULSE_TAG, &link->sent, sizeof link->sent, link->sending))
         sdr_mpi_lose(to);
     else
-        line->speaks = true;
+        link->is_sending = true;
 }
 
-static void beat(double elapsed)
+static void heartbeat_round(double elapsed)
 {
     double counted = fmin(elapsed, job->silence / 4);
     job->mpi->progress();
@@ -161,9 +161,9 @@ static void beat(double elapsed)
         if (!sdr_mpi_talks_to(p) || peer->lost || peer->left)
             continue;
         peer->silent += counted;
-        pulse.line[p].waits += elapsed;
-        hear(p);
-        say(p, pulse.word.ended != pulse.line[p].said.ended);
+        pulse.link[p].waits += elapsed;
+        poll_heartbeat(p);
+        send_heartbeat(p, pulse.status.ended != pulse.link[p].sent.ended);
         if (peer->silent > job->silence + peer->patience)
             sdr_mpi_lose(p);
     }
@@ -171,7 +171,7 @@ static void beat(double elapsed)
 
 /* ---- the thread ---- */
 /* Sleeps until the next look at heartbeats is due, or the job is over. */
-static void rest(void)
+static void sleep_until_due(void)
 {
     enum { NAP = 10000000 };
     for (double left = period() / 4; left > 0 && !atomic_load(&pulse.over); left -= NAP * 1e-9)
@@ -184,10 +184,10 @@ static void *run_pulse(void *unused)
     for (int64_t before = sdr_clock_now(), now; !atomic_load(&pulse.over); before = now) {
         now = sdr_clock_now();
         pthread_mutex_lock(&job->calls);
-        beat((double)(now - before) * 1e-9);
+        heartbeat_round((double)(now - before) * 1e-9);
         pthread_mutex_unlock(&job->calls);
         pulse.beats++;
-        rest();
+        sleep_until_due();
     }
     return NULL;
 }
@@ -198,7 +198,7 @@ static void *run_watch(void *unused)
     double without = 0, since = 0;
     (void)unused;
     for (int64_t before = sdr_clock_now(), now; !atomic_load(&pulse.over); before = now) {
-        rest();
+        sleep_until_due();
         now = sdr_clock_now();
         double counted = fmin((double)(now - before) * 1e-9, job->silence / 4);
         without = beats == pulse.beats ? without + counted : 0;
@@ -218,13 +218,14 @@ static void *run_watch(void *unused)
 enum sdr_status sdr_mpi_pulse_start(void)
 {
     size_t count = (size_t)job->processes;
-    SDR_TRY(sdr_allocate(&pulse.line, count, sizeof *pulse.line, "MPI"));
+    SDR_TRY(sdr_allocate(&pulse.link, count, sizeof *pulse.link, "MPI"));
     SDR_TRY(sdr_allocate(&job->peer, count, sizeof *job->peer, "MPI"));
     if (count == 1)
         return SDR_OK;
     for (int p = 0; p < job->processes; p++) {
-        pulse.line[p].turn = job->process == 0; /* the first one makes the connection: at once */
-        pulse.line[p].waits = period();
+        pulse.link[p].may_send =
+            job->process == 0; /* the first one makes the connection: at once */
+        pulse.link[p].waits = period();
     }
     pulse.started += pthread_create(&pulse.thread, NULL, run_pulse, NULL) == 0;
     pulse.started += pulse.started && pthread_create(&pulse.watch, NULL, run_watch, NULL) == 0;
@@ -244,8 +245,8 @@ void sdr_mpi_pulse_stop(void)
     if (pulse.started && pthread_timedjoin_np(pulse.thread, NULL, &until) != 0)
         atomic_store(&job->lost, true); /* it is within MPI, and nobody else can call that */
     pulse.started = 0;
-    for (int p = 0; p < job->processes && pulse.line && !atomic_load(&job->lost); p++)
-        if (pulse.line[p].listens && !job->mpi->cancel(pulse.line[p].hearing))
+    for (int p = 0; p < job->processes && pulse.link && !atomic_load(&job->lost); p++)
+        if (pulse.link[p].is_receiving && !job->mpi->cancel(pulse.link[p].receiving))
             atomic_store(&job->lost, true);
 }
 
@@ -259,7 +260,7 @@ static bool all_know(void)
 {
     for (int p = 0; p < job->processes; p++)
         if (sdr_mpi_talks_to(p) && !job->peer[p].lost && !job->peer[p].left &&
-            (!pulse.line[p].said.ended || pulse.line[p].speaks))
+            (!pulse.link[p].sent.ended || pulse.link[p].is_sending))
             return false;
     return true;
 }
@@ -274,7 +275,7 @@ void sdr_mpi_pulse_end(enum sdr_status status)
     atomic_store(&pulse.noticed, true);
     for (int i = 0; i < NAPS && !known; i++, sdr_mpi_nap(NAP)) {
         pthread_mutex_lock(&job->calls);
-        beat(NAP * 1e-9);
+        heartbeat_round(NAP * 1e-9);
         known = all_know();
         pthread_mutex_unlock(&job->calls);
     }

@@ -12,10 +12,13 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <glob.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static char folder[] = "/tmp/sounder-file-XXXXXX";
@@ -256,6 +259,46 @@ static void folders_are_made_with_their_parents(void **state)
     assert_int_equal(rmdir("a"), 0);
 }
 
+static int files_of(const char *pattern)
+{
+    glob_t found;
+    int count = glob(pattern, 0, NULL, &found) == 0 ? (int)found.gl_pathc : 0;
+    globfree(&found);
+    return count;
+}
+
+/* In a process of its own: writers are of no use afterwards. A signal handler removes the files. */
+static void on_signal(int number)
+{
+    (void)number;
+    sdr_writers_remove();
+    _exit(files_of("removed-*.tmp-*"));
+}
+
+static void a_signal_handler_can_remove_what_is_half_written(void **state)
+{
+    int status;
+    (void)state;
+    pid_t child = fork();
+    if (child == 0) {
+        struct sdr_writer *writer[3];
+        for (int i = 0; i < 3; i++) {
+            char path[32];
+            snprintf(path, sizeof path, "removed-%d", i);
+            if (sdr_writer_open(path, &writer[i]) != SDR_OK)
+                _exit(100);
+        }
+        sdr_writer_abandon(writer[1]);
+        if (files_of("removed-*.tmp-*") != 2)
+            _exit(101);
+        signal(SIGBUS, on_signal);
+        raise(SIGBUS);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
 static void paths_join_with_one_slash(void **state)
 {
     char *path;
@@ -284,6 +327,7 @@ int main(void)
         cmocka_unit_test(a_map_shows_the_file_and_an_empty_one_is_null),
         cmocka_unit_test(lines_are_appended_whole),
         cmocka_unit_test(folders_are_made_with_their_parents),
+        cmocka_unit_test(a_signal_handler_can_remove_what_is_half_written),
         cmocka_unit_test(paths_join_with_one_slash),
     };
     return cmocka_run_group_tests(tests, enter, leave);

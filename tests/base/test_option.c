@@ -9,6 +9,7 @@
 #include "base/fault.h"
 #include "base/memory.h"
 #include "base/option.h"
+#include "sounder/sounder.h"
 
 #include <string.h>
 
@@ -55,8 +56,8 @@ static void defaults_are_those_of_the_table(void **state)
 static void what_is_printed_sets_the_same(void **state)
 {
     static const char *const values[][2] = {
-        {"staleness", "17"}, {"flag", "yes"}, {"number", "0.1"}, {"number", "1e-300"},
-        {"size", "123456"},  {"choice", "long"}, {"choice", "a"}, {"text", "a=b,c:d"},
+        {"staleness", "17"}, {"flag", "yes"},       {"number", "0.1"}, {"number", "1e-300"},
+        {"size", "123456"},  {"choice", "long"},    {"choice", "a"},   {"text", "a=b,c:d"},
         {"text", ""},        {"absent", "now here"}};
     (void)state;
     for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
@@ -75,10 +76,10 @@ static void what_is_printed_sets_the_same(void **state)
 static void wrong_values_are_refused_and_change_nothing(void **state)
 {
     static const char *const values[][2] = {
-        {"staleness", "101"}, {"staleness", "-1"},  {"staleness", "1.5"}, {"staleness", ""},
-        {"flag", "maybe"},    {"flag", "YES"},      {"flag", ""},         {"number", "1.01"},
-        {"number", "nan"},    {"number", "0.5x"},   {"size", "-3"},       {"size", "3Q"},
-        {"choice", "c"},      {"choice", "a|b"},    {"choice", ""},       {"choice", "lon"}};
+        {"staleness", "101"}, {"staleness", "-1"}, {"staleness", "1.5"}, {"staleness", ""},
+        {"flag", "maybe"},    {"flag", "YES"},     {"flag", ""},         {"number", "1.01"},
+        {"number", "nan"},    {"number", "0.5x"},  {"size", "-3"},       {"size", "3Q"},
+        {"choice", "c"},      {"choice", "a|b"},   {"choice", ""},       {"choice", "lon"}};
     struct target t = defaults();
     (void)state;
     for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
@@ -131,9 +132,9 @@ static void a_spec_sets_its_first_option_or_pairs(void **state)
 static void nothing_in_a_spec_is_ignored(void **state)
 {
     static const char *const bad[] = {
-        "ssp:x",         "ssp:stalenes=3",      "ssp:3,flag=yes", "ssp:flag=yes,3", "ssp:=3",
-        "ssp:flag",      "ssp:flag=yes,,x=1",   "ssp:,flag=yes",  "ssp:,nonsense",  "ssp:,",
-        "ssp:,,",        "ssp:flag=yes,,size=x"};
+        "ssp:x",    "ssp:stalenes=3",      "ssp:3,flag=yes", "ssp:flag=yes,3", "ssp:=3",
+        "ssp:flag", "ssp:flag=yes,,x=1",   "ssp:,flag=yes",  "ssp:,nonsense",  "ssp:,",
+        "ssp:,,",   "ssp:flag=yes,,size=x"};
     (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct target t;
@@ -172,6 +173,25 @@ static void running_out_of_memory_leaks_nothing_and_is_told(void **state)
     }
 }
 
+static void a_long_value_is_cut_between_characters(void **state)
+{
+    struct sdr_options *options;
+    char value[6001] = "";
+    (void)state;
+    assert_int_equal(sdr_options_create(&options), SDR_OK);
+    for (size_t shift = 0; shift < 2;
+         shift++) { /* the cut falls into a character, and behind one */
+        memset(value, 'x', shift);
+        for (size_t i = shift; i + 2 < sizeof value; i += 2)
+            memcpy(value + i, "\xc3\xa9", 2);
+        assert_int_equal(sdr_options_set(options, "ignore", value), SDR_OK);
+        const char *got = sdr_options_get(options, "ignore");
+        assert_int_equal(strlen(got), 4094 + shift);
+        assert_memory_equal(got, value, strlen(got));
+    }
+    sdr_options_destroy(options);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -181,6 +201,7 @@ int main(void)
         cmocka_unit_test(a_misspelt_key_finds_the_nearest),
         cmocka_unit_test(a_spec_sets_its_first_option_or_pairs),
         cmocka_unit_test(nothing_in_a_spec_is_ignored),
+        cmocka_unit_test(a_long_value_is_cut_between_characters),
         cmocka_unit_test(running_out_of_memory_leaks_nothing_and_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

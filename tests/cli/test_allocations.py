@@ -7,7 +7,7 @@ fails, alone or with all that come after it,
 
 Without arguments a part of the allocations is tried: the first ones of every command and, from a random place, every
 so many-th. --all tries each; NAME... only the commands of these names."""
-import argparse, concurrent.futures, json, os, random, re, shutil, subprocess, sys, tempfile, time
+import argparse, atexit, concurrent.futures, json, os, random, re, shutil, subprocess, sys, tempfile, time
 
 program = os.path.abspath(os.environ["SOUNDER"])
 preload = os.path.abspath(os.environ.get("SOUNDER_FAIL_MALLOC", ""))
@@ -22,7 +22,10 @@ parser.add_argument("--seed", type=int, default=random.randrange(1 << 30))
 parser.add_argument("name", nargs="*")
 arguments = parser.parse_args()
 dice = random.Random(arguments.seed)
+print(f"--seed {arguments.seed}", flush=True)
+before = time.monotonic()
 work = tempfile.mkdtemp(prefix="sounder-allocations-", dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None)
+atexit.register(shutil.rmtree, work, ignore_errors=True)
 inputs = os.path.join(work, "inputs")
 os.mkdir(inputs)
 
@@ -37,6 +40,11 @@ write("data.svm", [f"{'+1' if i % 2 else '-1'} {i % 7 + 1}:0.{i % 9 + 1} {10 + i
 write("data.csv", ["size,colour,kind"] + [f"{i % 11},{['red', 'green', 'blue'][i * 7 % 3]},{'abc'[i * 7 % 3]}"
                                          for i in range(40)])
 write("ratings.csv", ["user,item,rating"] + [f"u{i * 5 % 9},i{i * 3 % 7},{i % 5 + 1}" for i in range(50)])
+write("valid.svm", [f"{'+1' if i % 2 else '-1'} {i % 7 + 1}:0.{i % 9 + 1} 20:1" for i in range(20)])
+write("large.svm", [f"{'+1' if i % 2 else '-1'} " + " ".join(f"{j + 1}:0.{(i * j) % 9 + 1}" for j in range(20))
+                    for i in range(1500)])
+# Columns of which notes are made: one that is constant, one that numbers the rows, one that is empty.
+write("notes.csv", ["id,same,size,none,kind"] + [f"{i},1,{i % 11},,{'ab'[i % 2]}" for i in range(40)])
 write("plain.csv", ["x,y"] + [f"{i % 11},{i % 5}" for i in range(40)])
 subprocess.run(["gzip", "-k", "data.svm"], cwd=inputs, check=True)
 subprocess.run(["zstd", "-q", "data.svm"], cwd=inputs, check=False)
@@ -50,6 +58,11 @@ commands = {
     "train-gz": ["train", svm + ".gz", *train[2:], "--json"],
     "train-zst": ["train", svm + ".zst", *train[2:], "--json"],
     "train-csv": ["train", table, *train[2:], "--label", "kind", "--optimizer", "adam", *kept, "--json"],
+    "notes": ["train", "../inputs/notes.csv", *train[2:-1], "--label", "kind", "--missing", "zero", "--json"],
+    "memory": ["train", "../inputs/large.svm", *train[2:], "--memory", "64k", "--json"],
+    "valid": train + ["--valid", "../inputs/valid.svm", "--early-stop", "1", "--json", "--out", "model"],
+    "resume": ["train", svm, "--epochs", "3", *train[4:], "--schedule", "constant", "--run", "run", "--resume", "--json"],
+    "top": ["predict", "../inputs/model.mf", ratings, "--format", "triples", "--top", "2"],
     "cache": train + ["--cache", "cache", "--json"],
     "record": train + ["--sync", "hogwild", "--workers", "2", "--record", "record", "--json"],
     "batch": train + ["--sync", "batch", "--json", *kept],
@@ -89,6 +102,8 @@ commands = {
 }
 for line in ["train data.svm --quiet --threads 1 --out model", "train data.csv --label kind --quiet --out model.csv",
              "train data.svm --sync async --transport sim --workers 2 --batch 4 --run run --quiet",
+             "train ratings.csv --model mf:rank=4 --format triples --quiet --out model.mf",
+             "train data.svm --epochs 2 --threads 1 --schedule constant --run begun --quiet",
              "convert data.csv data.sdc --label kind"]:
     subprocess.run([program, *line.split()], cwd=inputs, check=True, stdout=subprocess.DEVNULL)
 
@@ -99,6 +114,8 @@ class Outcome:
     def __init__(self, words, folder, **faults):
         shutil.rmtree(folder, ignore_errors=True)
         os.mkdir(folder)
+        if "--resume" in words:
+            shutil.copytree(os.path.join(inputs, "begun"), os.path.join(folder, "run"))
         environment = dict(os.environ, LD_PRELOAD=preload, **{key: str(value) for key, value in faults.items()})
         done = subprocess.run([program, *words], cwd=folder, env=environment, stdin=subprocess.DEVNULL,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=100)
@@ -168,7 +185,8 @@ def broken_law(words, outcome, same, keys, folder, race):
     if "model" in outcome.files and "model bytes" in same and outcome.files["model"] != same["model bytes"]:
         return "another model was written"
     if any(name.startswith("run/checkpoint-") for name in outcome.files):
-        done = subprocess.run([program, *words, "--resume"], cwd=folder, stdin=subprocess.DEVNULL,
+        again = words if "--resume" in words else [*words, "--resume"]
+        done = subprocess.run([program, *again], cwd=folder, stdin=subprocess.DEVNULL,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         if done.returncode:
             return f"what was left does not resume: {done.stderr}"
@@ -202,8 +220,8 @@ def sweep(name, words):
     same = {key: value for key, value in tables[0].items() if all(table[key] == value for table in tables) and not race}
     with open(count_file) as file:
         count = int(file.read())
-    if count == 0:
-        sys.exit(f"{name}: {preload} counts no allocation")
+    if not count:
+        sys.exit(f"{name}: no allocation was counted: {preload} is not in front of the C library")
     broken, tries = [], 0
     for fault in "FAIL_AT", "FAIL_FROM":
         for nth in chosen(count):
@@ -215,7 +233,6 @@ def sweep(name, words):
     return name, count, tries, broken
 
 
-before = time.monotonic()
 wanted = {name: words for name, words in commands.items() if not arguments.name or name in arguments.name}
 if not os.path.exists(os.path.join(inputs, "data.svm.zst")):
     wanted.pop("train-zst", None)
@@ -229,7 +246,5 @@ with concurrent.futures.ThreadPoolExecutor(2) as pool:
             print(f"{name}: {count} allocations, {tries} failures, {len(broken)} laws broken", flush=True)
         for law in broken[:6]:
             print("  " + law[:400], flush=True)
-shutil.rmtree(work)
-print(f"{tried} failed allocations in {len(wanted)} commands, {bad} laws broken, {time.monotonic() - before:.0f} s "
-      f"(--seed {arguments.seed})")
+print(f"{tried} failed allocations in {len(wanted)} commands, {bad} laws broken, {time.monotonic() - before:.0f} s")
 sys.exit(1 if bad else 0)

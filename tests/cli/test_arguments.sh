@@ -114,4 +114,38 @@ holds "a converted file is data" test "$(key rows <out.txt)" = 200
 succeeds generate sparse-classification s.svm --rows 50 --features 20 --nnz 5 --seed 3
 holds "generate says what it wrote" prints out.txt 's\.svm: sparse-classification, 50 rows'
 holds "generate wrote the rows" test "$(wc -l <s.svm)" = 50
+
+# Texts of the user's that are not UTF-8 are no reason to fail: JSON holds their bytes as {"hex": ...}.
+hex_at() { python3 -c '
+import json, sys
+value = json.load(sys.stdin)
+for key in sys.argv[1:]:
+    value = value[int(key)] if isinstance(value, list) else value[key]
+print(value["hex"])' "$@"; }
+printf 'x,kla\xdf\n1,a\n2,b\n3,a\n4,b\n' >latin.csv
+cp latin.csv $'\xff.csv'
+succeeds train latin.csv --label $'kla\xdf' --epochs 1 --json --quiet
+holds "a label's bytes" test "$(hex_at options label <out.txt)" = 6b6c61df
+succeeds train latin.csv --label $'kla\xdf' --epochs 1 --json --quiet --valid $'\xff.csv' --run $'r\xff' --out $'m\xff'
+holds "a path's bytes" test "$(hex_at options valid <out.txt)" = ff2e637376
+succeeds compare $'\xff.csv' --label $'kla\xdf' --sync serial --epochs 1 --seeds 1 --json --quiet
+holds "compare: a path's bytes" test "$(hex_at data 0 <out.txt)" = ff2e637376
+succeeds convert latin.csv $'\xff.sdc' --label $'kla\xdf' --json
+holds "convert: a path's bytes" test "$(hex_at path <out.txt)" = ff2e736463
+succeeds generate sparse-classification $'\xff.svm' --rows 50 --json
+holds "generate: a path's bytes" test "$(hex_at path <out.txt)" = ff2e73766d
+# Labels are part of --class-weight, which a checkpoint holds.
+printf 'x,y\n1,\xdf\n2,b\n3,\xdf\n4,b\n' >classes.csv
+weighted=(train classes.csv --label y --class-weight $'\xdf=2' --run weighted --quiet)
+succeeds "${weighted[@]}" --epochs 2 --schedule constant
+succeeds "${weighted[@]}" --epochs 3 --schedule constant --resume
+# A long value is told whole, whatever the number of its bytes.
+python3 -c '
+names = ",".join("é" * 4 + str(i) for i in range(400))
+print("x,y," + names)
+for i in range(6): print(f"{i},{i % 2}" + ",1" * 400)
+open("names.txt", "w").write(names)' >many.csv
+succeeds train many.csv --label y --ignore "$(cat names.txt)" --epochs 1 --json --quiet
+holds "a long value" python3 -c 'import json
+assert json.load(open("out.txt"))["options"]["ignore"] == open("names.txt").read()'
 finish

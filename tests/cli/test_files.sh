@@ -46,6 +46,28 @@ updates=$(basename "$(printf '%s\n' cut/checkpoint-*.safetensors | tail -n 1)" .
 succeeds "${cut[@]}" --epochs $((updates / 20000 + 1)) --schedule constant --resume --quiet
 holds "nothing half-written is left" test -z "$(find cut -name '*.tmp-*')"
 
+# Cut off while a file is written: that goes too. The program is stopped as soon as its temporary file is there; where it
+# was done before, once more.
+mkdir written
+holds "what was half-written when the input was cut off is gone" python3 - "$sounder" <<'END'
+import os, shutil, signal, subprocess, sys
+for attempt in range(200):
+    shutil.copy("whole.sdc", "data.sdc")
+    process = subprocess.Popen([sys.argv[1], "convert", "data.sdc", "written/copy.sdc"], stdout=subprocess.DEVNULL,
+                               stderr=subprocess.DEVNULL)
+    while process.poll() is None and not os.listdir("written"):
+        pass
+    process.send_signal(signal.SIGSTOP)
+    os.truncate("data.sdc", 8192)
+    process.send_signal(signal.SIGCONT)
+    code = process.wait()
+    if code == 5:
+        sys.exit(f"left: {os.listdir('written')}" if os.listdir("written") else 0)
+    for name in os.listdir("written"):
+        os.unlink("written/" + name)
+sys.exit(f"never cut off in time; the last one ended with {code}")
+END
+
 # What a killed run left half-written goes when the folder is used again, also before the first checkpoint.
 mkdir early
 touch early/config.tmp-1-2-3

@@ -32,7 +32,7 @@ done
 
 # Large messages that are under way when the run ends, and a run directory that the first process alone writes.
 for i in 1 2 3 4 5; do
-    job 3 train "$work/data.svm" --transport mpi:deadline=30 --sync async --batch 3000 --updates $((i + 20)) --delay uniform:0-0.002 \
+    job 3 train "$work/data.svm" --transport mpi --sync async --batch 3000 --updates $((i + 20)) --delay uniform:0-0.002 \
         --seed $i --json --quiet --run "$work/run$i" >"$work/many.json" || complain "large messages, run $i"
     [ "$(value "$work/many.json" updates)" = $((i + 20)) ] || complain "large messages: not all updates"
 done
@@ -52,12 +52,12 @@ done
 timeout 250 mpirun --oversubscribe --bind-to none -n 1 "$SOUNDER" train "$work/data.svm" --transport mpi --sync async --epochs 1 --seed 1 \
     : -n 1 "$SOUNDER" train "$work/data.svm" --transport mpi --sync async --epochs 1 --seed 2 >"$work/out" 2>&1 &&
     complain "two seeds in one job, and no error"
-grep -q "process 1 has other seed" "$work/out" || complain "two seeds: $(head -n 3 "$work/out")"
+grep -q "process 1 has a different --seed than process 0" "$work/out" || complain "two seeds: $(head -n 3 "$work/out")"
 head -n 1000 "$work/data.svm" >"$work/less.svm"
 timeout 250 mpirun --oversubscribe --bind-to none -n 1 "$SOUNDER" train "$work/data.svm" --transport mpi --sync async --epochs 1 --lr 0.1 \
     : -n 1 "$SOUNDER" train "$work/less.svm" --transport mpi --sync async --epochs 1 --lr 0.1 >"$work/out" 2>&1 &&
     complain "two data sets in one job, and no error"
-grep -q "process 1 has other data" "$work/out" || complain "two data sets: $(head -n 3 "$work/out")"
+grep -q "process 1 has different data than process 0" "$work/out" || complain "two data sets: $(head -n 3 "$work/out")"
 # Not either where the options' text is long, and the difference is at its end.
 long=$(printf '1:2x,%.0s' $(seq 2500))0:1x
 one_each() { # PROGRAM0 DATA0 PROGRAM1 DATA1 options …
@@ -67,11 +67,32 @@ one_each() { # PROGRAM0 DATA0 PROGRAM1 DATA1 options …
         : -n 1 "$program1" train "$data1" --transport mpi --sync async --epochs 1 "$@" >"$work/out" 2>&1
 }
 one_each "$SOUNDER" "$work/data.svm" "$SOUNDER" "$work/less.svm" --slow "$long" && complain "long options, two data sets, and no error"
-grep -q "process 1 has other data than process 0" "$work/out" || complain "long options, two data sets: $(head -c 300 "$work/out")"
+grep -q "process 1 has different data than process 0" "$work/out" || complain "long options, two data sets: $(head -c 300 "$work/out")"
 timeout 250 mpirun --oversubscribe --bind-to none -n 1 "$SOUNDER" train "$work/data.svm" --transport mpi --sync async --epochs 1 --slow "$long" \
     : -n 1 "$SOUNDER" train "$work/data.svm" --transport mpi --sync async --epochs 1 --slow "$long,1:3x" >"$work/out" 2>&1 &&
     complain "long options that differ at their end, and no error"
-grep -q "process 1 has other slow than process 0" "$work/out" || complain "long options: $(head -c 300 "$work/out")"
+grep -q "process 1 has a different --slow than process 0" "$work/out" || complain "long options: $(head -c 300 "$work/out")"
+# A semicolon in a value is no end of it.
+differ() { # NAME VALUE0 VALUE1 options …: the option of this name is told
+    local name=$1 value0=$2 value1=$3
+    shift 3
+    timeout 250 mpirun --oversubscribe --bind-to none -n 1 "$SOUNDER" train "$@" --transport mpi --sync async --epochs 1 --"$name" "$value0" \
+        : -n 1 "$SOUNDER" train "$@" --transport mpi --sync async --epochs 1 --"$name" "$value1" >"$work/out" 2>&1 &&
+        complain "two values of --$name, and no error"
+    grep -q "process 1 has a different --$name than process 0" "$work/out" || complain "two values of --$name: $(head -n 3 "$work/out")"
+}
+printf 'x,y\n1,a;l1=0\n2,b\n3,a;l1=0\n4,b\n' >"$work/semicolon.csv"
+differ class-weight 'a;l1=0=1' 'a;l1=0=2' "$work/semicolon.csv" --label y
+# Validation data, which process 0 alone reads, is told apart by its name and size; folders may differ.
+differ valid "$work/data.svm" "$work/less.svm" "$work/data.svm"
+mkdir "$work/node1"
+cp "$work/data.svm" "$work/node1"
+mkdir "$work/node1/less"
+cp "$work/less.svm" "$work/node1/less/data.svm"
+timeout 250 mpirun --oversubscribe --bind-to none -n 1 "$SOUNDER" train "$work/data.svm" --transport mpi --sync async --epochs 1 --valid "$work/data.svm" \
+    : -n 1 "$SOUNDER" train "$work/data.svm" --transport mpi --sync async --epochs 1 --valid "$work/node1/data.svm" >"$work/out" 2>&1 ||
+    complain "validation data in two folders: $(head -n 3 "$work/out")"
+differ valid "$work/data.svm" "$work/node1/less/data.svm" "$work/data.svm"
 # A program of the same version from other sources is another build.
 mkdir "$work/other"
 cp "$(dirname "$SOUNDER")/sounder-mpi.so" "$work/other"
@@ -85,13 +106,27 @@ X
 chmod +x "$work/other/sounder"
 one_each "$SOUNDER" "$work/data.svm" "$work/other/sounder" "$work/data.svm" && complain "two builds in one job, and no error"
 grep -q "process 1 is another build of sounder" "$work/out" || complain "two builds: $(head -n 3 "$work/out")"
-# One that is alive, but not there in time, is named: its data does not come.
+# One that is alive, but not there in time, is named: its data does not come. Three jobs at a time, for they wait.
 mkfifo "$work/late.svm"
 exec 7<>"$work/late.svm"
-timeout 250 mpirun --oversubscribe --bind-to none -n 1 "$SOUNDER" train "$work/data.svm" --transport mpi:deadline=15 --sync async --epochs 1 \
-    : -n 1 "$SOUNDER" train "$work/late.svm" --transport mpi:deadline=15 --sync async --epochs 1 >"$work/out" 2>&1 &&
-    complain "a late process, and no error"
-grep -q "process 1 is alive, but did not start within 1[0-9.]* seconds" "$work/out" || complain "a late process: $(head -n 3 "$work/out")"
+late() { # NAME DATA0 DATA1 options …
+    local name=$1 data0=$2 data1=$3
+    shift 3
+    timeout 250 mpirun --oversubscribe --bind-to none -n 1 "$SOUNDER" train "$data0" --transport mpi:deadline=15 --sync async --epochs 1 "$@" \
+        : -n 1 "$SOUNDER" train "$data1" --transport mpi:deadline=15 --sync async --epochs 1 "$@" >"$work/late.$name" 2>&1
+    echo $? >"$work/late.$name.code"
+}
+was_late() { # NAME SENTENCE
+    [ "$(cat "$work/late.$1.code")" = 6 ] || complain "late, $1: ended with $(cat "$work/late.$1.code"), not 6"
+    grep -q "$2 within 1[0-9.]* seconds" "$work/late.$1" || complain "late, $1: $(head -n 3 "$work/late.$1")"
+}
+late worker "$work/data.svm" "$work/late.svm" & jobs=($!)
+late first "$work/late.svm" "$work/data.svm" & jobs+=($!)
+late valid "$work/data.svm" "$work/data.svm" --valid "$work/late.svm" & jobs+=($!)
+wait "${jobs[@]}"
+was_late worker "process 1 is alive, but did not start"
+was_late first "process 0 is alive, but has not read its data"
+was_late valid "process 0 is alive, but has not read its data"
 exec 7>&-
 job 2 train "$work/nothing.svm" --transport mpi --sync bsp >"$work/out" 2>&1 && complain "no data, and no error"
 grep -q "nothing.svm" "$work/out" || complain "the missing file is not named"

@@ -19,11 +19,11 @@ chmod +x "$work/member"
 
 kill_one() { # sync victim
     rm -rf "$work"/pid.* "$work"/code.* "$work/run"
-    timeout 250 mpirun -x work -enable-recovery --mca pml ob1 --mca btl tcp,self --oversubscribe --bind-to none -n 4 \
-        "$work/member" "$SOUNDER" train "$work/data.svm" --transport mpi:silence=3 --sync "$1" --batch 200 --epochs 20 \
+    timeout 600 mpirun -x work -enable-recovery --mca pml ob1 --mca btl tcp,self --oversubscribe --bind-to none -n 4 \
+        "$work/member" "$SOUNDER" train "$work/data.svm" --transport mpi:silence=5 --sync "$1" --batch 200 --epochs 20 \
         --delay exp:mean=0.05 --run "$work/run" --json >"$work/out" 2>"$work/err" &
     local job=$!
-    for _ in $(seq 2000); do
+    for _ in $(seq 6000); do
         [ -s "$work/pid.$2" ] && [ -s "$work/run/metrics.jsonl" ] && break
         sleep 0.05
     done
@@ -53,7 +53,7 @@ ends() {
     done
     ls "$work"/run/checkpoint-* >/dev/null 2>&1 || complain "$1: there is no checkpoint"
     grep -q "worker $2 was lost.*--resume" "$work/err" || complain "$1: says $(tail -n 3 "$work/err")"
-    timeout 250 mpirun --oversubscribe --bind-to none -n 4 "$SOUNDER" train "$work/data.svm" --transport mpi:silence=3 --sync "$1" --batch 200 \
+    timeout 600 mpirun --oversubscribe --bind-to none -n 4 "$SOUNDER" train "$work/data.svm" --transport mpi:silence=5 --sync "$1" --batch 200 \
         --epochs 20 --delay exp:mean=0.05 --run "$work/run" --resume --json --quiet >"$work/out" 2>"$work/err" || complain "$1: does not go on: $(tail -n 2 "$work/err")"
     grep -q '"epochs":20' "$work/out" || complain "$1: did not go on to the end"
     echo "$1: ended with 6, and went on from its checkpoint"
@@ -66,7 +66,7 @@ for round in $(seq "${ROUNDS:-1}"); do
     ends bsp 1
 done
 # While data is read, in the last moments, while the model is written; process 0 and others.
-"$SOUNDER_SOURCE/scripts/soak_mpi" --program "$SOUNDER" --spare 60 --seed 1 \
+"$SOUNDER_SOURCE/scripts/soak_mpi" --program "$SOUNDER" --seed 1 --parallel 3 \
     --cases async/read/2,bsp/read/0,async/end/3,k-sync:2/train/0,ssp:2/write/1 >"$work/soak" 2>&1 ||
     complain "a death at another moment: $(cat "$work/soak")"
 cat "$work/soak"

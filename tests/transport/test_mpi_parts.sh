@@ -75,7 +75,7 @@ only0= only1=
 sed '2000s/:[0-9.e-]* *$/:0.123/' "$work/data.svm" >"$work/else.svm"
 cmp -s "$work/data.svm" "$work/else.svm" && complain "the same data"
 one "$work/data.svm" "$work/else.svm" --sync async --epochs 1 && complain "a changed value was trained on"
-grep -q "process 1 has other data" "$work/err" || complain "a changed value: $(cat "$work/err")"
+grep -q "process 1 has different data than process 0" "$work/err" || complain "a changed value: $(cat "$work/err")"
 
 # A copy of the file that has gone bad where its header does not tell: the row is named when it is worked on.
 cat >"$work/spoil" <<'PYTHON'
@@ -96,7 +96,7 @@ grep -q "bad.sdc: the cache file is damaged (row [0-9]*)" "$work/err" || complai
 one "$work/bad.sdc" "$work/bad.sdc" --sync async --epochs 1 && complain "a damaged file was trained on"
 grep -q "damaged (value)" "$work/err" || complain "damaged in the first process: $(cat "$work/err")"
 one "$work/data.sdc" "$work/large.sdc" --sync async --epochs 1 && complain "two data sets in one job"
-grep -q "process 1 has other data" "$work/err" || complain "two data sets: $(cat "$work/err")"
+grep -q "process 1 has different data than process 0" "$work/err" || complain "two data sets: $(cat "$work/err")"
 cached=$(ls "$work"/cache1-01/*.sdc)
 python3 "$work/spoil" "$cached"
 only0="--cache $work/cache0-01" only1="--cache $work/cache1-01"
