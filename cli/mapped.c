@@ -68,8 +68,7 @@ static void end_with(const char *path)
 {
     say("sounder: ");
     say(path);
-    say(": the file was truncated while in use; create it again and rerun
-");
+    say(": the file was truncated while in use; create it again and rerun\n");
     sdr_writers_remove();
     _exit(SDR_BAD_FILE);
 }

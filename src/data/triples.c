@@ -1,6 +1,6 @@
 /* Triples: one rating a line, `user item rating [time]`, as recommenders' data come (MovieLens and
    others). Blanks, tabs, commas or "::" stand between the fields; the file's first line may be a
-   header. Users and items are any texts. A rating is a row with the two categories "user:ID" and
+   header, and where it names users and items their columns may be in any order. Users and items are any texts. A rating is a row with the two categories "user:ID" and
    "item:ID", each of value 1, and the rating as its label. The fourth field is left out. */
 #include "data/data.h"
 #include "data/token.h"
@@ -9,8 +9,14 @@
 enum separator { BLANKS, TAB, COMMA, COLONS };
 enum { FIELDS_MOST = 4, ID_MOST = 250 };
 
+/* Where the fields are, from 0; FIELDS_MOST: nowhere. */
+struct columns {
+    unsigned user, item, rating;
+};
+
 struct state {
     enum separator separator;
+    struct columns columns;
     bool labels_optional;
 };
 
@@ -189,13 +195,48 @@ static bool names_time(struct field field)
     return is_called(field, words);
 }
 
-/* A first line is a header if its rating begins like a word, or if it names the users; "user7 item3" is a pair. */
+/* The places of user, item and rating, by the names in a header, in whatever order they are; false: it names no users
+   and items, and they come first. */
+static bool find_columns(const struct field *field, unsigned count, struct columns *columns)
+{
+    unsigned user = count, item = count, rating = count;
+    for (unsigned i = count < FIELDS_MOST ? count : FIELDS_MOST; i-- > 0;) {
+        user = names_user(field[i]) ? i : user;
+        item = names_item(field[i]) ? i : item;
+        rating = names_rating(field[i]) ? i : rating;
+    }
+    *columns = (struct columns){0, 1, 2};
+    if (user == count || item == count)
+        return false;
+    for (unsigned i = 0; i < count && rating == count; i++) /* it may be called anything */
+        rating = i != user && i != item && !names_time(field[i]) ? i : count;
+    *columns = (struct columns){user, item, rating < count ? rating : FIELDS_MOST};
+    return true;
+}
+
+/* Puts the fields of a line into the order user, item, rating; how many of these it has. */
+static unsigned arrange(const struct columns *columns, struct field *field, unsigned count)
+{
+    struct field user = field[columns->user % count], item = field[columns->item % count],
+                 rating = field[columns->rating % count];
+    if (columns->user == 0 && columns->item == 1 && columns->rating == 2)
+        return count;
+    if (columns->user >= count || columns->item >= count)
+        return 1;
+    field[0] = user;
+    field[1] = item;
+    field[2] = rating;
+    return columns->rating < count ? 3 : 2;
+}
+
+/* A first line is a header if it names users and items, or if its rating begins like a word; "user7 item3" is a pair. */
 static bool is_header(const struct field *field, unsigned count)
 {
-    if (count < 2)
+    struct columns columns;
+    if (find_columns(field, count, &columns))
+        return true;
+    if (count < 3)
         return false;
-    if (count == 2)
-        return names_user(field[0]) && names_item(field[1]);
     if (begins_with(field[0], "user"))
         return field[2].at == field[2].end || !sdr_is_digit(*field[2].at);
     if (field[2].at == field[2].end)
@@ -205,10 +246,16 @@ static bool is_header(const struct field *field, unsigned count)
            !begins_with(field[2], "inf");
 }
 
-/* Column names that say it all: userId,movieId,rating. */
-static bool names_ratings(const struct field *field, unsigned count)
+/* Files that are read together have their columns in the same order. */
+static enum sdr_status check_header(const struct state *state, struct sdr_piece *piece,
+                                    const struct field *field, unsigned count)
 {
-    return count >= 3 && names_user(field[0]) && names_item(field[1]) && names_rating(field[2]);
+    struct columns columns;
+    find_columns(field, count, &columns);
+    if (columns.user == state->columns.user && columns.item == state->columns.item)
+        return SDR_OK;
+    return sdr_piece_fail(piece, piece->lines, 1,
+                          "the columns are in another order than in the first file");
 }
 
 static enum sdr_status parse(const void *state, const char *bytes, size_t count, bool first,
@@ -226,8 +273,13 @@ static enum sdr_status parse(const void *state, const char *bytes, size_t count,
         if (sdr_skip_blanks(at, text_end) == text_end)
             continue;
         unsigned fields = split(triples->separator, at, text_end, field);
-        if (!(first && piece->lines == 1 && is_header(field, fields)))
-            SDR_TRY(take_row(triples, piece, at, text_end, field, fields));
+        if (first && piece->lines == 1 && is_header(field, fields)) {
+            SDR_TRY(check_header(triples, piece, field, fields));
+            continue;
+        }
+        if (fields <= FIELDS_MOST)
+            fields = arrange(&triples->columns, field, fields);
+        SDR_TRY(take_row(triples, piece, at, text_end, field, fields));
     }
     return SDR_OK;
 }
@@ -260,10 +312,14 @@ static enum sdr_status open_format(void *opaque, struct sdr_reading *reading, co
                                    size_t count)
 {
     struct state *state = opaque;
+    struct field field[FIELDS_MOST + 1];
     const char *at, *end;
     state->labels_optional = reading->options->labels_optional;
-    if (first_line(head, count, &at, &end))
+    state->columns = (struct columns){0, 1, 2};
+    if (first_line(head, count, &at, &end)) {
         state->separator = guess_separator(at, end);
+        find_columns(field, split(state->separator, at, end, field), &state->columns);
+    }
     sdr_release(reading->schema->format);
     reading->schema->format = NULL;
     reading->schema->base = 0;
@@ -291,6 +347,14 @@ static bool is_rating(const struct field *field, unsigned count, bool pairs)
                        sdr_token_float(field[2].at, field[2].end, &rating, &why);
 }
 
+static bool has_time(const struct field *field)
+{
+    bool found = false;
+    for (int i = 0; i < FIELDS_MOST; i++)
+        found |= names_time(field[i]);
+    return found;
+}
+
 /* Three or four fields, the third a number, or two below a header. Only "::" and a telling header are certain:
    any table of numbers looks like this. A fourth column that is named, but no time, makes it a table too: reading it
    as ratings would drop that column. */
@@ -300,6 +364,7 @@ static int recognise(const char *head, size_t count)
     struct field field[FIELDS_MOST + 1];
     unsigned rows = 0;
     bool header = false, named = false, pairs = false;
+    struct columns columns = {0, 1, 2};
     if (!first_line(head, count, &at, &text_end))
         return 0;
     enum separator separator = guess_separator(at, text_end);
@@ -312,12 +377,15 @@ static int recognise(const char *head, size_t count)
             continue;
         unsigned fields = split(separator, at, text_end, field);
         if (lines == 0 && is_header(field, fields)) {
-            if (fields > FIELDS_MOST || (fields == FIELDS_MOST && !names_time(field[3])))
+            header = find_columns(field, fields, &columns);
+            if (fields > FIELDS_MOST || (fields == FIELDS_MOST && !has_time(field)))
                 return 0;
-            header = names_user(field[0]);
-            named = names_ratings(field, fields) && !memchr(head, '"', count);
+            named = header && columns.rating < fields && names_rating(field[columns.rating]) &&
+                    !memchr(head, '"', count);
             pairs = fields == 2;
-        } else if (!is_rating(field, fields, pairs)) {
+        } else if (!is_rating(field,
+                              fields > FIELDS_MOST ? fields : arrange(&columns, field, fields),
+                              pairs)) {
             return 0;
         } else {
             rows++;
