@@ -68,7 +68,7 @@ static void end_with(const char *path)
 {
     say("sounder: ");
     say(path);
-    say(": the file was cut off while it was in use: make it again and start again\n");
+    say(": the file was truncated while in use; create it again and rerun\n");
     _exit(SDR_BAD_FILE);
 }
 

@@ -2,18 +2,22 @@
 #include "cli.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* A safetensors file is 8 bytes of length, little-endian, and then a JSON object. Text has no zero
-   bytes, and compressed files have other ninth bytes, so the two never meet. */
+   bytes, and compressed files have other ninth bytes, so the two never meet. Only regular files are looked at: what
+   is read from a pipe here would be missing later. */
 bool cli_starts_like_model(const char *path)
 {
     unsigned char head[9];
     const uint64_t longest = UINT64_C(1) << 40;
-    int file = open(path, O_RDONLY | O_CLOEXEC); /* takes no memory */
+    struct stat facts;
+    int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* takes no memory */
     if (file < 0)
         return false;
-    bool whole = read(file, head, sizeof head) == sizeof head;
+    bool whole = fstat(file, &facts) == 0 && S_ISREG(facts.st_mode) &&
+                 read(file, head, sizeof head) == sizeof head;
     close(file);
     uint64_t length = 0;
     for (int i = 7; whole && i >= 0; i--)

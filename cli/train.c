@@ -182,7 +182,7 @@ static enum sdr_status run(struct cli_arguments *arguments)
     CLI_CHECK(sdr_run_create(arguments->options, train, valid, &training));
     if (cli_signals_stopped())
         CLI_CHECK(cli_fail(SDR_PREEMPTED,
-                           "stopped before training began; nothing was trained; run again"));
+                           "stopped by a signal while preparing; nothing was written"));
     status = train_on(arguments, training, cli_process);
 cleanup:
     cli_signals_stop();

@@ -48,8 +48,7 @@ const struct sdr_option sdr_settings_table[] = {
     {"threads", SDR_INTEGER, "0", "N", 0, 1024,
      "threads that read files and evaluate; 0: all cores", AT(threads), READS},
     {"cpu", SDR_CHOICE, "auto", "auto|portable|avx2|avx512", 0, 0,
-     "instructions that the hot loops use; auto: the best this CPU has; the bits are the same",
-     AT(cpu), READS},
+     "kernel level; auto: highest supported; results are identical", AT(cpu), READS},
     /* model */
     {"model", SDR_TEXT, "auto", "NAME", 0, 0,
      "what is trained: see 'sounder list model'; auto: logistic for two labels, softmax for texts "
@@ -63,8 +62,7 @@ const struct sdr_option sdr_settings_table[] = {
      "penalty X·Σ|w|; for weights of exactly 0 use --optimizer ftrl or --sync batch", AT(l1),
      TRAINS},
     {"l2", SDR_NUMBER, "0", "X", 0, 1e30,
-     "penalty X/2·Σw²; a step of size η multiplies a weight by e^(-η·m·X), m: see README, Steps",
-     AT(l2), TRAINS},
+     "penalty X/2·Σw² (applied after each step; README, Steps)", AT(l2), TRAINS},
     {"group-lasso", SDR_NUMBER, "0", "X", 0, 1e30, "softmax: penalty X·Σ‖w of a feature‖",
      AT(group_lasso), TRAINS},
     {"penalty-on", SDR_CHOICE, "mean", "mean|sum", 0, 0,
@@ -74,9 +72,8 @@ const struct sdr_option sdr_settings_table[] = {
     {"standardize", SDR_FLAG, "no", NULL, 0, 0,
      "penalise weights in units of the features' standard deviations", AT(standardize), TRAINS},
     {"scale", SDR_CHOICE, "auto", "auto|none|feature", 0, 0,
-     "feature: take steps in units of each feature's size, given ones (--lr) too; auto: feature, "
-     "but "
-     "for ftrl with penalties and for models of pairs",
+     "feature: scale steps by feature size, --lr included; auto: feature, except ftrl with penalties "
+     "and mf, graph-cut",
      AT(scale), TRAINS},
     /* training */
     {"optimizer", SDR_TEXT, "auto", "NAME", 0, 0,
@@ -89,8 +86,7 @@ const struct sdr_option sdr_settings_table[] = {
      "how the step changes: see 'sounder list schedule'; auto: by the optimizer", AT(schedule),
      TRAINS},
     {"average", SDR_TEXT, "auto", "N", 0, 0,
-     "from the end of epoch N on, average the weights after every k-th update, k = features / "
-     "non-zeros of an update; no: off",
+     "average the weights from the end of epoch N; sampled every k updates (README, Steps); no: off",
      AT(average), TRAINS},
     {"batch", SDR_INTEGER, "1", "N", 1, 16777216, "rows per update", AT(batch), TRAINS},
     {"epochs", SDR_INTEGER, "0", "N", 0, 1e9, "passes over the data; 0: chosen from its size",

@@ -47,6 +47,20 @@ static enum sdr_status await_bytes(int descriptor)
     return SDR_OK;
 }
 
+enum sdr_status sdr_file_open(const char *path, int *descriptor)
+{
+    *descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (*descriptor < 0)
+        return sdr_fail_errno("cannot open '%s'", path);
+    int flags = fcntl(*descriptor, F_GETFL);
+    if (flags >= 0 && fcntl(*descriptor, F_SETFL, flags & ~O_NONBLOCK) == 0)
+        return SDR_OK;
+    enum sdr_status status = sdr_fail_errno("cannot open '%s'", path);
+    close(*descriptor);
+    *descriptor = -1;
+    return status;
+}
+
 enum sdr_status sdr_file_read(int descriptor, void *bytes, size_t count, size_t *got,
                               const char *name)
 {
@@ -90,9 +104,8 @@ enum sdr_status sdr_file_load(const char *path, uint64_t limit, char **bytes, si
         return sdr_fail(SDR_RUNTIME, "cannot read '%s': it is a folder", path);
     if (facts.bytes > limit)
         return sdr_fail(SDR_BAD_FILE, "'%s' is too large for what it should be", path);
-    int descriptor = open(path, O_RDONLY | O_CLOEXEC);
-    if (descriptor < 0)
-        return sdr_fail_errno("cannot open '%s'", path);
+    int descriptor;
+    SDR_TRY(sdr_file_open(path, &descriptor));
     /* A pipe has no size: up to a megabyte of it is taken. */
     size_t most = facts.regular ? (size_t)facts.bytes : limit < 1 << 20 ? (size_t)limit : 1 << 20;
     enum sdr_status status = sdr_allocate(bytes, most + 1, 1, path);
@@ -113,9 +126,8 @@ enum sdr_status sdr_file_map(const char *path, const void **bytes, size_t *count
     *count = 0;
     if (sdr_fault_strikes(SDR_FAULT_READ))
         return sdr_fail_errno("cannot read '%s'", path);
-    int descriptor = open(path, O_RDONLY | O_CLOEXEC);
-    if (descriptor < 0)
-        return sdr_fail_errno("cannot open '%s'", path);
+    int descriptor;
+    SDR_TRY(sdr_file_open(path, &descriptor));
     enum sdr_status status = SDR_OK;
     if (fstat(descriptor, &s) != 0) {
         status = sdr_fail_errno("cannot read '%s'", path);

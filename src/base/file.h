@@ -14,6 +14,9 @@ struct sdr_file_facts {
 enum sdr_status sdr_file_facts(const char *path, struct sdr_file_facts *facts);
 bool sdr_file_exists(const char *path);
 
+/* Opens for reading; a pipe is opened without waiting for its writer: sdr_file_read does that, and hears of a
+   request to stop. The caller closes *descriptor, which is -1 after a failure. */
+enum sdr_status sdr_file_open(const char *path, int *descriptor);
 /* read(2) until count bytes, end of file, or an error; *got tells how many. Counts as one read for
    fault injection. `name` is for the sentence. */
 enum sdr_status sdr_file_read(int descriptor, void *bytes, size_t count, size_t *got,

@@ -13,6 +13,5 @@ enum sdr_status sdr_check_stop(const char *doing)
 {
     if (!atomic_load(&asked))
         return SDR_OK;
-    return sdr_fail(SDR_PREEMPTED, "stopped while %s; nothing was trained or written; run again",
-                    doing);
+    return sdr_fail(SDR_PREEMPTED, "stopped by a signal while %s; nothing was written", doing);
 }

@@ -17,10 +17,13 @@ struct notes {
 /* A name as one writes it behind --ignore in a shell. */
 static void add_option_name(struct sdr_text *text, const char *name)
 {
-    bool listed = strpbrk(name, ",\""), quoted = strpbrk(name, " ,\"$&|;<>()*?[]#~!`\\{}");
+    bool listed = strpbrk(name, ",\""), quoted = strpbrk(name, " ,\"'$&|;<>()*?[]#~!`\\{}");
     sdr_text_add(text, "%s%s", quoted ? "'" : "", listed ? "\"" : "");
     for (const char *p = name; *p; p++)
-        sdr_text_add(text, *p == '"' ? "\"\"" : "%c", *p);
+        if (*p == '\'')
+            sdr_text_add(text, "'\\''"); /* ends the quotes, an escaped quote, begins them again */
+        else
+            sdr_text_add(text, *p == '"' ? "\"\"" : "%c", *p);
     sdr_text_add(text, "%s%s", listed ? "\"" : "", quoted ? "'" : "");
 }
 
@@ -53,10 +56,10 @@ struct list {
     uint32_t count, last;
 };
 
-/* False if there are none. Free the list in every case. */
-static bool list_columns(const struct notes *n,
-                         bool (*is)(const struct notes *n, const struct sdr_suspect *s),
-                         struct list *list)
+/* Free the list in every case. */
+static enum sdr_status list_columns(const struct notes *n,
+                                    bool (*is)(const struct notes *n, const struct sdr_suspect *s),
+                                    struct list *list)
 {
     const struct sdr_schema *schema = &n->data->schema;
     *list = (struct list){0};
@@ -73,7 +76,9 @@ static bool list_columns(const struct notes *n,
         sdr_text_add(&list->names, " and %u more", list->count - LISTED_MOST);
         sdr_text_add(&list->option, ",...");
     }
-    return list->count && !list->names.failed && !list->option.failed;
+    if (list->names.failed || list->option.failed)
+        return sdr_fail(SDR_RUNTIME, "out of memory: the notes about columns");
+    return SDR_OK;
 }
 
 static void free_list(struct list *list)
@@ -82,24 +87,26 @@ static void free_list(struct list *list)
     sdr_text_free(&list->option);
 }
 
-static void tell_constant(const struct notes *n)
+static enum sdr_status tell_constant(const struct notes *n)
 {
     struct list list;
-    if (list_columns(n, is_constant, &list))
+    enum sdr_status status = list_columns(n, is_constant, &list);
+    if (status == SDR_OK && list.count)
         sdr_read_note(n->options, "constant column%s: %s", list.count > 1 ? "s" : "",
                       list.names.bytes);
     free_list(&list);
+    return status;
 }
 
-static void tell_text_ids(const struct notes *n)
+static enum sdr_status tell_text_ids(const struct notes *n)
 {
     struct list list;
-    bool any = list_columns(n, is_text_id, &list);
-    if (any && list.count > 1)
+    enum sdr_status status = list_columns(n, is_text_id, &list);
+    if (status == SDR_OK && list.count > 1)
         sdr_read_note(n->options,
-                      "columns %s: (nearly) as many different texts as rows; --ignore %s",
+                      "columns %s: almost every row has its own text; probably ids: --ignore %s",
                       list.names.bytes, list.option.bytes);
-    if (any && list.count == 1) {
+    if (status == SDR_OK && list.count == 1) {
         const struct sdr_suspect *s = &n->suspect[list.last];
         const char *text = n->data->schema.category.text[s->text];
         text += strlen(n->data->schema.column[list.last].name) + 1;
@@ -111,23 +118,28 @@ static void tell_text_ids(const struct notes *n)
                       list.option.bytes);
     }
     free_list(&list);
+    return status;
 }
 
-static void tell_counting(const struct notes *n)
+static enum sdr_status tell_counting(const struct notes *n)
 {
     struct list list;
-    if (list_columns(n, counts_rows, &list))
-        sdr_read_note(n->options, "column%s %s count%s the rows; --ignore %s",
-                      list.count > 1 ? "s" : "", list.names.bytes, list.count > 1 ? "" : "s",
-                      list.option.bytes);
+    enum sdr_status status = list_columns(n, counts_rows, &list);
+    bool several = list.count > 1;
+    if (status == SDR_OK && list.count)
+        sdr_read_note(n->options, "column%s %s count%s the rows; --ignore %s if %s",
+                      several ? "s" : "", list.names.bytes, several ? "" : "s", list.option.bytes,
+                      several ? "they are row numbers" : "it is a row number");
     free_list(&list);
+    return status;
 }
 
-static void tell_leaks(const struct notes *n)
+static enum sdr_status tell_leaks(const struct notes *n)
 {
     struct list list;
-    bool any = list_columns(n, determines_label, &list), several = list.count > 1;
-    if (any)
+    enum sdr_status status = list_columns(n, determines_label, &list);
+    bool several = list.count > 1;
+    if (status == SDR_OK && list.count)
         sdr_read_note(n->options,
                       "column%s %s%s the label; --ignore %s if %s would not be known when "
                       "predicting",
@@ -135,6 +147,7 @@ static void tell_leaks(const struct notes *n)
                       several ? " each determine" : " determines", list.option.bytes,
                       several ? "they" : "it");
     free_list(&list);
+    return status;
 }
 
 /* Labels that are prices would become a class each. */
@@ -174,13 +187,13 @@ enum sdr_status sdr_columns_note(const struct sdr_data_options *options, bool la
     if (!options->report || data->rows.count < ROWS_LEAST)
         return SDR_OK;
     SDR_TRY(sdr_allocate(&n.suspect, data->schema.columns, sizeof *n.suspect, "the columns"));
-    enum sdr_status status = sdr_suspects_find(data, n.suspect);
-    if (status == SDR_OK) {
-        tell_constant(&n);
-        tell_text_ids(&n);
-        tell_counting(&n);
-        tell_leaks(&n);
-    }
+    enum sdr_status status;
+    SDR_CHECK(sdr_suspects_find(data, n.suspect));
+    SDR_CHECK(tell_constant(&n));
+    SDR_CHECK(tell_text_ids(&n));
+    SDR_CHECK(tell_counting(&n));
+    SDR_CHECK(tell_leaks(&n));
+cleanup:
     sdr_release(n.suspect);
     return status;
 }

@@ -1,4 +1,4 @@
-/* Between column_suspects.c, which finds the columns, and column_notes.c, which tells of them. */
+/* Results of column_suspects.c, reported by column_notes.c. */
 #ifndef SDR_DATA_COLUMN_NOTES_H
 #define SDR_DATA_COLUMN_NOTES_H
 

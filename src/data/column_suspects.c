@@ -1,7 +1,8 @@
 /* Columns of a table that are rarely meant as features:
 
        constant     one value in every row
-       counting     a column of numbers that counts the rows: 1, 2, 3 …
+       counting     a column of numbers that counts the rows from 0 or 1: 1, 2, 3 …; in regression only
+                    if the label does not go with it (|r| <= 0.5), else it may be the time
        leak         a column that determines the label: every value of it has one label only
 
    One pass over the rows as they were built, which ends as soon as no column is suspect any more:
@@ -191,7 +192,7 @@ static void see_number(const struct search *n, struct sdr_suspect *s, float x, u
     if (s->present == 0) {
         s->first = x;
         s->start = (double)x - (double)row;
-        s->counts &= s->start >= 0 && s->start == floor(s->start);
+        s->counts &= s->start == 0 || s->start == 1;
     }
     s->constant &= s->present == row && x == s->first; /* else a row before it had a zero */
     s->counts &= x == (float)(s->start + (double)row) && s->present + (s->start == 0) == row;
@@ -290,15 +291,61 @@ static void judge_leaks(struct search *n)
     }
 }
 
+/* Whether the labels are numbers to be predicted rather than classes: as problem.c chooses the model, but for the
+   rows of each class. */
+static bool is_regression(const struct search *n)
+{
+    enum { CLASSES_MOST = 30 };
+    const struct sdr_schema *schema = &n->data->schema;
+    bool whole = true;
+    if (!n->data->rows.label || schema->text_labels)
+        return false;
+    if (!n->classes || n->classes > CLASSES_MOST)
+        return true;
+    for (uint32_t k = 0; k < n->classes; k++)
+        whole &= schema->label_value[k] == rintf(schema->label_value[k]);
+    return n->classes > 2 && !whole;
+}
+
+/* Squared correlation of the labels with the numbers of their rows. */
+static double trend(const struct search *n)
+{
+    const float *label = n->data->rows.label;
+    double middle = ((double)n->rows - 1) / 2, mean = 0, both = 0, labels = 0, places = 0;
+    for (uint64_t r = 0; r < n->rows; r++)
+        mean += label[r] / (double)n->rows;
+    for (uint64_t r = 0; r < n->rows; r++) {
+        double y = label[r] - mean, place = (double)r - middle;
+        both += y * place;
+        labels += y * y;
+        places += place * place;
+    }
+    return labels > 0 ? both * both / labels / places : 0;
+}
+
+static void judge_counting(struct search *n)
+{
+    const double most = 0.5;
+    bool any = false;
+    for (uint32_t i = 0; i < n->data->schema.columns; i++) {
+        struct sdr_suspect *s = &n->suspect[i];
+        s->counts &= s->present && s->present + (s->start == 0) == n->rows;
+        any |= s->counts;
+    }
+    if (any && is_regression(n) && trend(n) > most * most)
+        for (uint32_t i = 0; i < n->data->schema.columns; i++)
+            n->suspect[i].counts = false;
+}
+
 static void judge(struct search *n)
 {
+    judge_counting(n);
     if (n->classes >= 2)
         judge_leaks(n);
     for (uint32_t i = 0; i < n->data->schema.columns; i++) {
         struct sdr_suspect *s = &n->suspect[i];
         bool full = s->present == n->rows;
         s->constant &= n->rows == n->data->rows.count && (full || (!s->category && !s->present));
-        s->counts &= s->present && s->present + (s->start == 0) == n->rows;
         s->copies &= s->present == n->labels_not_zero && !s->constant;
         s->determines |= s->copies;
     }

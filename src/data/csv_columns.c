@@ -132,12 +132,13 @@ static enum sdr_status find_label(const struct sdr_reading *reading,
         for (uint32_t i = 0; i < head->columns; i++)
             if (!ignored[i] && strcasecmp(head->name[i], usual[k]) == 0) {
                 *label = reading->options->labels_named ? UINT32_MAX : i;
-                snprintf(sentence, sizeof sentence,
-                         reading->options->labels_named
-                             ? "column '%.200s' is a feature: the model has no use for labels "
-                               "(--label COLUMN leaves one out)"
-                             : "label: column '%.200s'",
-                         head->name[i]);
+                if (reading->options->labels_named)
+                    snprintf(sentence, sizeof sentence,
+                             "column '%.90s' is used as a feature (%s needs no label); --label "
+                             "%.90s excludes it",
+                             head->name[i], reading->options->model, head->name[i]);
+                else
+                    snprintf(sentence, sizeof sentence, "label: column '%.200s'", head->name[i]);
                 note(reading, sentence);
                 return SDR_OK;
             }
@@ -270,8 +271,8 @@ static const char *wanted_name(const struct sdr_data_options *options,
     return column->name;
 }
 
-static void note_extra(const struct sdr_reading *reading, const struct sdr_csv_head *head,
-                       const bool *taken)
+static enum sdr_status note_extra(const struct sdr_reading *reading,
+                                  const struct sdr_csv_head *head, const bool *taken)
 {
     struct sdr_text text = {0};
     char *sentence;
@@ -282,11 +283,12 @@ static void note_extra(const struct sdr_reading *reading, const struct sdr_csv_h
                          extra > 1 ? ", " : "ignored, not in the model: column ", head->name[i]);
     if (extra > 5)
         sdr_text_add(&text, " and %u more", extra - 5);
-    if (extra && sdr_text_take(&text, &sentence) == SDR_OK) {
-        note(reading, sentence);
-        sdr_release(sentence);
-    }
-    sdr_text_free(&text);
+    if (!extra)
+        return SDR_OK;
+    SDR_TRY(sdr_text_take(&text, &sentence));
+    note(reading, sentence);
+    sdr_release(sentence);
+    return SDR_OK;
 }
 
 /* Columns that were asked for by name must be there, and mean something to the schema. */
@@ -336,8 +338,7 @@ static enum sdr_status match_names(struct sdr_csv *csv, const struct sdr_reading
         csv->ordered &= csv->column[i].feature >= last;
         last = csv->column[i].feature;
     }
-    note_extra(reading, head, taken);
-    return SDR_OK;
+    return note_extra(reading, head, taken);
 }
 
 /* Without names the columns must be those of the schema in their order, the label perhaps left out.

@@ -356,18 +356,33 @@ uint32_t sdr_csv_records(const void *format_options, const char *bytes, size_t c
     return records;
 }
 
-static enum sdr_status name_columns(struct sdr_csv_head *head, const struct sdr_csv_cell *first)
+/* A column without a name is called by its place, c7, or c7_, c7__ … where another one has that name. */
+static enum sdr_status name_by_place(struct sdr_csv_head *head, uint32_t i,
+                                     const struct sdr_dictionary *given)
 {
+    struct sdr_text name = {0};
+    sdr_text_add(&name, "c%u", i + 1);
+    while (!name.failed && sdr_dictionary_number(given, name.bytes, name.length) != UINT32_MAX)
+        sdr_text_add(&name, "_");
+    return sdr_text_take(&name, &head->name[i]);
+}
+
+/* `given`: an empty dictionary to work with. */
+static enum sdr_status name_columns(struct sdr_csv_head *head, const struct sdr_csv_cell *first,
+                                    struct sdr_dictionary *given)
+{
+    uint32_t number;
     for (uint32_t i = 0; i < head->columns; i++) {
-        if (head->header && first[i].length) {
-            SDR_TRY(sdr_copy_bytes(&head->name[i], first[i].text, first[i].length));
-            head->name[i][sdr_csv_unquote(&first[i], head->name[i])] = 0;
-        } else {
-            char name[16];
-            snprintf(name, sizeof name, "c%u", i + 1);
-            SDR_TRY(sdr_copy_string(&head->name[i], name));
-        }
-        uint32_t number;
+        if (!head->header || !first[i].length)
+            continue;
+        SDR_TRY(sdr_copy_bytes(&head->name[i], first[i].text, first[i].length));
+        size_t length = sdr_csv_unquote(&first[i], head->name[i]);
+        head->name[i][length] = 0;
+        SDR_TRY(sdr_dictionary_find(given, head->name[i], length, true, &number));
+    }
+    for (uint32_t i = 0; i < head->columns; i++) {
+        if (!head->name[i])
+            SDR_TRY(name_by_place(head, i, given));
         SDR_TRY(
             sdr_dictionary_find(&head->names, head->name[i], strlen(head->name[i]), true, &number));
         if (number != i && !head->twice)
@@ -441,7 +456,8 @@ enum sdr_status sdr_csv_head_read(const struct sdr_reading *reading, const char 
         head->type[i] = type_of(&look[i]);
         head->example[i] = (struct sdr_csv_text){look[i].example, look[i].example_length};
     }
-    status = name_columns(head, first);
+    sdr_dictionary_clear(&texts);
+    status = name_columns(head, first, &texts);
 cleanup:
     sdr_dictionary_free(&texts);
     sdr_release(first);

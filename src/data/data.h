@@ -36,7 +36,8 @@ struct sdr_data_options {
     bool on_demand;       /* rows of a cache file are read, and checked, when they are worked on */
     bool labels_optional; /* prediction: rows may lack a label */
     bool by_content;      /* a format that is certain of the content wins over the extension */
-    bool labels_named;    /* CSV: no column is the label unless `label` names it */
+    bool labels_named;    /* the label is taken from --label only; column names are not guessed */
+    const char *model;    /* labels_named: the model that needs no label, for sentences */
     sdr_report_function *report; /* may be NULL */
     void *report_context;
 };

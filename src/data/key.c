@@ -86,7 +86,7 @@ static enum sdr_status add_way(struct sdr_hasher *hasher, const struct sdr_data_
                                const struct sdr_schema *known, const struct sdr_format *format,
                                const struct sdr_paths *paths)
 {
-    /* 2 stood for labels that were guessed by the column's name alone: such files must not be found. */
+    /* Bit 1 is retired: caches keyed with it guessed the label by name. */
     uint64_t numbers[5] = {options->bits, (uint64_t)options->base, (uint64_t)options->missing,
                            options->labels_optional + 4ull * options->labels_named, paths->count};
     sdr_hasher_add(hasher, numbers, sizeof numbers);

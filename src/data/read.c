@@ -67,13 +67,14 @@ static enum sdr_status open_first(struct reader *r)
 }
 
 /* Formats that guess from whole records get some, however long the lines are: names and types of
-   columns cannot be told from half a line. Only --memory limits the head. */
+   columns cannot be told from half a line. The head stays in memory while the rows are read, so that it may take a
+   quarter of --memory only. */
 static enum sdr_status see_records(struct reader *r, const void *options)
 {
     /* One row below a header is needed, some more make the guess safe. */
     enum { RECORDS = 16, NEEDED = 2, SAFE_MOST = 64 << 20 };
     const uint64_t record_most = (uint64_t)1 << 30;
-    uint64_t most = r->options->memory ? r->options->memory : record_most;
+    uint64_t most = r->options->memory ? r->options->memory / 4 : record_most;
     uint32_t records = RECORDS;
     while (r->format->records && r->head_cut &&
            (records = r->format->records(options, r->head, r->head_count)) < RECORDS &&
@@ -86,9 +87,9 @@ static enum sdr_status see_records(struct reader *r, const void *options)
         return SDR_OK;
     if (r->options->memory)
         return sdr_fail(SDR_BAD_DATA,
-                        "%s:1: the first line is longer than --memory allows (%llu bytes): raise "
-                        "--memory, or close a quote that is open",
-                        sdr_source_name(r->source), (unsigned long long)most);
+                        "%s:1: the first line exceeds a quarter of --memory (%.1f MB); raise "
+                        "--memory, or look for an unclosed quote",
+                        sdr_source_name(r->source), (double)r->options->memory / 1e6);
     return sdr_fail(SDR_BAD_DATA, "%s:1: the first line is longer than 1 GB",
                     sdr_source_name(r->source));
 }
@@ -112,12 +113,22 @@ static enum sdr_status map_given(struct reader *r, struct sdr_data **data)
     return r->known ? sdr_data_recast(r->options, r->known, data) : SDR_OK;
 }
 
+/* Line ends of old Macintosh files would make one line of the whole file. */
+static bool has_bare_returns(const char *head, size_t count)
+{
+    const char *found = memchr(head, '\r', count);
+    return found && found + 1 < head + count && !memchr(head, '\n', count) &&
+           !memchr(head, 0, count);
+}
+
 static enum sdr_status choose_format(struct reader *r)
 {
     bool guessed;
     const char *name = sdr_source_name(r->source);
     if (r->head_count == 0 && r->paths.count == 1)
         return sdr_fail(SDR_BAD_DATA, "%s:1:1: no rows", name);
+    if (has_bare_returns(r->head, r->head_count))
+        return sdr_fail(SDR_BAD_DATA, "%s:1: lines end with CR; convert them to LF", name);
     SDR_TRY(sdr_format_choose(r->options, r->known, r->paths.path[0], name, r->head, r->head_count,
                               &r->format, &guessed));
     if (guessed)
@@ -129,16 +140,23 @@ static enum sdr_status choose_format(struct reader *r)
 
 /* ---- the cache ---- */
 
+/* What comes through a pipe cannot be recognised, nor read a second time for its key. */
+static bool is_pipe(const char *path)
+{
+    struct sdr_file_facts facts;
+    return strcmp(path, "-") == 0 || (sdr_file_facts(path, &facts) == SDR_OK && !facts.regular);
+}
+
 static enum sdr_status find_cache(struct reader *r)
 {
     struct sdr_text path = {0};
     char name[33];
     if (!r->options->cache)
         return SDR_OK;
-    if (r->options->labels && strcmp(r->options->labels, "-") == 0)
-        return SDR_OK; /* what comes through a pipe cannot be recognised */
+    if (r->options->labels && is_pipe(r->options->labels))
+        return SDR_OK;
     for (size_t i = 0; i < r->paths.count; i++)
-        if (strcmp(r->paths.path[i], "-") == 0)
+        if (is_pipe(r->paths.path[i]))
             return SDR_OK;
     SDR_TRY(sdr_folder_make(r->options->cache));
     SDR_TRY(sdr_read_key(r->options, r->known, r->format, &r->paths, name, r->key));

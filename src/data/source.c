@@ -1,6 +1,6 @@
 /* The bytes of one path, decompressed on the way: gzip and zstd are told by their magic bytes, and
    several members or frames in a row are one stream. */
-#define _GNU_SOURCE /* O_CLOEXEC, posix_fadvise */
+#define _GNU_SOURCE /* posix_fadvise */
 #include "base/fault.h"
 #include "base/file.h"
 #include "data/data.h"
@@ -26,8 +26,8 @@ struct sdr_source {
     size_t raw_at, raw_used;
     bool raw_end;
     /* The peeked head: decompressed, not yet taken. */
-    char *head;
-    size_t head_at, head_used, head_room;
+    struct sdr_region head;
+    size_t head_at, head_room;
     bool head_end; /* nothing follows the head */
     bool inside;   /* inside: a member or frame is open, so that an end is a truncation */
     bool inflating;
@@ -133,9 +133,10 @@ static enum sdr_status open_file(struct sdr_source *s, const char *path)
 {
     bool standard = strcmp(path, "-") == 0;
     SDR_TRY(sdr_copy_string(&s->name, standard ? "<stdin>" : path));
-    s->descriptor = standard ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
-    if (s->descriptor < 0)
-        return sdr_fail_errno("cannot open '%s'", path);
+    if (standard)
+        s->descriptor = STDIN_FILENO;
+    else
+        SDR_TRY(sdr_file_open(path, &s->descriptor));
     if (fstat(s->descriptor, &s->opened) != 0)
         return sdr_fail_errno("cannot read '%s'", path);
     if (S_ISDIR(s->opened.st_mode))
@@ -174,7 +175,7 @@ void sdr_source_close(struct sdr_source *s)
     if (s->descriptor > STDIN_FILENO)
         close(s->descriptor);
     sdr_release(s->raw);
-    sdr_release(s->head);
+    sdr_region_free(&s->head);
     sdr_release(s->name);
     sdr_release(s);
 }
@@ -280,20 +281,15 @@ static enum sdr_status unpack(struct sdr_source *s, char *to, size_t count, size
     return read_plain(s, to, count, got);
 }
 
-/* Fills a head of `room` bytes, with what the smaller one before it had in front. */
+/* Fills a head of `room` bytes; the smaller one before it stays in front, without a copy. */
 static enum sdr_status grow_head(struct sdr_source *s, size_t room)
 {
-    char *head;
-    size_t got;
-    SDR_TRY(sdr_allocate(&head, room, 1, "the head of a file"));
-    if (s->head_used)
-        memcpy(head, s->head, s->head_used);
-    sdr_release(s->head);
-    s->head = head;
-    SDR_TRY(unpack(s, head + s->head_used, room - s->head_used, &got));
-    s->head_used += got;
+    size_t more = room - s->head.used, got;
+    SDR_TRY(sdr_region_reserve(&s->head, more));
+    SDR_TRY(unpack(s, (char *)s->head.bytes + s->head.used, more, &got));
+    s->head.used += got;
     s->head_room = room;
-    s->head_end = s->head_used < room;
+    s->head_end = s->head.used < room;
     return SDR_OK;
 }
 
@@ -304,8 +300,8 @@ enum sdr_status sdr_source_peek_more(struct sdr_source *s, size_t wanted, const 
     *count = 0;
     if (!s->head_end && s->head_at + wanted > s->head_room)
         SDR_TRY(grow_head(s, s->head_at + wanted));
-    *bytes = s->head + s->head_at;
-    *count = s->head_used - s->head_at;
+    *bytes = (const char *)s->head.bytes + s->head_at;
+    *count = s->head.used - s->head_at;
     return SDR_OK;
 }
 
@@ -316,12 +312,12 @@ enum sdr_status sdr_source_peek(struct sdr_source *s, const char **bytes, size_t
 
 enum sdr_status sdr_source_read(struct sdr_source *s, void *bytes, size_t count, size_t *got)
 {
-    size_t held = s->head_used - s->head_at, more = 0;
+    size_t held = s->head.used - s->head_at, more = 0;
     *got = 0;
     if (held > count)
         held = count;
     if (held) {
-        memcpy(bytes, s->head + s->head_at, held);
+        memcpy(bytes, s->head.bytes + s->head_at, held);
         s->head_at += held;
     }
     if (held < count)
@@ -342,8 +338,8 @@ enum sdr_status sdr_source_rest(struct sdr_source *s, struct sdr_region *bytes)
     do {
         if (s->packing != PLAIN && s->limit && bytes->used > s->limit)
             return sdr_fail(SDR_BAD_DATA,
-                            "%s: unpacked it is larger than --memory (%.1f MB), and files of this "
-                            "kind are read whole: give more, or unpack it first",
+                            "%s: unpacked it is larger than --memory (%.1f MB), and "
+                            "this format is read at once: raise --memory, or decompress the file",
                             s->name, (double)s->limit / 1e6);
         SDR_TRY(sdr_region_reserve(bytes, STEP));
         SDR_TRY(sdr_source_read(s, bytes->bytes + bytes->used, STEP, &got));

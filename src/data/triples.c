@@ -141,21 +141,52 @@ static bool begins_with(struct field field, const char *word)
     return same == length;
 }
 
-static bool names_item(struct field field)
+/* Whether a column's name is one of `words`, in any case and perhaps with "id" behind it: user, userId, USER_ID.
+   "user_age" is another column. The list ends with NULL. */
+static bool is_called(struct field field, const char *const *words)
 {
-    static const char *const word[] = {"item",  "movie",  "product", "book", "song",
-                                       "track", "artist", "anime",   "game", "business"};
-    for (size_t i = 0; i < sizeof word / sizeof *word; i++)
-        if (begins_with(field, word[i]))
+    char name[16];
+    size_t length = 0;
+    for (; field.at < field.end; field.at++) {
+        if (*field.at == '_' || *field.at == '-' || *field.at == ' ')
+            continue;
+        if (length + 1 == sizeof name)
+            return false;
+        bool capital = *field.at >= 'A' && *field.at <= 'Z';
+        name[length++] = (char)(*field.at | (capital ? 0x20 : 0));
+    }
+    name[length] = 0;
+    for (; *words; words++) {
+        size_t word = strlen(*words);
+        if (strncmp(name, *words, word) == 0 && (!name[word] || strcmp(name + word, "id") == 0))
             return true;
+    }
     return false;
 }
 
-static bool has_digit(struct field field)
+static bool names_user(struct field field)
 {
-    while (field.at < field.end && !sdr_is_digit(*field.at))
-        field.at++;
-    return field.at < field.end;
+    static const char *const words[] = {"user", "customer", "reviewer", "member", NULL};
+    return is_called(field, words);
+}
+
+static bool names_item(struct field field)
+{
+    static const char *const words[] = {"item",   "movie", "product", "book",     "song", "track",
+                                        "artist", "anime", "game",    "business", NULL};
+    return is_called(field, words);
+}
+
+static bool names_rating(struct field field)
+{
+    static const char *const words[] = {"rating", "stars", "score", NULL};
+    return is_called(field, words);
+}
+
+static bool names_time(struct field field)
+{
+    static const char *const words[] = {"time", "timestamp", "date", "datetime", "t", "ts", NULL};
+    return is_called(field, words);
 }
 
 /* A first line is a header if its rating begins like a word, or if it names the users; "user7 item3" is a pair. */
@@ -164,8 +195,7 @@ static bool is_header(const struct field *field, unsigned count)
     if (count < 2)
         return false;
     if (count == 2)
-        return begins_with(field[0], "user") && names_item(field[1]) && !has_digit(field[0]) &&
-               !has_digit(field[1]);
+        return names_user(field[0]) && names_item(field[1]);
     if (begins_with(field[0], "user"))
         return field[2].at == field[2].end || !sdr_is_digit(*field[2].at);
     if (field[2].at == field[2].end)
@@ -178,9 +208,7 @@ static bool is_header(const struct field *field, unsigned count)
 /* Column names that say it all: userId,movieId,rating. */
 static bool names_ratings(const struct field *field, unsigned count)
 {
-    return count >= 3 && begins_with(field[0], "user") && names_item(field[1]) &&
-           (begins_with(field[2], "rating") || begins_with(field[2], "stars") ||
-            begins_with(field[2], "score"));
+    return count >= 3 && names_user(field[0]) && names_item(field[1]) && names_rating(field[2]);
 }
 
 static enum sdr_status parse(const void *state, const char *bytes, size_t count, bool first,
@@ -242,12 +270,21 @@ static enum sdr_status open_format(void *opaque, struct sdr_reading *reading, co
     return sdr_copy_string(&reading->schema->format, "triples");
 }
 
+/* Ids are texts or whole numbers: 0.5 is a measurement. */
+static bool is_id(struct field field)
+{
+    float number;
+    const char *why;
+    return field.at < field.end && !(memchr(field.at, '.', (size_t)(field.end - field.at)) &&
+                                     sdr_token_float(field.at, field.end, &number, &why));
+}
+
 /* Whether a line has the fields of a rating; `pairs`: of a user and an item alone. */
 static bool is_rating(const struct field *field, unsigned count, bool pairs)
 {
     float rating;
     const char *why;
-    if (count < 2 || field[0].at == field[0].end || field[1].at == field[1].end)
+    if (count < 2 || !is_id(field[0]) || !is_id(field[1]))
         return false;
     return pairs ? count == 2
                  : count > 2 && count <= FIELDS_MOST &&
@@ -255,7 +292,8 @@ static bool is_rating(const struct field *field, unsigned count, bool pairs)
 }
 
 /* Three or four fields, the third a number, or two below a header. Only "::" and a telling header are certain:
-   any table of numbers looks like this. */
+   any table of numbers looks like this. A fourth column that is named, but no time, makes it a table too: reading it
+   as ratings would drop that column. */
 static int recognise(const char *head, size_t count)
 {
     const char *at, *text_end, *end = head + count, *next;
@@ -274,7 +312,9 @@ static int recognise(const char *head, size_t count)
             continue;
         unsigned fields = split(separator, at, text_end, field);
         if (lines == 0 && is_header(field, fields)) {
-            header = begins_with(field[0], "user");
+            if (fields > FIELDS_MOST || (fields == FIELDS_MOST && !names_time(field[3])))
+                return 0;
+            header = names_user(field[0]);
             named = names_ratings(field, fields) && !memchr(head, '"', count);
             pairs = fields == 2;
         } else if (!is_rating(field, fields, pairs)) {

@@ -148,6 +148,23 @@ static void recognises_its_own(void **unused)
     assert_int_equal(SCORE("1::2::3::4\n1::2::3::4\n"), 85);
     assert_int_equal(SCORE("userId,movieId,rating,timestamp\n1,2,3,4\n"), SDR_CONTENT_CERTAIN);
     assert_int_equal(SCORE("user\titem\trating\na\tb\t3\n"), SDR_CONTENT_CERTAIN);
+    static const char *const headers[] = {"USER_ID,ITEM_ID,RATING", "customer,product id,stars",
+                                          "user,book,score,Date"};
+    for (size_t i = 0; i < sizeof headers / sizeof *headers; i++) {
+        char text[80];
+        snprintf(text, sizeof text, "%s\n1,2,3\n", headers[i]);
+        assert_int_equal(SCORE(text), SDR_CONTENT_CERTAIN);
+    }
+    /* Names that only begin alike, a column that would be dropped, ids that are measurements: ordinary tables. */
+    assert_true(SCORE("user_age,item_price,rating\n1,2,3\n") < 30);
+    assert_true(SCORE("user,item,rating_count\n1,2,3\n") <= 85);
+    assert_int_equal(SCORE("user_age,item_price,rating,label\n1,2,3,1\n"), 0);
+    assert_int_equal(SCORE("user,item,rating,label\n1,2,3,1\n"), 0);
+    assert_int_equal(SCORE("user item rating label\n1 2 3 1\n"), 0);
+    assert_int_equal(SCORE("user,item,rating,time,label\n1,2,3,1\n"), 0);
+    assert_int_equal(SCORE("user,item,rating\n1,2,3\n1,0.5,3\n"), 0);
+    assert_int_equal(SCORE("0.123 0.456 1\n0.5 0.25 0\n"), 0);
+    assert_int_equal(SCORE("a.b v1.5 1\n"), 55);
     assert_int_equal(SCORE("userId,age,rating\n1,2,3\n"), 85);
     assert_int_equal(SCORE("user,item,rating\n\"1\",2,3\n"), 85);
     assert_int_equal(SCORE("user,item,rating\n1,2,x\n"), 0);
