@@ -38,6 +38,7 @@ write("data.csv", ["size,colour,kind"] + [f"{i % 11},{['red', 'green', 'blue'][i
                                          for i in range(40)])
 write("ratings.csv", ["user,item,rating"] + [f"u{i * 5 % 9},i{i * 3 % 7},{i % 5 + 1}" for i in range(50)])
 write("plain.csv", ["x,y"] + [f"{i % 11},{i % 5}" for i in range(40)])
+write("ids.csv", ["id,key,one,y"] + [f"name{i},k{i},1,{i * 7 % 3 % 2}" for i in range(40)])
 subprocess.run(["gzip", "-k", "data.svm"], cwd=inputs, check=True)
 subprocess.run(["zstd", "-q", "data.svm"], cwd=inputs, check=False)
 svm, table, ratings = "../inputs/data.svm", "../inputs/data.csv", "../inputs/ratings.csv"
@@ -50,6 +51,7 @@ commands = {
     "train-gz": ["train", svm + ".gz", *train[2:], "--json"],
     "train-zst": ["train", svm + ".zst", *train[2:], "--json"],
     "train-csv": ["train", table, *train[2:], "--label", "kind", "--optimizer", "adam", *kept, "--json"],
+    "notes": ["train", "../inputs/ids.csv", *train[2:-1], "--json"],
     "cache": train + ["--cache", "cache", "--json"],
     "record": train + ["--sync", "hogwild", "--workers", "2", "--record", "record", "--json"],
     "batch": train + ["--sync", "batch", "--json", *kept],
@@ -129,7 +131,8 @@ def leaves(value, path="", race=False):
 
 def facts(outcome, race):
     """All that a run told, as a flat table; lines of text are told apart by words."""
-    table = {}
+    table = {line: "told" for line in outcome.errors.splitlines()
+             if re.match("sounder: note: (constant )?columns?[: ]", line)}
     checkpoints = sorted(name for name in outcome.files if name.startswith("run/checkpoint-"))
     for name, content in {"stdout": outcome.out, **outcome.files}.items():
         # A cache file saves time, no more; of checkpoints the last one counts.
