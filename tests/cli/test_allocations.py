@@ -205,6 +205,8 @@ def sweep(name, words):
     same = {key: value for key, value in tables[0].items() if all(table[key] == value for table in tables) and not race}
     with open(count_file) as file:
         count = int(file.read())
+    if count == 0:
+        sys.exit(f"{name}: no allocation was seen: fail_malloc is not in front of the C library")
     broken, tries = [], 0
     for fault in "FAIL_AT", "FAIL_FROM":
         for nth in chosen(count):
