@@ -217,12 +217,15 @@ start() { # returns once the run has reported an epoch: by then it listens to si
     pid=$!
     wait_for prints err.txt '^epoch'
 }
-stop() {
-    kill -TERM "$pid"
-    wait_for false # a program that does not listen must not hang the test
+ended() { # waits for the program that was asked to end; one that does not listen must not hang the test
+    wait_for false
     kill -KILL "$pid" 2>/dev/null
     wait "$pid"
     status=$?
+}
+stop() {
+    kill -TERM "$pid"
+    ended
 }
 succeeds generate sparse-classification many.svm --rows 5000
 start many.svm --run run --out stopped.model --schedule constant --checkpoint-every 1000000000u
@@ -251,16 +254,6 @@ listens() { # the program runs (not the shell before it) and catches SIGTERM (bi
     caught=$(sed -n 's/^SigCgt:[[:space:]]*//p' "/proc/$pid/status" 2>/dev/null)
     [ -n "$caught" ] && [ $((0x$caught >> 14 & 1)) = 1 ]
 }
-ended() { # waits for the program that was asked to end; one that does not listen must not hang the test
-    wait_within 10
-    kill -KILL "$pid" 2>/dev/null
-    wait "$pid"
-    status=$?
-}
-wait_within() { # SECONDS: until the process $pid has ended
-    local end=$((SECONDS + $1))
-    while kill -0 "$pid" 2>/dev/null && [ $SECONDS -lt $end ]; do sleep 0.02; done
-}
 mkfifo slow nobody
 # A pipe that nobody writes to yet: the program waits for its bytes, not for the writer, and listens meanwhile.
 for command in 'train nobody' 'predict nobody many.svm' 'inspect nobody'; do
@@ -268,8 +261,7 @@ for command in 'train nobody' 'predict nobody many.svm' 'inspect nobody'; do
     "$sounder" $command --quiet >out.txt 2>err.txt </dev/null &
     pid=$!
     wait_for listens
-    kill -TERM $pid
-    ended
+    stop
     refused 75 'stopped by a signal while reading; nothing was written' "$command under SIGTERM"
 done
 # Looking whether it is a model takes nothing from a pipe, and what is no model ends with a sentence.
