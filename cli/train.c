@@ -181,8 +181,8 @@ static enum sdr_status run(struct cli_arguments *arguments)
     CLI_CHECK(sdr_data_open_valid(arguments->options, train, &valid));
     CLI_CHECK(sdr_run_create(arguments->options, train, valid, &training));
     if (cli_signals_stopped())
-        CLI_CHECK(cli_fail(SDR_PREEMPTED,
-                           "stopped by a signal while preparing; nothing was written"));
+        CLI_CHECK(
+            cli_fail(SDR_PREEMPTED, "stopped by a signal while preparing; nothing was written"));
     status = train_on(arguments, training, cli_process);
 cleanup:
     cli_signals_stop();

@@ -72,7 +72,8 @@ const struct sdr_option sdr_settings_table[] = {
     {"standardize", SDR_FLAG, "no", NULL, 0, 0,
      "penalise weights in units of the features' standard deviations", AT(standardize), TRAINS},
     {"scale", SDR_CHOICE, "auto", "auto|none|feature", 0, 0,
-     "feature: scale steps by feature size, --lr included; auto: feature, except ftrl with penalties "
+     "feature: scale steps by feature size, --lr included; auto: feature, except ftrl with "
+     "penalties "
      "and mf, graph-cut",
      AT(scale), TRAINS},
     /* training */
@@ -86,7 +87,8 @@ const struct sdr_option sdr_settings_table[] = {
      "how the step changes: see 'sounder list schedule'; auto: by the optimizer", AT(schedule),
      TRAINS},
     {"average", SDR_TEXT, "auto", "N", 0, 0,
-     "average the weights from the end of epoch N; sampled every k updates (README, Steps); no: off",
+     "average the weights from the end of epoch N; sampled every k updates (README, Steps); no: "
+     "off",
      AT(average), TRAINS},
     {"batch", SDR_INTEGER, "1", "N", 1, 16777216, "rows per update", AT(batch), TRAINS},
     {"epochs", SDR_INTEGER, "0", "N", 0, 1e9, "passes over the data; 0: chosen from its size",

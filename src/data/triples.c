@@ -377,11 +377,11 @@ static int recognise(const char *head, size_t count)
             continue;
         unsigned fields = split(separator, at, text_end, field);
         if (lines == 0 && is_header(field, fields)) {
-            header = find_columns(field, fields, &columns);
+            header = find_columns(field, fields, &columns) || names_user(field[0]);
             if (fields > FIELDS_MOST || (fields == FIELDS_MOST && !has_time(field)))
                 return 0;
-            named = header && columns.rating < fields && names_rating(field[columns.rating]) &&
-                    !memchr(head, '"', count);
+            named = names_item(field[columns.item]) && columns.rating < fields &&
+                    names_rating(field[columns.rating]) && !memchr(head, '"', count);
             pairs = fields == 2;
         } else if (!is_rating(field,
                               fields > FIELDS_MOST ? fields : arrange(&columns, field, fields),

@@ -217,12 +217,15 @@ start() { # returns once the run has reported an epoch: by then it listens to si
     pid=$!
     wait_for prints err.txt '^epoch'
 }
-stop() {
-    kill -TERM "$pid"
-    wait_for false # a program that does not listen must not hang the test
+ended() { # waits for the program that was asked to end; one that does not listen must not hang the test
+    wait_for false
     kill -KILL "$pid" 2>/dev/null
     wait "$pid"
     status=$?
+}
+stop() {
+    kill -TERM "$pid"
+    ended
 }
 succeeds generate sparse-classification many.svm --rows 5000
 start many.svm --run run --out stopped.model --schedule constant --checkpoint-every 1000000000u
@@ -245,7 +248,28 @@ refused 1 'stopped' 'train on little data under SIGTERM'
 # Before there is anything to keep: one sentence, exit code 75, and no file that was not there before. Data that
 # comes through a pipe is waited for, so that the program is reading when the signal comes.
 succeeds train many.svm --epochs 1 --out whole.model
-mkfifo slow
+listens() { # the program runs (not the shell before it) and catches SIGTERM (bit 14), the last one it asks for
+    local caught
+    [ "$(readlink "/proc/$pid/exe")" = "$(readlink -f "$sounder")" ] || return 1
+    caught=$(sed -n 's/^SigCgt:[[:space:]]*//p' "/proc/$pid/status" 2>/dev/null)
+    [ -n "$caught" ] && [ $((0x$caught >> 14 & 1)) = 1 ]
+}
+mkfifo slow nobody
+# A pipe that nobody writes to yet: the program waits for its bytes, not for the writer, and listens meanwhile.
+for command in 'train nobody' 'predict nobody many.svm' 'inspect nobody'; do
+    # shellcheck disable=SC2086
+    "$sounder" $command --quiet >out.txt 2>err.txt </dev/null &
+    pid=$!
+    wait_for listens
+    stop
+    refused 75 'stopped by a signal while reading; nothing was written' "$command under SIGTERM"
+done
+# Looking whether it is a model takes nothing from a pipe, and what is no model ends with a sentence.
+run inspect <(cat many.svm) --format libsvm --json
+holds "every row of a pipe is there" test "$(key rows <out.txt)" = 5000
+head -c 100 many.svm >nobody &
+run predict nobody many.svm
+refused 5 'not a readable model' 'predict with data for a model, through a pipe'
 touch before
 exec 9<>slow
 for signal in TERM INT; do
@@ -257,15 +281,10 @@ for signal in TERM INT; do
 signal.signal(signal.SIGINT, signal.SIG_DFL)
 os.execv(sys.argv[1], sys.argv[1:])' "$sounder" $command --quiet >out.txt 2>err.txt <slow &
         pid=$!
-        reads() { ! kill -0 $pid 2>/dev/null || grep -qs "SigCgt.*[^0]" /proc/$pid/status && [ "$(readlink /proc/$pid/exe)" = "$(readlink -f "$sounder")" ]; }
-        for _ in $(seq 100); do reads && break; sleep 0.05; done
-        sleep 0.2
+        wait_for listens
         kill -$signal $pid
-        for _ in $(seq 100); do kill -0 $pid 2>/dev/null || break; sleep 0.05; done
-        kill -KILL $pid 2>/dev/null
-        wait $pid
-        status=$?
-        refused 75 'stopped while reading; nothing was trained or written' "$command under SIG$signal"
+        ended
+        refused 75 'stopped by a signal while reading; nothing was written' "$command under SIG$signal"
     done
 done
 exec 9>&-
