@@ -71,7 +71,7 @@ done < <(find src -name '*.[ch]')
 
 # Only sounder.h is exported, and everything it declares is there.
 if command -v nm >/dev/null && [ -e "${SOUNDER_LIBRARY:-}" ] && [ -z "${SOUNDER_SANITIZE:-}" ]; then
-    declared=$(sed -nE '/SDR_API/,/;/s/.*[ *](sdr_[a-z_]+)\(.*/\1/p' include/sounder/sounder.h | sort -u)
+    declared=$(sed -nE '/SDR_API/,/;/s/.*[ *](sdr_[a-z0-9_]+)\(.*/\1/p' include/sounder/sounder.h | sort -u)
     exported=$(nm -D --defined-only "$SOUNDER_LIBRARY" | awk '$2 ~ /[TDBRV]/ {print $3}' |
         grep -vE '^_(init|fini)$' | sort -u)
     [ "$declared" = "$exported" ] ||

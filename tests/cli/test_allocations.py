@@ -17,7 +17,7 @@ if os.environ.get("SOUNDER_SANITIZE") or not os.path.exists(preload):
 parser = argparse.ArgumentParser()
 parser.add_argument("--all", action="store_true")
 parser.add_argument("--first", type=int, default=25)
-parser.add_argument("--tries", type=int, default=50, help="of a command and a way to fail, at most, without --all")
+parser.add_argument("--tries", type=int, default=42, help="of a command and a way to fail, at most, without --all")
 parser.add_argument("--seed", type=int, default=random.randrange(1 << 30))
 parser.add_argument("name", nargs="*")
 arguments = parser.parse_args()

@@ -21,7 +21,7 @@ kill_one() { # sync victim
     rm -rf "$work"/pid.* "$work"/code.* "$work/run"
     timeout 600 mpirun -x work -enable-recovery --mca pml ob1 --mca btl tcp,self --oversubscribe --bind-to none -n 4 \
         "$work/member" "$SOUNDER" train "$work/data.svm" --transport mpi:silence=5 --sync "$1" --batch 200 --epochs 20 \
-        --delay exp:mean=0.05 --run "$work/run" --json >"$work/out" 2>"$work/err" &
+        --delay exp:mean=0.03 --run "$work/run" --json >"$work/out" 2>"$work/err" &
     local job=$!
     for _ in $(seq 6000); do
         [ -s "$work/pid.$2" ] && [ -s "$work/run/metrics.jsonl" ] && break
@@ -54,7 +54,7 @@ ends() {
     ls "$work"/run/checkpoint-* >/dev/null 2>&1 || complain "$1: there is no checkpoint"
     grep -q "worker $2 was lost.*--resume" "$work/err" || complain "$1: says $(tail -n 3 "$work/err")"
     timeout 600 mpirun --oversubscribe --bind-to none -n 4 "$SOUNDER" train "$work/data.svm" --transport mpi:silence=5 --sync "$1" --batch 200 \
-        --epochs 20 --delay exp:mean=0.05 --run "$work/run" --resume --json --quiet >"$work/out" 2>"$work/err" || complain "$1: does not go on: $(tail -n 2 "$work/err")"
+        --epochs 20 --delay exp:mean=0.03 --run "$work/run" --resume --json --quiet >"$work/out" 2>"$work/err" || complain "$1: does not go on: $(tail -n 2 "$work/err")"
     grep -q '"epochs":20' "$work/out" || complain "$1: did not go on to the end"
     echo "$1: ended with 6, and went on from its checkpoint"
 }
