@@ -219,7 +219,8 @@ static unsigned arrange(const struct columns *columns, struct field *field, unsi
 {
     struct field user = field[columns->user % count], item = field[columns->item % count],
                  rating = field[columns->rating % count];
-    if (columns->user == 0 && columns->item == 1 && columns->rating == 2)
+    if (columns->user == 0 && columns->item == 1 &&
+        (columns->rating == 2 || columns->rating == FIELDS_MOST))
         return count;
     if (columns->user >= count || columns->item >= count)
         return 1;

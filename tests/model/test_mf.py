@@ -214,4 +214,21 @@ else:
     expect("Jester: factors beat means", result["valid_rmse"] < (0.98 if os.environ.get("SOUNDER_SANITIZE") else 0.96) * baseline,
            "held-out RMSE %.4f, means %.4f" % (result["valid_rmse"], baseline))
 
+# ---- a ratings table is read by the names of its columns, in any order ----
+pairs = [(u, i, 1 + (7 * u + 3 * i) % 5) for u in range(30) for i in range(20) if (u + i) % 3]
+orders = {"user,item,rating": "{0},{1},{2}", "item,user,rating": "{1},{0},{2}", "rating,userId,movie_id": "{2},{0},{1}",
+          "timestamp,user,item,rating": "9,{0},{1},{2}"}
+hashes, errors = set(), set()
+for number, (header, line) in enumerate(orders.items()):
+    path = path_of("order%d.csv" % number)
+    with open(path, "w") as file:
+        file.write(header + "\n" + "".join(line.format(*pair) + "\n" for pair in pairs))
+    if number == 0:
+        train(path, "--epochs", 5)
+        os.rename(laws.MODEL, path_of("order.model"))
+    hashes.add(train(path, "--epochs", 5)[0]["model_hash"])
+    errors.add(json.loads(laws.run("eval", path_of("order.model"), path, "--json"))["rmse"])
+laws.expect("columns in any order: one model", len(hashes) == 1, str(len(hashes)))
+laws.expect("columns in any order: one error", len(errors) == 1, str(errors))
+
 laws.finish()
