@@ -216,7 +216,7 @@ static inline size_t sdr_slopes_at(uint32_t leaves)
 
 /* Between network.c, worker.c, server.c and leader.c: */
 enum sdr_status sdr_send(struct sdr_node *node, struct sdr_message *message);
-/* The rows from … end − 1 of a batch of so many are the worker's part, as equal as can be. */
+/* A worker's part of a batch of `rows` rows: from … end − 1, parts differing by one unit at most. */
 void sdr_part_of(const struct sdr_network *net, uint32_t rows, int worker, uint32_t *from,
                  uint32_t *end);
 /* Values of the features that a batch touches, packed in the order in which both ends meet them, or unpacked;

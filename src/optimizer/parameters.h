@@ -56,7 +56,7 @@ void sdr_parameters_destroy(struct sdr_parameters *p);
    remembers what it was taken from, so that it can give while others do. */
 enum sdr_status sdr_parameters_twin(struct sdr_parameters *p, const struct sdr_parameters *of,
                                     bool copy, bool base);
-/* A twin on the same arrays takes over where these stand: updates, penalties due, constants of the last step. */
+/* Copies version, penalty due and step constants to an alias of the same arrays. */
 void sdr_parameters_follow(struct sdr_parameters *p, const struct sdr_parameters *of);
 /* A twin that takes steps on borrowed values, with state that is lent to it, and charges no penalties. */
 enum sdr_status sdr_parameters_stepper(struct sdr_parameters *p, const struct sdr_parameters *of,
