@@ -3,7 +3,7 @@
    memory, and with a status; what it writes is readable. */
 #include "tensors.h"
 
-#include "run.h"
+#include "run/run.h"
 
 #include <sys/stat.h>
 

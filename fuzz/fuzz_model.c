@@ -2,7 +2,7 @@
    explain itself, read data by its schema, and come back the same when saved. */
 #include "tensors.h"
 
-#include "model.h"
+#include "trained/model.h"
 
 static const char svm[] = "1 1:0.5 3:2\n-1 2:1\n2 1:1 4:-3\n";
 static const char pairs[] = "1 1:1 3:1\n0.5 2:1 4:1\n3 3:1\n";

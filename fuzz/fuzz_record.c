@@ -1,7 +1,7 @@
 /* Records of racing runs: any bytes. What opens has events of its workers, and an end. */
 #include "tensors.h"
 
-#include "record.h"
+#include "run/record.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 {
@@ -18,8 +18,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
         if (status != SDR_OK || !more)
             break;
         FUZZ_CHECK(events <= count && event.worker < replay->workers);
-        FUZZ_CHECK(event.kind == SDR_EVENT_TAKE || event.kind == SDR_EVENT_GIVE ||
-                   event.kind == SDR_EVENT_STEP || event.kind == SDR_EVENT_MEET);
+        FUZZ_CHECK(event.kind == SDR_EVENT_PULL || event.kind == SDR_EVENT_PUSH ||
+                   event.kind == SDR_EVENT_STEP || event.kind == SDR_EVENT_BARRIER);
     }
     sdr_replay_close(replay);
     close(file);

@@ -39,7 +39,7 @@ struct sdr_rows {
         *streams; /* set if the rows lie on disk: say what was passed; else NULL */
 };
 /* A pass is done with rows [first, end) for now: rows that stream give their memory back. */
-void sdr_rows_passed(const struct sdr_rows *rows, uint64_t first, uint64_t end);
+void sdr_rows_release(const struct sdr_rows *rows, uint64_t first, uint64_t end);
 
 /* One sparse row. */
 struct sdr_sparse_row {
@@ -162,9 +162,9 @@ struct sdr_update {
 
 /* ---- models: what is computed ---- */
 /* Clusters and cuts have no truth that predictions could be compared with: a loss is all there is. */
-enum sdr_task { SDR_REGRESSION, SDR_BINARY, SDR_CLASSES, SDR_CLUSTERS, SDR_CUT };
+enum sdr_truth { SDR_REGRESSION, SDR_BINARY, SDR_CLASSES, SDR_CLUSTERS, SDR_CUT };
 
-static inline bool sdr_has_truth(enum sdr_task task)
+static inline bool sdr_has_truth(enum sdr_truth task)
 {
     return task != SDR_CLUSTERS && task != SDR_CUT;
 }
@@ -217,7 +217,7 @@ static inline __attribute__((always_inline)) void sdr_fetch_row(const struct sdr
 
 struct sdr_model_kind {
     SDR_ABOUT;
-    enum sdr_task task;
+    enum sdr_truth truth;
     bool linear; /* score and gradient are those of model/linear.h: rows can be walked over */
     bool pairs;  /* rows are pairs of features, and the gradient has a row for each: ENTRIES */
     /* Pairs that are factors, and can be walked over: how many a row of block 0 has; what is behind
@@ -234,7 +234,7 @@ struct sdr_model_kind {
     /* Loss of one example; writes slope[k] = ∂loss/∂score[k]. score and slope may be the same
      * array. */
     double (*loss)(const void *options, const float *score, uint32_t outputs, float target,
-                   float *slope);
+                   float *dloss);
     /* Probabilities of the classes from the scores (classes values); NULL: it has none. */
     void (*probability)(const float *score, uint32_t outputs, float *probability);
     /* Declares the blocks (name, rows, cols, per_feature); returns how many. */
@@ -267,15 +267,15 @@ struct sdr_model_kind {
 struct sdr_target {
     float *value;
     float *slot[2];     /* optimizer state; NULL where the optimizer has less */
-    float *charged;     /* penalty already charged, in units of Σ rate; NULL: no penalty */
+    float *penalty_paid;     /* penalty already charged, in units of Σ rate; NULL: no penalty */
     const float *scale; /* 1 / size of each feature: steps are taken in scaled units; NULL: all 1 */
     const float *center;   /* dense rows: subtracted from x; NULL: nothing */
     const float *constant; /* what begin() computed */
-    float charge;          /* Σ rate so far */
+    float penalty_due;          /* Σ rate so far */
     float l1, l2, group;   /* penalty weights */
     bool standardize;      /* the penalty is on the scaled weights */
     bool plain_decay;      /* l2 ignores scales: standardized, or decoupled decay */
-    bool settle_fully;     /* charge what is due however little it is */
+    bool pay_fully;     /* charge what is due however little it is */
 };
 enum { SDR_CONSTANTS = 8 };
 
@@ -288,7 +288,7 @@ struct sdr_pair {
 struct sdr_optimizer;
 /* Rows with one output that one worker steps on one after the other, each a batch of its own; rows of
    a linear model, or pairs. */
-struct sdr_walk {
+struct sdr_fused_steps {
     const struct sdr_problem *problem;
     const struct sdr_model_kind *kind;
     const struct sdr_optimizer *optimizer;
@@ -300,8 +300,8 @@ struct sdr_walk {
        place, and so are charge_at (Σ rate before each; NULL without penalties) and slope, which takes
        the slopes: the intercept rests. NULL: rows follow each other. */
     const uint32_t *place;
-    const double *charge_at;
-    float *slope;
+    const double *penalty_due_at;
+    float *dloss;
     uint32_t count;
     uint32_t rank,
         columns; /* pairs: factors of a row of the block, and all of its values; else 0 */
@@ -309,7 +309,7 @@ struct sdr_walk {
     struct sdr_target *weight, *intercept; /* intercept may be NULL */
     float *constant;                       /* of both targets */
     uint64_t version;                      /* updates so far; moves on */
-    double charge;                         /* Σ rate so far; moves on where there is a penalty */
+    double penalty_due;                         /* Σ rate so far; moves on where there is a penalty */
     double loss_sum, weight_sum;           /* of the rows, each before its step; added to */
 };
 
@@ -343,16 +343,16 @@ struct sdr_optimizer {
                    uint32_t outputs);
     /* Settle, score, slope, step for one row after the other: what pull, gradient and commit do, to
        the bit, with each row's weights gathered once. */
-    void (*walk)(struct sdr_walk *walk);
+    void (*fused)(struct sdr_fused_steps *fused);
     /* The same on weights that other workers change meanwhile, without locks (Hogwild!). */
-    void (*walk_shared)(struct sdr_walk *walk);
+    void (*fused_shared)(struct sdr_fused_steps *fused);
     /* Charges the penalty up to now on the values of the given rows; n rows from first, or listed.
      */
-    void (*settle16)(const struct sdr_target *t, const uint16_t *index, uint32_t n,
+    void (*catch_up16)(const struct sdr_target *t, const uint16_t *index, uint32_t n,
                      uint32_t outputs);
-    void (*settle32)(const struct sdr_target *t, const uint32_t *index, uint32_t n,
+    void (*catch_up32)(const struct sdr_target *t, const uint32_t *index, uint32_t n,
                      uint32_t outputs);
-    void (*settle)(const struct sdr_target *t, uint32_t n, uint32_t outputs);
+    void (*catch_up)(const struct sdr_target *t, uint32_t n, uint32_t outputs);
     /* The weights where they differ from the point gradients are taken at (Nesterov); NULL: the
        same. n rows into out. */
     void (*publish)(const struct sdr_target *t, uint32_t n, uint32_t outputs, float *out);
@@ -361,11 +361,11 @@ struct sdr_optimizer {
     double (*decay)(const void *options);
     /* The penalty that update number `update` with step `rate` makes due, in units of Σ rate; NULL:
        `rate`. */
-    double (*charge)(const void *options, uint64_t update, double rate);
+    double (*penalty_due)(const void *options, uint64_t update, double rate);
 };
 
 /* ---- schedules of the step size ---- */
-struct sdr_when {
+struct sdr_schedule_time {
     double epoch, at; /* whole epochs, and rows of the present one */
     double per_row;   /* 1 / rows of an epoch */
     double epochs;    /* planned */
@@ -375,7 +375,7 @@ struct sdr_schedule {
     bool needs_end; /* needs to know when the run ends */
     /* Factors on the rate at `count` places, factor[i] where `when->epoch` epochs and when->at + i
        rows more have passed. */
-    void (*factors)(const void *options, const struct sdr_when *when, uint32_t count,
+    void (*factors)(const void *options, const struct sdr_schedule_time *when, uint32_t count,
                     double *factor);
 };
 
@@ -390,7 +390,7 @@ struct sdr_plan {
     bool deterministic, penalty, group_penalty;
     bool all_conflict;   /* every row reads and writes what every other does */
     bool pairs;          /* rows have two features, and touch nothing else */
-    bool walks;          /* batches are single rows of a linear model with one output */
+    bool fused;          /* batches are single rows of a linear model with one output */
     uint64_t rows;       /* training rows */
     uint64_t batch;      /* rows of an update */
     uint64_t parameters; /* how many there are */
@@ -407,10 +407,10 @@ struct sdr_plan {
     bool snapshots; /* workers compute from values that were copied for the batch */
     bool turns;     /* workers step in a fixed circle, on gradients they computed before */
     bool shards;    /* every worker has rows of its own, the same ones in every epoch */
-    bool meets;     /* workers meet after every share of their shards */
+    bool barriers;     /* workers meet after every share of their shards */
     int locks;      /* that guard the parameters, each a part of them */
     bool joint;     /* all workers compute one update: its gradient is kept where all can see it */
-    int tallies;    /* losses are summed by pieces of the work, in this many sums; 0: by workers */
+    int loss_sums;    /* losses are summed by pieces of the work, in this many sums; 0: by workers */
     bool windows;   /* rows are trained on by windows of `share` rows, cut into components */
     bool rotates;   /* rows are trained on by cells of a rotation */
     const char *remark; /* for the user, static; NULL: none */
@@ -434,7 +434,7 @@ struct sdr_transport {
     enum sdr_status (*join)(const void *options, int *process, int *processes);
     enum sdr_status (*leave)(enum sdr_status status);
     /* Barrier with timeout, of the option and some seconds more. Fails unless every process passes the same text. */
-    enum sdr_status (*meet)(const void *options, double more, const char *text);
+    enum sdr_status (*barrier)(const void *options, double more, const char *text);
     /* Bytes of the first process become everybody's; the others wait for it. */
     enum sdr_status (*share)(void *bytes, size_t count);
     /* Makes what all nodes share; run->network is there. */

@@ -11,9 +11,9 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/thread.h"
-#include "model.h"
-#include "run.h"
-#include "turns.h"
+#include "trained/model.h"
+#include "run/run.h"
+#include "team/turns.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -120,7 +120,7 @@ static enum sdr_status target_at_end(struct sdr_run *run, const float *w, double
 static void halve_sums(struct sdr_run *run)
 {
     sdr_parameters_halve(&run->parameters);
-    for (int c = 0; c < run->twins && run->plan.shards; c++) /* copies that are not taken anew */
+    for (int c = 0; c < run->replicas && run->plan.shards; c++) /* copies that are not taken anew */
         sdr_parameters_halve(&run->copy[c]);
 }
 
@@ -130,11 +130,11 @@ enum sdr_status sdr_epoch_end(struct sdr_run *run)
     double objective = NAN;
     run->epoch += run->at / run->train_rows.count; /* an update of many workers may take several */
     run->at %= run->train_rows.count;
-    run->last_epoch_loss = run->tally.loss / run->tally.weight;
-    bool unknown = run->went_back && run->tally.weight == 0; /* it has just gone back */
+    run->last_epoch_loss = run->loss_sum.loss / run->loss_sum.weight;
+    bool unknown = run->went_back && run->loss_sum.weight == 0; /* it has just gone back */
     run->went_back = false;
-    run->tally = (struct sdr_tally){0};
-    if (run->kind->task == SDR_CLUSTERS && !run->strategy->full_batch)
+    run->loss_sum = (struct sdr_loss_sum){0};
+    if (run->kind->truth == SDR_CLUSTERS && !run->strategy->full_batch)
         halve_sums(run);
     const float *w = sdr_parameters_result(&run->parameters);
     if (!all_finite(w, run->parameters.count) || (!isfinite(run->last_epoch_loss) && !unknown)) {
@@ -165,9 +165,9 @@ enum sdr_status sdr_epoch_end(struct sdr_run *run)
         consider_early_stop(run, w);
     SDR_TRY(target_at_end(run, w, &objective));
     run->paused += sdr_clock_now() - before;
-    SDR_TRY(sdr_watch_epoch(run, objective));
+    SDR_TRY(sdr_log_epoch(run, objective));
     if (!run->over && !run->network && !run->turns) /* these compute orders on demand */
-        sdr_order_lay(run);
+        sdr_shuffle_epoch(run);
     return SDR_OK;
 }
 
@@ -198,7 +198,7 @@ static enum sdr_status finish(struct sdr_run *run)
         sdr_verdict(run);
     SDR_TRY(sdr_model_create(run, w, &run->model));
     if (!run->preempted)
-        sdr_watch_model(run);
+        sdr_log_model(run);
     return SDR_OK;
 }
 
@@ -280,7 +280,7 @@ enum sdr_status sdr_run_train(struct sdr_run *run)
     if (run->trained)
         return sdr_fail(SDR_USAGE, "a run trains once; create another one");
     run->trained = true;
-    SDR_TRY(sdr_watch_open(run));
+    SDR_TRY(sdr_log_open(run));
     run->started = sdr_clock_now();
     sdr_points_begin(run);
     if (run->points && run->parameters.version == 0 && run->process == 0)
@@ -291,11 +291,11 @@ enum sdr_status sdr_run_train(struct sdr_run *run)
     if (!run->over || (run->network && run->processes > 1)) { /* other processes wait for a word */
         status = run->turns ? sdr_turns_begin(run) : SDR_OK;
         if (!run->turns && !run->network)
-            sdr_order_lay(run);
+            sdr_shuffle_epoch(run);
         if (status == SDR_OK)
             status = run->network ? sdr_network_work(run) : sdr_team_work(run);
         if (status != SDR_OK) {
-            sdr_watch_close(run, "failed");
+            sdr_log_close(run, "failed");
             return status;
         }
     }
@@ -303,12 +303,12 @@ enum sdr_status sdr_run_train(struct sdr_run *run)
     if (run->process > 0) /* the model is with the first one */
         return SDR_OK;
     if (!run->diverged && !run->preempted && !was_over)
-        sdr_watch_last_checkpoint(run);
+        sdr_log_last_checkpoint(run);
     SDR_TRY(finish(run));
     status = close_record(run);
     if (run->network && run->network->ledger_lost[0] && !run->missing[0])
         snprintf(run->missing, sizeof run->missing, "%s", run->network->ledger_lost);
-    sdr_watch_close(run, run->diverged ? "diverged" : run->preempted ? "preempted" : "done");
+    sdr_log_close(run, run->diverged ? "diverged" : run->preempted ? "preempted" : "done");
     return status == SDR_OK ? outcome(run) : status;
 }
 

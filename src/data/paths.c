@@ -1,7 +1,7 @@
 /* Which files are meant, and which format they are in. */
 #include "base/file.h"
 #include "data/read.h"
-#include "registry.h"
+#include "run/registry.h"
 
 #include <glob.h>
 #include <string.h>

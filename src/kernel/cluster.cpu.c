@@ -6,12 +6,12 @@
 #include <stdbool.h>
 
 enum {
-    STRETCH = 256, /* features whose centered values wait in the first cache */
+    CHUNK = 256, /* features whose centered values wait in the first cache */
     VECTORS = 4    /* of clusters, whose sums for all rows stay in registers */
 };
 
 /* Some features, up to VECTORS · 16 clusters: every value of `sum` that is loaded serves four rows. */
-SDR_INLINE void tile(const float *sum, float x[SDR_TOGETHER][STRETCH], uint32_t n, uint32_t outputs,
+SDR_INLINE void tile(const float *sum, float x[SDR_TOGETHER][CHUNK], uint32_t n, uint32_t outputs,
                      const uint32_t vectors, uint32_t last, float *score[SDR_TOGETHER])
 {
     lanes total[SDR_TOGETHER][VECTORS];
@@ -34,10 +34,10 @@ SDR_INLINE void tile(const float *sum, float x[SDR_TOGETHER][STRETCH], uint32_t 
 static void products(const float *sum, const float *const *x, uint32_t rows, const float *center,
                      uint32_t n, uint32_t outputs, float *score)
 {
-    float part[SDR_TOGETHER][STRETCH];
+    float part[SDR_TOGETHER][CHUNK];
     memset(score, 0, (size_t)rows * outputs * sizeof *score);
-    for (uint32_t from = 0; from < n; from += STRETCH) {
-        uint32_t count = n - from < STRETCH ? n - from : STRETCH;
+    for (uint32_t from = 0; from < n; from += CHUNK) {
+        uint32_t count = n - from < CHUNK ? n - from : CHUNK;
         for (uint32_t r = 0; r < SDR_TOGETHER; r++) { /* missing rows are the first once more */
             const float *row = x[r < rows ? r : 0] + from;
             for (uint32_t i = 0, m; i < count; i += m) {

@@ -62,7 +62,7 @@ static void add(float *to, float a, const float *x, const float *center, uint32_
 /* Sixteen values at a time, one copy after the other. A value that one copy changed becomes its, to
    the bit. */
 SDR_INLINE void merge_by(float *shared, const float *const *copy, int copies, uint64_t count,
-                         const enum sdr_merge how, const float *calm)
+                         const enum sdr_merge how, const float *damping)
 {
     lanes zero = {0}, one = lanes_all(1.0f), two = lanes_all(2.0f);
     for (uint64_t i = 0; i < count; i += SDR_LANES) {
@@ -77,8 +77,8 @@ SDR_INLINE void merge_by(float *shared, const float *const *copy, int copies, ui
         lanes k = lanes_max(changes, one), share = one;
         if (how == SDR_MERGE_MEAN)
             share = one / k;
-        else if (calm)
-            share = lanes_min(one, lanes_max(two / k, lanes_load(calm + i, SDR_LANES)));
+        else if (damping)
+            share = lanes_min(one, lanes_max(two / k, lanes_load(damping + i, SDR_LANES)));
         lanes next = base + share * sum;
         if (how == SDR_MERGE_SHRUNK)
             next = lanes_select((last * base >= 0.0f) & (next * base < 0.0f), zero, next);
@@ -87,14 +87,14 @@ SDR_INLINE void merge_by(float *shared, const float *const *copy, int copies, ui
 }
 
 static void merge(float *shared, const float *const *copy, int copies, uint64_t count,
-                  enum sdr_merge how, const float *calm)
+                  enum sdr_merge how, const float *damping)
 {
     if (how == SDR_MERGE_MEAN)
         merge_by(shared, copy, copies, count, SDR_MERGE_MEAN, NULL);
     else if (how == SDR_MERGE_SHRUNK)
-        merge_by(shared, copy, copies, count, SDR_MERGE_SHRUNK, calm);
+        merge_by(shared, copy, copies, count, SDR_MERGE_SHRUNK, damping);
     else
-        merge_by(shared, copy, copies, count, SDR_MERGE_SUM, calm);
+        merge_by(shared, copy, copies, count, SDR_MERGE_SUM, damping);
 }
 
 const struct sdr_linear_kernels SDR_FOR_LEVEL(sdr_linear_kernels);

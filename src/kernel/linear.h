@@ -28,7 +28,7 @@ struct sdr_linear_kernels {
        never more than all: copies that saw a busy feature often have each made the whole correction,
        and the sum of more than two would overshoot further every time. calm: NULL: all of it. */
     void (*merge)(float *shared, const float *const *copy, int copies, uint64_t count,
-                  enum sdr_merge how, const float *calm);
+                  enum sdr_merge how, const float *damping);
 };
 
 const struct sdr_linear_kernels *sdr_linear_kernels(enum sdr_cpu level);

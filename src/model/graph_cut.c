@@ -89,11 +89,11 @@ static void score(const struct sdr_problem *problem, const struct sdr_block *blo
 }
 
 static double loss(const void *options, const float *score, uint32_t outputs, float target,
-                   float *slope)
+                   float *dloss)
 {
     (void)options, (void)outputs;
     double value = (double)target * score[0];
-    slope[0] = target;
+    dloss[0] = target;
     return value;
 }
 
@@ -113,15 +113,15 @@ static void gradient(const struct sdr_model_kind *kind, const struct sdr_problem
         uint32_t row = batch->row[i];
         struct sdr_sparse_row r = sdr_sparse_row(problem->rows, row);
         const float *a = end_of(problem, block, w, row, 0), *b = end_of(problem, block, w, row, 1);
-        float *one = scratch + (size_t)i * stride + 1, *two = one + parts, slope;
+        float *one = scratch + (size_t)i * stride + 1, *two = one + parts, dloss;
         float weight = problem->row_weight ? problem->row_weight[row] : 1.0f;
         float apart = distance(a, b, parts);
         bool moves[2] = {sdr_row_index(&r, 0) >= parts, sdr_row_index(&r, 1) >= parts};
-        sum += weight * kind->loss(problem->model_options, &apart, 1, problem->target[row], &slope);
+        sum += weight * kind->loss(problem->model_options, &apart, 1, problem->target[row], &dloss);
         weights += weight;
         one[-1] = 0;
         for (uint32_t k = 0; k < parts; k++) {
-            float pull = a[k] == b[k] ? 0 : copysignf(slope * weight * share, a[k] - b[k]);
+            float pull = a[k] == b[k] ? 0 : copysignf(dloss * weight * share, a[k] - b[k]);
             one[k] = moves[0] ? pull : 0;
             two[k] = moves[1] ? -pull : 0;
         }
@@ -164,7 +164,7 @@ SDR_REGISTER(model_kind, graph_cut) = {
     .summary = "a graph cut into parts; rows are edges between vertices",
     .options = table,
     .options_size = sizeof(struct options),
-    .task = SDR_CUT,
+    .truth = SDR_CUT,
     .pairs = true,
     .epochs = 20,
     .loss = loss,

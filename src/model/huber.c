@@ -12,12 +12,12 @@ static const struct sdr_option table[] = {{"delta", SDR_NUMBER, "1", NULL, 1e-30
                                           {0}};
 
 static double loss(const void *options, const float *score, uint32_t outputs, float target,
-                   float *slope)
+                   float *dloss)
 {
     (void)outputs;
     double delta = ((const struct options *)options)->delta;
     double residual = (double)score[0] - target, size = fabs(residual);
-    slope[0] = (float)(size <= delta ? residual : copysign(delta, residual));
+    dloss[0] = (float)(size <= delta ? residual : copysign(delta, residual));
     return size <= delta ? 0.5 * residual * residual : delta * (size - 0.5 * delta);
 }
 
@@ -26,7 +26,7 @@ SDR_REGISTER(model_kind, huber) = {
     .summary = "linear regression, robust against outliers",
     .options = table,
     .options_size = sizeof(struct options),
-    .task = SDR_REGRESSION,
+    .truth = SDR_REGRESSION,
     .curvature = 1,
     .loss = loss,
     SDR_LINEAR,

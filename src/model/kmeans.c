@@ -142,7 +142,7 @@ static void score(const struct sdr_problem *problem, const struct sdr_block *blo
 
 /* A row at its center has no loss, whatever rounding says. */
 static double loss(const void *options, const float *score, uint32_t outputs, float target,
-                   float *slope)
+                   float *dloss)
 {
     (void)options, (void)target;
     uint32_t best = 0;
@@ -150,7 +150,7 @@ static double loss(const void *options, const float *score, uint32_t outputs, fl
         best = score[k] > score[best] ? k : best;
     double distance = -(double)score[best];
     for (uint32_t k = 0; k < outputs; k++)
-        slope[k] = k == best && distance > 0 ? -1.0f : 0.0f;
+        dloss[k] = k == best && distance > 0 ? -1.0f : 0.0f;
     return distance > 0 ? distance : 0;
 }
 
@@ -354,7 +354,7 @@ SDR_REGISTER(model_kind, kmeans) = {
     .summary = "clusters of rows near a common center; no labels",
     .options = table,
     .options_size = sizeof(struct options),
-    .task = SDR_CLUSTERS,
+    .truth = SDR_CLUSTERS,
     .outputs = outputs_of,
     .batch = 1024,
     .epochs = 10,

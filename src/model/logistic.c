@@ -3,11 +3,11 @@
 #include "model/linear.h"
 
 static double loss(const void *options, const float *score, uint32_t outputs, float target,
-                   float *slope)
+                   float *dloss)
 {
     (void)options, (void)outputs;
     double margin = (double)score[0] * target, e = sdr_exp(-margin);
-    slope[0] = (float)(-target * (e / (1.0 + e)));
+    dloss[0] = (float)(-target * (e / (1.0 + e)));
     return sdr_log1p_of_exp(-margin, e);
 }
 
@@ -21,7 +21,7 @@ static void probability(const float *score, uint32_t outputs, float *p)
 SDR_REGISTER(model_kind, logistic) = {
     .name = "logistic",
     .summary = "two classes, logistic regression",
-    .task = SDR_BINARY,
+    .truth = SDR_BINARY,
     .curvature = 0.25,
     .loss = loss,
     .probability = probability,

@@ -133,7 +133,7 @@ static void gradient(const struct sdr_model_kind *kind, const struct sdr_problem
     pair_penalty(o, l2);
     for (uint32_t i = 0; i < batch->count; i++) {
         uint32_t row = batch->row[i];
-        float *at = scratch + (size_t)i * stride, *one = at + 1, *two = one + cols, slope;
+        float *at = scratch + (size_t)i * stride, *one = at + 1, *two = one + cols, dloss;
         struct sdr_sparse_row r = sdr_sparse_row(problem->rows, row);
         const float *a = w + block[0].offset + (size_t)sdr_row_index(&r, 0) * cols;
         const float *b = w + block[0].offset + (size_t)sdr_row_index(&r, 1) * cols;
@@ -141,17 +141,17 @@ static void gradient(const struct sdr_model_kind *kind, const struct sdr_problem
         float z = score_row(problem, block, w, row);
         float l2_a = weight * l2[sdr_side(problem, sdr_row_index(&r, 0), 0)];
         float l2_b = weight * l2[sdr_side(problem, sdr_row_index(&r, 1), 1)];
-        sum += weight * kind->loss(o, &z, 1, problem->target[row], &slope);
+        sum += weight * kind->loss(o, &z, 1, problem->target[row], &dloss);
         weights += weight;
-        slope *= weight;
-        *at = slope * share;
+        dloss *= weight;
+        *at = dloss * share;
         for (uint32_t k = 0; k < rank; k++) {
-            one[k] = (slope * b[k] + l2_a * a[k]) * share;
-            two[k] = (slope * a[k] + l2_b * b[k]) * share;
+            one[k] = (dloss * b[k] + l2_a * a[k]) * share;
+            two[k] = (dloss * a[k] + l2_b * b[k]) * share;
         }
         if (o->bias) {
-            one[rank] = (slope + l2_a * a[rank]) * share;
-            two[rank] = (slope + l2_b * b[rank]) * share;
+            one[rank] = (dloss + l2_a * a[rank]) * share;
+            two[rank] = (dloss + l2_b * b[rank]) * share;
         }
     }
     *update = (struct sdr_update){.form = SDR_ENTRIES,
@@ -169,7 +169,7 @@ SDR_REGISTER(model_kind, mf) = {
     .summary = "ratings by matrix factorisation: users, items, factors, biases",
     .options = table,
     .options_size = sizeof(struct options),
-    .task = SDR_REGRESSION,
+    .truth = SDR_REGRESSION,
     .curvature = 1,
     .pairs = true,
     .rank = rank_of,

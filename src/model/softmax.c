@@ -19,16 +19,16 @@ static double exponentials(const float *score, uint32_t outputs, float *e, doubl
 }
 
 static double loss(const void *options, const float *score, uint32_t outputs, float target,
-                   float *slope)
+                   float *dloss)
 {
     (void)options;
     uint32_t class_number = (uint32_t)target;
     double own = score[class_number], top; /* before slope, which may be the same array */
-    double sum = exponentials(score, outputs, slope, &top);
+    double sum = exponentials(score, outputs, dloss, &top);
     float share = (float)(1.0 / sum);
     for (uint32_t k = 0; k < outputs; k++)
-        slope[k] *= share;
-    slope[class_number] -= 1.0f;
+        dloss[k] *= share;
+    dloss[class_number] -= 1.0f;
     return sdr_log(sum) + top - own;
 }
 
@@ -42,7 +42,7 @@ static void probability(const float *score, uint32_t outputs, float *p)
 SDR_REGISTER(model_kind, softmax) = {
     .name = "softmax",
     .summary = "several classes, multinomial logistic regression",
-    .task = SDR_CLASSES,
+    .truth = SDR_CLASSES,
     .curvature = 0.5,
     .loss = loss,
     .probability = probability,

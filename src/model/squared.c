@@ -5,7 +5,7 @@
 SDR_REGISTER(model_kind, squared) = {
     .name = "squared",
     .summary = "linear regression, squared error",
-    .task = SDR_REGRESSION,
+    .truth = SDR_REGRESSION,
     .curvature = 1,
     .loss = sdr_squared_loss,
     SDR_LINEAR,

@@ -5,11 +5,11 @@
 #include <stdint.h>
 
 static inline double sdr_squared_loss(const void *options, const float *score, uint32_t outputs,
-                                      float target, float *slope)
+                                      float target, float *dloss)
 {
     (void)options, (void)outputs;
     double residual = (double)score[0] - target;
-    slope[0] = (float)residual;
+    dloss[0] = (float)residual;
     return 0.5 * residual * residual;
 }
 

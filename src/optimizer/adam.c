@@ -23,7 +23,7 @@ SDR_INLINE lanes metric(const float *c, lanes s0, lanes s1)
     return 1.0f / (lanes_sqrt(s1) + c[6]);
 }
 
-static double charge(const void *options, uint64_t update, double rate)
+static double penalty_due(const void *options, uint64_t update, double rate)
 {
     const struct options *o = options;
     return rate * sqrt(1 - pow(o->m.beta2, (double)update));
@@ -40,6 +40,6 @@ SDR_REGISTER_PER_CPU(optimizer, adam) = {
     .rate = 0.01,
     .rate_power = 1,
     .begin = begin,
-    .charge = charge,
+    .penalty_due = penalty_due,
     SDR_STEP_LOOPS,
 };

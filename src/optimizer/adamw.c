@@ -40,7 +40,7 @@ static double decay(const void *options)
     return ((const struct options *)options)->decay;
 }
 
-static double charge(const void *options, uint64_t update, double rate)
+static double penalty_due(const void *options, uint64_t update, double rate)
 {
     const struct options *o = options;
     double x = lost(o, rate), minus_log; /* of 1 − x, which rounds where x is small */
@@ -68,6 +68,6 @@ SDR_REGISTER_PER_CPU(optimizer, adamw) = {
     .rate_power = 1,
     .begin = begin,
     .decay = decay,
-    .charge = charge,
+    .penalty_due = penalty_due,
     SDR_STEP_LOOPS,
 };

@@ -2,7 +2,7 @@
    its own share of the data, and the result is the mean of them, taken once, at the end. With
    every=H the models are averaged after H updates each and go on from there: local SGD. The paper's
    step is constant (--schedule constant). */
-#include "node.h"
+#include "team/node.h"
 
 struct options {
     uint64_t every;
@@ -20,7 +20,7 @@ static enum sdr_status plan(const void *options, struct sdr_plan *plan)
     plan->share = (every ? every : AT_A_TIME) * plan->batch;
     plan->copies = plan->workers;
     plan->shards = true;
-    plan->meets = every > 0;
+    plan->barriers = every > 0;
     return SDR_OK;
 }
 
@@ -30,17 +30,17 @@ static enum sdr_status worker(struct sdr_node *node)
     for (;;) {
         struct sdr_batch share;
         bool more;
-        SDR_TRY(sdr_deal_share(node, &share, &more));
+        SDR_TRY(sdr_next_share(node, &share, &more));
         if (!more)
             return SDR_OK;
         sdr_train(node, &share);
-        if (!node->plan->meets || !sdr_share_is_whole(node))
+        if (!node->plan->barriers || !sdr_share_is_whole(node))
             continue;
-        sdr_settle(node);
-        SDR_TRY(sdr_meet(node));
+        sdr_catch_up(node);
+        SDR_TRY(sdr_barrier(node));
         while (sdr_next_piece(node, parts, &part))
             sdr_average(node, part, parts);
-        SDR_TRY(sdr_meet(node));
+        SDR_TRY(sdr_barrier(node));
     }
 }
 

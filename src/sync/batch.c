@@ -8,7 +8,7 @@
    takes the steps.
    kmeans:      Lloyd's algorithm. */
 #include "base/rng.h"
-#include "node.h"
+#include "team/node.h"
 
 #include <math.h>
 #include <string.h>
@@ -56,12 +56,12 @@ static double find_bound(struct sdr_node *node, struct arrays *a)
 {
     enum { ITERATIONS = 200, CALM = 8 };
     double bound = 0;
-    int calm = 0; /* small changes in a row: a start nearly orthogonal to the answer is calm at
+    int damping = 0; /* small changes in a row: a start nearly orthogonal to the answer is calm at
                      first too */
     struct sdr_stream stream = sdr_stream_open(1, SDR_FOR_START, a->count);
     for (uint64_t i = 0; i < a->count; i++)
         a->y[i] = sdr_stream_normal(&stream);
-    for (int iteration = 0; iteration < ITERATIONS && calm < CALM; iteration++) {
+    for (int iteration = 0; iteration < ITERATIONS && damping < CALM; iteration++) {
         double norm = sqrt(dot(a->y, a->y, a->count)), before = bound;
         for (uint64_t i = 0; i < a->count; i++)
             a->w[i] = sdr_unit(node, i) * (a->y[i] / norm);
@@ -71,7 +71,7 @@ static double find_bound(struct sdr_node *node, struct arrays *a)
         bound = sqrt(dot(a->y, a->y, a->count));
         if (!(bound > 0))
             return 1;
-        calm = fabs(bound - before) < 1e-3 * bound ? calm + 1 : 0;
+        damping = fabs(bound - before) < 1e-3 * bound ? damping + 1 : 0;
     }
     return 1.02 * bound; /* power iteration comes from below */
 }
@@ -125,7 +125,7 @@ static enum sdr_status own_steps(struct sdr_node *node, bool accelerated)
     for (;;) {
         bool more;
         double loss;
-        SDR_TRY(sdr_deal_all(node, &batch, &more));
+        SDR_TRY(sdr_next_full_batch(node, &batch, &more));
         if (!more)
             return SDR_OK;
         sdr_full_gradient(node, a.y, &loss, a.gradient);
@@ -157,7 +157,7 @@ static enum sdr_status optimizer_steps(struct sdr_node *node)
     struct sdr_update gradient;
     for (;;) {
         bool more;
-        SDR_TRY(sdr_deal_all(node, &batch, &more));
+        SDR_TRY(sdr_next_full_batch(node, &batch, &more));
         if (!more)
             return SDR_OK;
         sdr_pull(node, &batch, &view);
@@ -180,7 +180,7 @@ static enum sdr_status lloyd(struct sdr_node *node)
     s->bound = 1; /* begun: a run that is resumed has its arrays */
     for (;;) {
         bool more;
-        SDR_TRY(sdr_deal_all(node, &batch, &more));
+        SDR_TRY(sdr_next_full_batch(node, &batch, &more));
         if (!more)
             return SDR_OK;
         memcpy(last, w, count * sizeof *w);

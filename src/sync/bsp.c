@@ -10,7 +10,7 @@ enum sdr_status sdr_bsp_plan(const void *options, struct sdr_plan *plan)
     plan->share = plan->deterministic ? plan->batch : plan->batch * (uint64_t)plan->workers;
     if (plan->share > plan->rows)
         plan->share = plan->rows;
-    plan->tallies = (int)((plan->share + SDR_LEAF_ROWS - 1) / SDR_LEAF_ROWS);
+    plan->loss_sums = (int)((plan->share + SDR_LEAF_ROWS - 1) / SDR_LEAF_ROWS);
     plan->joint = true;
     return SDR_OK;
 }
@@ -21,17 +21,17 @@ enum sdr_status sdr_bsp_worker(struct sdr_node *node)
     for (;;) {
         struct sdr_batch batch;
         bool more;
-        SDR_TRY(sdr_deal_round(node, &batch, &more));
+        SDR_TRY(sdr_next_round(node, &batch, &more));
         if (!more)
             return SDR_OK;
         if (node->plan->penalty) {
             while (sdr_next_piece(node, parts, &part))
-                sdr_joint_settle(node, &batch, part);
-            SDR_TRY(sdr_meet(node));
+                sdr_joint_catch_up(node, &batch, part);
+            SDR_TRY(sdr_barrier(node));
         }
         while (sdr_next_piece(node, (batch.count + SDR_LEAF_ROWS - 1) / SDR_LEAF_ROWS, &leaf))
             sdr_joint_gradient(node, &batch, leaf);
-        SDR_TRY(sdr_meet(node));
+        SDR_TRY(sdr_barrier(node));
         while (sdr_next_piece(node, parts, &part))
             sdr_joint_step(node, &batch, part);
     }

@@ -2,7 +2,7 @@
 #ifndef SDR_SYNC_CLIENT_H
 #define SDR_SYNC_CLIENT_H
 
-#include "node.h"
+#include "team/node.h"
 
 enum sdr_status sdr_client(struct sdr_node *node);
 

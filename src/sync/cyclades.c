@@ -3,7 +3,7 @@
    the connected components of its conflicts; workers take components, and keep the order of the rows
    within each. The result is that of one worker, to the bit. The components of the next window are
    looked for while this one is trained on. */
-#include "node.h"
+#include "team/node.h"
 
 static enum sdr_status plan(const void *options, struct sdr_plan *plan)
 {
@@ -21,7 +21,7 @@ static enum sdr_status plan(const void *options, struct sdr_plan *plan)
     }
     plan->windows = true;
     plan->in_place = plan->workers > 1;
-    plan->tallies = SDR_BINS;
+    plan->loss_sums = SDR_BINS;
     return SDR_OK;
 }
 
@@ -31,7 +31,7 @@ static enum sdr_status worker(struct sdr_node *node)
         struct sdr_batch window;
         uint64_t piece;
         bool more;
-        SDR_TRY(sdr_deal_round(node, &window, &more));
+        SDR_TRY(sdr_next_round(node, &window, &more));
         if (!more)
             return SDR_OK;
         while (sdr_next_piece(node, 1 + SDR_BINS, &piece))

@@ -23,7 +23,7 @@
    trains on N rows of its own, and what they changed is added in the order of the lanes, so that it
    does not matter which thread ran which lane, or when. */
 #include "base/text.h"
-#include "node.h"
+#include "team/node.h"
 
 #include <string.h>
 
@@ -63,7 +63,7 @@ static uint64_t choose_rows(const struct sdr_plan *plan, uint64_t copies, bool *
         (sparse ? 36 : 18) * rarely; /* touches of a weight; most fall on a few, if sparse */
     /* Where a row touches little of a large model exchanges would take longer than the rows between
        them, and workers that write straight to it hardly meet on a cache line. */
-    *straight = cost > 0.2 * often * row && plan->busiest < 0.25 && plan->walks && !plan->penalty &&
+    *straight = cost > 0.2 * often * row && plan->busiest < 0.25 && plan->fused && !plan->penalty &&
                 plan->nodes == 1; /* between nodes cache lines travel far: copies stay near */
     double rows = cheap < often ? cheap : often;
     rows = rows < close ? rows : close;
@@ -82,7 +82,7 @@ static enum sdr_status plan(const void *options, struct sdr_plan *plan)
         return sdr_fail(SDR_USAGE, "hogwild:exchange takes a number of rows or auto, not '%s'",
                         o->exchange);
     straight = (straight || rows == 0) && !plan->deterministic;
-    if (straight && (!plan->walks || plan->penalty) && plan->workers > 1)
+    if (straight && (!plan->fused || plan->penalty) && plan->workers > 1)
         return sdr_fail(SDR_USAGE, "hogwild:exchange=0 is for single rows, one output and no "
                                    "penalty; leave hogwild:exchange to itself");
     if (plan->deterministic && rows == 0)
@@ -114,12 +114,12 @@ static enum sdr_status racing(struct sdr_node *node)
     for (;;) {
         struct sdr_batch share;
         bool more;
-        SDR_TRY(sdr_deal_share(node, &share, &more));
+        SDR_TRY(sdr_next_share(node, &share, &more));
         if (!more)
             return SDR_OK;
-        sdr_take(node, &share);
+        sdr_pull_replica(node, &share);
         sdr_train(node, &share);
-        sdr_give(node);
+        sdr_push_delta(node);
     }
 }
 
@@ -129,14 +129,14 @@ static enum sdr_status replaying(struct sdr_node *node)
     for (;;) {
         struct sdr_batch share;
         bool more;
-        SDR_TRY(sdr_deal_recorded(node, &share, &more));
+        SDR_TRY(sdr_next_recorded(node, &share, &more));
         if (!more)
             return SDR_OK;
         if (share.count) {
-            sdr_take(node, &share);
+            sdr_pull_replica(node, &share);
             sdr_train(node, &share);
         } else {
-            sdr_give(node);
+            sdr_push_delta(node);
         }
     }
 }
@@ -148,19 +148,19 @@ static enum sdr_status in_lanes(struct sdr_node *node)
     for (;;) {
         struct sdr_batch round;
         bool more;
-        SDR_TRY(sdr_deal_round(node, &round, &more));
+        SDR_TRY(sdr_next_round(node, &round, &more));
         if (!more)
             return SDR_OK;
         uint64_t batches = (round.count + node->plan->batch - 1) / node->plan->batch;
         uint64_t rows = (batches + lanes - 1) / lanes * node->plan->batch;
         while (sdr_next_piece(node, lanes, &lane)) {
             struct sdr_batch share = sdr_part(node, &round, lane * rows, rows);
-            sdr_use_copy(node, lane);
-            sdr_take(node, &share);
+            sdr_use_replica(node, lane);
+            sdr_pull_replica(node, &share);
             sdr_train(node, &share);
-            sdr_settle(node);
+            sdr_catch_up(node);
         }
-        SDR_TRY(sdr_meet(node));
+        SDR_TRY(sdr_barrier(node));
         while (sdr_next_piece(node, parts, &part))
             sdr_merge(node, (int)lanes, part, parts);
     }

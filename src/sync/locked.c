@@ -1,7 +1,7 @@
 /* What Hogwild! was measured against: workers that lock what they read and write. A gradient is
    computed outside the lock, from the values as they were when it was taken. With several stripes a
    worker locks only the parts of the model that its rows touch. */
-#include "node.h"
+#include "team/node.h"
 
 struct options {
     uint64_t stripes;
@@ -30,7 +30,7 @@ static enum sdr_status worker(struct sdr_node *node)
         struct sdr_view view;
         struct sdr_update gradient;
         bool more;
-        SDR_TRY(sdr_deal_share(node, &batch, &more));
+        SDR_TRY(sdr_next_share(node, &batch, &more));
         if (!more)
             return SDR_OK;
         sdr_lock(node, &batch);

@@ -12,7 +12,7 @@
 
    Staleness of a gradient: the updates between the values it was computed from and its own. */
 #include "base/memory.h"
-#include "message.h"
+#include "server/message.h"
 #include "sync/bsp.h"
 #include "sync/client.h"
 

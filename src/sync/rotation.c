@@ -2,7 +2,7 @@
    for rows of two features, such as ratings. Features are cut into blocks; the rows of two blocks make a
    cell; in a round workers train on cells that have no block in common, each on values that nobody else
    touches. Then the blocks meet others. The result is the same for any number of workers. */
-#include "node.h"
+#include "team/node.h"
 
 static enum sdr_status plan(const void *options, struct sdr_plan *plan)
 {
@@ -17,7 +17,7 @@ static enum sdr_status plan(const void *options, struct sdr_plan *plan)
                                    "by ratings; or use --sync hogwild)");
     plan->rotates = true;
     plan->in_place = plan->workers > 1;
-    plan->tallies = SDR_ROTATING;
+    plan->loss_sums = SDR_ROTATING;
     plan->share = (plan->rows + 2 * SDR_ROTATING - 2) / (2 * SDR_ROTATING - 1);
     return SDR_OK;
 }
@@ -28,7 +28,7 @@ static enum sdr_status worker(struct sdr_node *node)
         struct sdr_batch round;
         uint64_t cell;
         bool more;
-        SDR_TRY(sdr_deal_round(node, &round, &more));
+        SDR_TRY(sdr_next_round(node, &round, &more));
         if (!more)
             return SDR_OK;
         while (sdr_next_piece(node, SDR_ROTATING, &cell))

@@ -2,7 +2,7 @@
    in parallel and applied in a fixed circle of workers. Once all are at work every gradient is P − 1
    updates old when it is applied: it was computed from the model that its worker saw right after its
    own last update. */
-#include "node.h"
+#include "team/node.h"
 
 static enum sdr_status plan(const void *options, struct sdr_plan *plan)
 {

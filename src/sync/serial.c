@@ -1,16 +1,16 @@
 /* One worker, one sample or mini-batch at a time: w ← step(w, ∇loss of the batch at w). */
-#include "node.h"
+#include "team/node.h"
 
 /* Where a batch is one row, most of a step would be the handing over: rows are walked over. */
 static enum sdr_status row_by_row(struct sdr_node *node)
 {
-    struct sdr_batch stretch = {0};
+    struct sdr_batch chunk = {0};
     for (;;) {
         bool more;
-        SDR_TRY(sdr_deal_stretch(node, &stretch, &more));
+        SDR_TRY(sdr_next_chunk(node, &chunk, &more));
         if (!more)
             return SDR_OK;
-        sdr_walk(node, &stretch);
+        sdr_fused_steps(node, &chunk);
     }
 }
 
@@ -19,11 +19,11 @@ static enum sdr_status worker(struct sdr_node *node)
     struct sdr_batch batch = {0};
     struct sdr_view view;
     struct sdr_update gradient;
-    if (sdr_can_walk(node))
+    if (sdr_can_fuse(node))
         return row_by_row(node);
     for (;;) {
         bool more;
-        SDR_TRY(sdr_deal(node, &batch, &more));
+        SDR_TRY(sdr_next_batch(node, &batch, &more));
         if (!more)
             return SDR_OK;
         sdr_pull(node, &batch, &view);

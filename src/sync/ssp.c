@@ -9,8 +9,8 @@
    default here asks for every batch, and is fresher than either; essp waits less for answers than both. */
 #include "base/memory.h"
 #include "base/text.h"
-#include "message.h"
-#include "node.h"
+#include "server/message.h"
+#include "team/node.h"
 #include "sync/client.h"
 #include "sync/clocks.h"
 
@@ -41,7 +41,7 @@ static const struct sdr_option eager_table[] = {
     {0}};
 
 /* Steps that others may not see yet. */
-struct held {
+struct pending {
     struct step {
         uint64_t clock;
         struct sdr_gradient gradient;
@@ -49,27 +49,27 @@ struct held {
     uint64_t count, room;
 };
 
-static enum sdr_status hold(struct held *held, uint64_t clock, const struct sdr_gradient *gradient)
+static enum sdr_status keep_pending(struct pending *pending, uint64_t clock, const struct sdr_gradient *gradient)
 {
-    SDR_TRY(sdr_grow(&held->step, NULL, held->count, &held->room, sizeof *held->step, "steps"));
-    held->step[held->count++] = (struct step){clock, *gradient};
+    SDR_TRY(sdr_grow(&pending->step, NULL, pending->count, &pending->room, sizeof *pending->step, "steps"));
+    pending->step[pending->count++] = (struct step){clock, *gradient};
     return SDR_OK;
 }
 
 /* Adds up the steps that are to be shown, from number `from` on; all of them once no gradient is outstanding. */
 static enum sdr_status show(struct sdr_node *node, const struct sdr_clocks *clocks,
-                            struct held *held, uint64_t from, bool *more)
+                            struct pending *pending, uint64_t from, bool *more)
 {
-    bool last = sdr_gradients_left(node) == held->count; /* nobody will read any more */
+    bool last = sdr_gradients_left(node) == pending->count; /* nobody will read any more */
     uint64_t kept = from = last ? 0 : from;
     enum sdr_status status = SDR_OK;
-    for (uint64_t i = from; i < held->count; i++) {
-        if (status == SDR_OK && *more && (last || sdr_clocks_shows(clocks, held->step[i].clock)))
-            status = sdr_apply(node, &held->step[i].gradient, 1, more);
+    for (uint64_t i = from; i < pending->count; i++) {
+        if (status == SDR_OK && *more && (last || sdr_clocks_shows(clocks, pending->step[i].clock)))
+            status = sdr_apply(node, &pending->step[i].gradient, 1, more);
         else
-            held->step[kept++] = held->step[i];
+            pending->step[kept++] = pending->step[i];
     }
-    held->count = kept;
+    pending->count = kept;
     return status;
 }
 
@@ -91,25 +91,25 @@ static enum sdr_status offer_ahead(struct sdr_node *node, const struct sdr_clock
     const struct options *o = node->options;
     for (int w = 0; w < node->workers; w++)
         if (sdr_is_busy(node, w) && sdr_clocks_may_read_next(clocks, w))
-            SDR_TRY(sdr_offer(node, w, o->budget));
+            SDR_TRY(sdr_prefetch(node, w, o->budget));
     return SDR_OK;
 }
 
 /* A step has come, or a worker is gone; *edge: the slowest clock has moved. */
-static enum sdr_status receive(struct sdr_node *node, struct sdr_clocks *clocks, struct held *held,
+static enum sdr_status receive(struct sdr_node *node, struct sdr_clocks *clocks, struct pending *pending,
                                const struct sdr_gradient *step, bool *edge)
 {
     if (step->lost) {
         *edge = sdr_clocks_leave(clocks, step->worker);
         return sdr_go_on_without(node, step, 1);
     }
-    SDR_TRY(hold(held, clocks->clock[step->worker], step));
+    SDR_TRY(keep_pending(pending, clocks->clock[step->worker], step));
     *edge = sdr_clocks_tick(clocks, step->worker);
     return SDR_OK;
 }
 
 static enum sdr_status lead(struct sdr_node *node, struct sdr_clocks *clocks, uint64_t *has,
-                            struct held *held, bool eager)
+                            struct pending *pending, bool eager)
 {
     bool more = true, edge;
     for (int w = 0; w < node->workers; w++)
@@ -119,9 +119,9 @@ static enum sdr_status lead(struct sdr_node *node, struct sdr_clocks *clocks, ui
         SDR_TRY(sdr_await_gradient(node, &step, &more));
         if (!more)
             break;
-        uint64_t before = held->count;
-        SDR_TRY(receive(node, clocks, held, &step, &edge));
-        SDR_TRY(show(node, clocks, held, edge ? 0 : before, &more));
+        uint64_t before = pending->count;
+        SDR_TRY(receive(node, clocks, pending, &step, &edge));
+        SDR_TRY(show(node, clocks, pending, edge ? 0 : before, &more));
         if (!more)
             break;
         int first = edge ? 0 : step.worker, end = edge ? node->workers : step.worker + 1;
@@ -139,14 +139,14 @@ static enum sdr_status serve_all(struct sdr_node *node, bool eager)
     const struct options *o = node->options;
     uint64_t staleness = SDR_CLOCKS_FREE, *clock;
     struct sdr_clocks clocks;
-    struct held held = {0};
+    struct pending pending = {0};
     sdr_parse_u64(o->staleness, &staleness); /* or inf */
     SDR_TRY(sdr_allocate(&clock, 2 * (size_t)node->workers, sizeof *clock, "clocks"));
     sdr_clocks_start(&clocks, staleness, clock, node->workers);
-    enum sdr_status status = lead(node, &clocks, clock + node->workers, &held, eager);
-    for (uint64_t i = 0; i < held.count; i++)
-        sdr_body_drop(held.step[i].gradient.body);
-    sdr_release(held.step);
+    enum sdr_status status = lead(node, &clocks, clock + node->workers, &pending, eager);
+    for (uint64_t i = 0; i < pending.count; i++)
+        sdr_body_drop(pending.step[i].gradient.body);
+    sdr_release(pending.step);
     sdr_release(clock);
     return status;
 }

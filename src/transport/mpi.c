@@ -8,9 +8,9 @@
    others live if it is given -enable-recovery; without, it ends the job.) */
 #include "base/clock.h"
 #include "base/memory.h"
-#include "network.h"
-#include "run.h"
-#include "transport/crew.h"
+#include "server/network.h"
+#include "run/run.h"
+#include "transport/node_threads.h"
 #include "transport/mpi_job.h"
 
 #include <math.h>
@@ -65,7 +65,7 @@ struct sending {
 };
 
 struct shared {
-    struct sdr_crew crew; /* first: see crew.h */
+    struct sdr_node_threads threads; /* first: see crew.h */
     const struct options *options;
     struct line *line;           /* owned, per process; job->calls guards this and what follows */
     struct sending *out, *spare; /* owned */
@@ -109,7 +109,7 @@ static enum sdr_status lose(struct sdr_run *run, int process)
                                    .batch = (uint64_t)process,
                                    .value = job->peer[process].silent};
         if (process_of(net, id) == process)
-            SDR_TRY(sdr_box_put(&shared->crew.box[0], &word));
+            SDR_TRY(sdr_mailbox_put(&shared->threads.mailbox[0], &word));
     }
     return sdr_mpi_ended();
 }
@@ -144,7 +144,7 @@ static enum sdr_status deliver(struct sdr_run *run, struct line *line)
         sdr_body_drop(message.body);
         return sdr_fail(SDR_RUNTIME, "a message came for a node that does not exist");
     }
-    return sdr_box_put(&shared->crew.box[h->to], &message);
+    return sdr_mailbox_put(&shared->threads.mailbox[h->to], &message);
 }
 
 /* A header or a body has arrived from a process. */
@@ -302,7 +302,7 @@ static void *carry(void *argument)
     while (!atomic_load(&shared->over)) {
         enum sdr_status status = look(run, &any);
         if (status != SDR_OK) {
-            sdr_crew_break_up(&shared->crew, status);
+            sdr_node_threads_abort(&shared->threads, status);
             break;
         }
         sdr_mpi_nap(NAP);
@@ -316,7 +316,7 @@ static enum sdr_status send(struct sdr_node *node, struct sdr_message *message)
     struct shared *shared = node->run->network->shared;
     int process = process_of(node->run->network, message->to);
     if (process == job->process)
-        return sdr_box_put(&shared->crew.box[message->to], message);
+        return sdr_mailbox_put(&shared->threads.mailbox[message->to], message);
     if (message->body && message->body->bytes > BODY_MOST) {
         sdr_body_drop(message->body);
         return sdr_fail(SDR_RUNTIME, "a message is larger than 2 GB: give more --servers");
@@ -347,10 +347,10 @@ static enum sdr_status receive(struct sdr_node *node, struct sdr_message *messag
             return SDR_OK;
         }
         int64_t rest = looks < LOOKS ? 0 : looks < 20 * LOOKS ? SHORT : LONG;
-        if (sdr_box_take(node->seat, rest, message))
+        if (sdr_mailbox_take(node->endpoint, rest, message))
             return SDR_OK;
-        if (atomic_load(&shared->crew.broken))
-            return sdr_crew_broken(&shared->crew);
+        if (atomic_load(&shared->threads.broken))
+            return sdr_node_threads_status(&shared->threads);
         SDR_TRY(look(run, &any));
         if (any)
             looks = 0;
@@ -361,17 +361,17 @@ static enum sdr_status receive(struct sdr_node *node, struct sdr_message *messag
 
 static enum sdr_status compute(struct sdr_node *node, const struct sdr_work *work, bool *done)
 {
-    return sdr_box_compute(node->seat, node, work, done);
+    return sdr_mailbox_compute(node->endpoint, node, work, done);
 }
 
 static bool any(struct sdr_node *node)
 {
-    return sdr_box_any(node->seat);
+    return sdr_mailbox_any(node->endpoint);
 }
 
 static int64_t now(const struct sdr_node *node)
 {
-    return sdr_clock_now() - ((const struct shared *)node->run->network->shared)->crew.launched;
+    return sdr_clock_now() - ((const struct shared *)node->run->network->shared)->threads.launched;
 }
 
 /* ---- a run ---- */
@@ -381,7 +381,7 @@ static enum sdr_status open_mpi(struct sdr_run *run, const void *options)
     SDR_TRY(sdr_allocate(&shared, 1, sizeof *shared, "MPI"));
     run->network->shared = shared;
     shared->options = options;
-    SDR_TRY(sdr_crew_open(run, &shared->crew));
+    SDR_TRY(sdr_node_threads_open(run, &shared->threads));
     return sdr_allocate(&shared->line, (size_t)job->processes, sizeof *shared->line, "MPI");
 }
 
@@ -452,7 +452,7 @@ static enum sdr_status join(const void *options, int *process, int *processes)
     return sdr_mpi_join(process, processes);
 }
 
-static enum sdr_status meet(const void *options, double more, const char *text)
+static enum sdr_status barrier(const void *options, double more, const char *text)
 {
     return sdr_mpi_greet(text, ((const struct options *)options)->deadline + more);
 }
@@ -473,11 +473,11 @@ static enum sdr_status begin(struct sdr_run *run)
 static enum sdr_status launch(struct sdr_run *run, enum sdr_status (*loop)(struct sdr_node *node))
 {
     struct shared *shared = run->network->shared;
-    SDR_TRY(meet(shared->options, 0, "ready"));
+    SDR_TRY(barrier(shared->options, 0, "ready"));
     SDR_TRY(begin(run));
     if (pthread_create(&shared->carrier, NULL, carry, run) != 0)
         return sdr_fail(SDR_RUNTIME, "a thread that looks after messages cannot be started");
-    enum sdr_status status = sdr_crew_launch(run, loop, lives_here);
+    enum sdr_status status = sdr_node_threads_launch(run, loop, lives_here);
     atomic_store(&shared->over, true);
     pthread_join(shared->carrier, NULL);
     if (status == SDR_OK)
@@ -505,7 +505,7 @@ static void close_mpi(struct sdr_run *run)
     }
     for (struct sending *sending; (sending = shared->spare); sdr_release(sending))
         shared->spare = sending->next;
-    sdr_crew_free(&shared->crew);
+    sdr_node_threads_free(&shared->threads);
     if (!atomic_load(&job->lost)) /* else MPI may still write what has come too late into it */
         sdr_release(shared->line);
     sdr_release(shared);
@@ -520,7 +520,7 @@ SDR_REGISTER(transport, mpi) = {
     .workers_most = 1024,
     .join = join,
     .leave = sdr_mpi_leave,
-    .meet = meet,
+    .barrier = barrier,
     .share = sdr_mpi_share,
     .open = open_mpi,
     .launch = launch,

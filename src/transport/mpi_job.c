@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/memory.h"
-#include "run.h"
+#include "run/run.h"
 
 #include <dlfcn.h>
 #include <pthread.h>

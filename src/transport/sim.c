@@ -7,8 +7,8 @@
 #include "base/coroutine.h"
 #include "base/memory.h"
 #include "base/text.h"
-#include "network.h"
-#include "run.h"
+#include "server/network.h"
+#include "run/run.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -38,7 +38,7 @@ static const struct sdr_option table[] = {
 
 enum state { READY, RECEIVING, COMPUTING, OVER };
 
-struct seat {
+struct endpoint {
     struct sdr_coroutine *coroutine; /* owned */
     struct sdr_node *node;
     enum state state;
@@ -46,7 +46,7 @@ struct seat {
     uint64_t computing;    /* number of the event that ends it */
     struct sdr_work work;
     atomic_uint urgent;
-    struct sdr_message *box; /* owned: a ring, of a power of two */
+    struct sdr_message *mailbox; /* owned: a ring, of a power of two */
     uint64_t from, count, room;
     int64_t port_in, port_out; /* servers: the port is taken until then */
 };
@@ -60,14 +60,14 @@ struct event {
 enum { WORK_ENDS, DEATH, DELIVERY };
 
 /* A message that is under way. */
-struct parcel {
+struct in_flight {
     struct sdr_message message;
     uint32_t next; /* while it is free */
 };
 
 struct shared {
     const struct options *options;
-    struct seat *seat; /* owned */
+    struct endpoint *endpoint; /* owned */
     int64_t *busy;   /* owned: until when the ways from every server to a node are, then those from
                           the node to every server; NULL: ways are wide */
     float *far;      /* owned, per worker: how slow its ways are; NULL: all alike */
@@ -76,9 +76,9 @@ struct shared {
     uint64_t sequence, events;
     struct event *heap; /* owned */
     uint64_t count, room;
-    struct parcel *parcel; /* owned */
-    uint64_t parcels, parcel_room;
-    uint32_t parcel_free; /* the first that is not under way, and + 1: 0 is none */
+    struct in_flight *in_flight; /* owned */
+    uint64_t in_flights, in_flight_room;
+    uint32_t in_flight_free; /* the first that is not under way, and + 1: 0 is none */
     bool instant;         /* messages take no time */
     int32_t *ready;       /* owned: a ring of nodes that can go on */
     uint64_t ready_from, ready_count, ready_mask;
@@ -130,60 +130,60 @@ static struct event pop(struct shared *shared)
 static enum sdr_status push_delivery(struct shared *shared, int64_t time,
                                      const struct sdr_message *message)
 {
-    uint32_t at = shared->parcel_free;
+    uint32_t at = shared->in_flight_free;
     if (at) {
-        shared->parcel_free = shared->parcel[at - 1].next;
+        shared->in_flight_free = shared->in_flight[at - 1].next;
     } else {
-        SDR_TRY(sdr_grow(&shared->parcel, NULL, shared->parcels, &shared->parcel_room,
-                         sizeof *shared->parcel, "messages"));
-        at = (uint32_t)++shared->parcels;
+        SDR_TRY(sdr_grow(&shared->in_flight, NULL, shared->in_flights, &shared->in_flight_room,
+                         sizeof *shared->in_flight, "messages"));
+        at = (uint32_t)++shared->in_flights;
     }
-    shared->parcel[at - 1].message = *message;
+    shared->in_flight[at - 1].message = *message;
     struct event event = {time, shared->sequence++, message->to, DELIVERY + at - 1};
     return push(shared, &event);
 }
 
-static struct sdr_message take_parcel(struct shared *shared, const struct event *event)
+static struct sdr_message take_in_flight(struct shared *shared, const struct event *event)
 {
-    struct parcel *parcel = &shared->parcel[event->what - DELIVERY];
-    parcel->next = shared->parcel_free;
-    shared->parcel_free = event->what - DELIVERY + 1;
-    return parcel->message;
+    struct in_flight *in_flight = &shared->in_flight[event->what - DELIVERY];
+    in_flight->next = shared->in_flight_free;
+    shared->in_flight_free = event->what - DELIVERY + 1;
+    return in_flight->message;
 }
 
-static void make_ready(struct shared *shared, struct seat *seat)
+static void make_ready(struct shared *shared, struct endpoint *endpoint)
 {
-    seat->state = READY;
+    endpoint->state = READY;
     shared->ready[(shared->ready_from + shared->ready_count++) & shared->ready_mask] =
-        seat->node->id;
+        endpoint->node->id;
 }
 
 /* ---- messages ---- */
 static enum sdr_status deliver(struct shared *shared, const struct sdr_message *message)
 {
-    struct seat *seat = &shared->seat[message->to];
+    struct endpoint *endpoint = &shared->endpoint[message->to];
     shared->events++;
-    if (seat->state == OVER) {
+    if (endpoint->state == OVER) {
         sdr_body_drop(message->body);
         return SDR_OK;
     }
     enum sdr_status status = SDR_OK;
-    if (seat->count == seat->room)
-        status = sdr_grow(&seat->box, &seat->from, seat->count, &seat->room, sizeof *seat->box,
+    if (endpoint->count == endpoint->room)
+        status = sdr_grow(&endpoint->mailbox, &endpoint->from, endpoint->count, &endpoint->room, sizeof *endpoint->mailbox,
                           "messages");
     if (status != SDR_OK) {
         sdr_body_drop(message->body);
         return status;
     }
-    seat->box[(seat->from + seat->count++) & (seat->room - 1)] = *message;
+    endpoint->mailbox[(endpoint->from + endpoint->count++) & (endpoint->room - 1)] = *message;
     bool urgent = message->flags & SDR_URGENT;
     if (urgent)
-        atomic_store_explicit(&seat->urgent,
-                              atomic_load_explicit(&seat->urgent, memory_order_relaxed) + 1,
+        atomic_store_explicit(&endpoint->urgent,
+                              atomic_load_explicit(&endpoint->urgent, memory_order_relaxed) + 1,
                               memory_order_relaxed);
-    if (seat->state == RECEIVING || (seat->state == COMPUTING && urgent)) {
-        seat->cancelled = seat->state == COMPUTING;
-        make_ready(shared, seat);
+    if (endpoint->state == RECEIVING || (endpoint->state == COMPUTING && urgent)) {
+        endpoint->cancelled = endpoint->state == COMPUTING;
+        make_ready(shared, endpoint);
     }
     return SDR_OK;
 }
@@ -210,7 +210,7 @@ static int64_t arrival(struct shared *shared, const struct sdr_message *message)
     const struct options *o = shared->options;
     double bytes = (double)sdr_message_bytes(message), slow = 1;
     int64_t time = shared->time;
-    struct seat *from = &shared->seat[message->from], *to = &shared->seat[message->to];
+    struct endpoint *from = &shared->endpoint[message->from], *to = &shared->endpoint[message->to];
     const struct sdr_node *worker = from->node->worker >= 0 ? from->node : to->node;
     if (shared->far && worker->worker >= 0)
         slow = shared->far[worker->worker];
@@ -249,20 +249,20 @@ static enum sdr_status send(struct sdr_node *node, struct sdr_message *message)
 
 static enum sdr_status receive(struct sdr_node *node, struct sdr_message *message)
 {
-    struct seat *seat = node->seat;
-    while (!seat->count && !unwinds(node)) {
-        seat->state = RECEIVING;
-        sdr_coroutine_yield(seat->coroutine);
+    struct endpoint *endpoint = node->endpoint;
+    while (!endpoint->count && !unwinds(node)) {
+        endpoint->state = RECEIVING;
+        sdr_coroutine_yield(endpoint->coroutine);
     }
     if (unwinds(node))
         return sdr_fail(SDR_RUNTIME, "the simulation is over");
-    *message = seat->box[seat->from];
-    seat->count--;
-    seat->from =
-        seat->count ? (seat->from + 1) & (seat->room - 1) : 0; /* the first is in the cache */
+    *message = endpoint->mailbox[endpoint->from];
+    endpoint->count--;
+    endpoint->from =
+        endpoint->count ? (endpoint->from + 1) & (endpoint->room - 1) : 0; /* the first is in the cache */
     if (message->flags & SDR_URGENT)
-        atomic_store_explicit(&seat->urgent,
-                              atomic_load_explicit(&seat->urgent, memory_order_relaxed) - 1,
+        atomic_store_explicit(&endpoint->urgent,
+                              atomic_load_explicit(&endpoint->urgent, memory_order_relaxed) - 1,
                               memory_order_relaxed);
     return SDR_OK;
 }
@@ -271,28 +271,28 @@ static enum sdr_status receive(struct sdr_node *node, struct sdr_message *messag
 static enum sdr_status compute(struct sdr_node *node, const struct sdr_work *work, bool *done)
 {
     struct shared *shared = node->run->network->shared;
-    struct seat *seat = node->seat;
+    struct endpoint *endpoint = node->endpoint;
     *done = false;
-    if (atomic_load_explicit(&seat->urgent, memory_order_relaxed))
+    if (atomic_load_explicit(&endpoint->urgent, memory_order_relaxed))
         return SDR_OK;
     if (shared->time > INT64_C(1) << 61)
         return sdr_fail(SDR_USAGE,
                         "virtual time has run out after 73 years: give shorter --compute times");
-    seat->computing = shared->sequence++;
-    struct event event = {shared->time + sdr_network_compute_time(node), seat->computing, node->id,
+    endpoint->computing = shared->sequence++;
+    struct event event = {shared->time + sdr_compute_time(node), endpoint->computing, node->id,
                           WORK_ENDS};
     SDR_TRY(push(shared, &event));
-    seat->cancelled = false;
-    seat->work = *work;
-    seat->state = COMPUTING;
-    sdr_coroutine_yield(seat->coroutine);
-    *done = !seat->cancelled;
+    endpoint->cancelled = false;
+    endpoint->work = *work;
+    endpoint->state = COMPUTING;
+    sdr_coroutine_yield(endpoint->coroutine);
+    *done = !endpoint->cancelled;
     return unwinds(node) ? sdr_fail(SDR_RUNTIME, "the simulation is over") : SDR_OK;
 }
 
 static bool any(struct sdr_node *node)
 {
-    return ((const struct seat *)node->seat)->count > 0;
+    return ((const struct endpoint *)node->endpoint)->count > 0;
 }
 
 static int64_t now(const struct sdr_node *node)
@@ -312,11 +312,11 @@ static void remember(struct shared *shared, enum sdr_status status)
 
 static void run_node(void *argument)
 {
-    struct seat *seat = argument;
-    struct shared *shared = seat->node->run->network->shared;
-    enum sdr_status status = shared->loop(seat->node);
-    seat->state = OVER;
-    seat->ended = true;
+    struct endpoint *endpoint = argument;
+    struct shared *shared = endpoint->node->run->network->shared;
+    enum sdr_status status = shared->loop(endpoint->node);
+    endpoint->state = OVER;
+    endpoint->ended = true;
     if (!shared->unwinds)
         remember(shared, status);
 }
@@ -325,7 +325,7 @@ static enum sdr_status stuck(const struct shared *shared)
 {
     int waiting = 0, first = -1;
     for (int i = 0; i < shared->nodes; i++)
-        if (shared->seat[i].state == RECEIVING) {
+        if (shared->endpoint[i].state == RECEIVING) {
             first = first < 0 ? i : first;
             waiting++;
         }
@@ -337,15 +337,15 @@ static enum sdr_status stuck(const struct shared *shared)
 /* A node that is gone hears nothing and does nothing; the server gets to know of it. */
 static enum sdr_status die(struct shared *shared, const struct event *event)
 {
-    struct seat *seat = &shared->seat[event->node];
-    if (seat->state == OVER)
+    struct endpoint *endpoint = &shared->endpoint[event->node];
+    if (endpoint->state == OVER)
         return SDR_OK;
     shared->time = event->time;
     shared->over++;
-    seat->state = OVER;
+    endpoint->state = OVER;
     struct sdr_message word = {.kind = SDR_MESSAGE_LOST,
-                               .about = seat->node->worker,
-                               .batch = (uint64_t)seat->node->id,
+                               .about = endpoint->node->worker,
+                               .batch = (uint64_t)endpoint->node->id,
                                .value = shared->options->silence};
     int64_t time = event->time + (int64_t)llrint(shared->options->silence * 1e9);
     return push_delivery(shared, time, &word);
@@ -378,32 +378,32 @@ static enum sdr_status plan_deaths(struct shared *shared, const struct sdr_netwo
 
 static enum sdr_status happen(struct shared *shared, const struct event *event)
 {
-    struct seat *seat = &shared->seat[event->node];
+    struct endpoint *endpoint = &shared->endpoint[event->node];
     if (event->what >= DELIVERY) {
-        struct sdr_message message = take_parcel(shared, event);
+        struct sdr_message message = take_in_flight(shared, event);
         shared->time = event->time;
         return deliver(shared, &message);
     }
     if (event->what == DEATH)
         return die(shared, event);
-    if (seat->state != COMPUTING || seat->computing != event->sequence)
+    if (endpoint->state != COMPUTING || endpoint->computing != event->sequence)
         return SDR_OK; /* it was cancelled */
     shared->time = event->time;
     shared->events++;
-    make_ready(shared, seat);
-    return seat->work.certain ? SDR_OK : seat->work.run(seat->work.argument, &seat->urgent);
+    make_ready(shared, endpoint);
+    return endpoint->work.certain ? SDR_OK : endpoint->work.run(endpoint->work.argument, &endpoint->urgent);
 }
 
 /* On to where the node rests again. Work that nobody can cancel is done when it begins: then the values it
    is computed from can be let go. It is never done on the node's own small stack. */
 static enum sdr_status go_on(struct shared *shared)
 {
-    struct seat *seat = &shared->seat[shared->ready[shared->ready_from & shared->ready_mask]];
+    struct endpoint *endpoint = &shared->endpoint[shared->ready[shared->ready_from & shared->ready_mask]];
     shared->ready_from++;
     shared->ready_count--;
-    shared->over += !sdr_coroutine_resume(seat->coroutine);
-    if (seat->state == COMPUTING && seat->work.certain)
-        return seat->work.run(seat->work.argument, &seat->urgent);
+    shared->over += !sdr_coroutine_resume(endpoint->coroutine);
+    if (endpoint->state == COMPUTING && endpoint->work.certain)
+        return endpoint->work.run(endpoint->work.argument, &endpoint->urgent);
     return SDR_OK;
 }
 
@@ -423,14 +423,14 @@ static void look_ahead(const struct shared *shared, const struct sdr_network *ne
         return;
     for (int i = 1; i <= NEXT; i++) {
         int32_t node = shared->heap[i].node;
-        fetch(&shared->seat[node], sizeof *shared->seat);
+        fetch(&shared->endpoint[node], sizeof *shared->endpoint);
         fetch(&net->node[node], 128);
     }
-    const struct seat *next = &shared->seat[shared->heap[0].node];
+    const struct endpoint *next = &shared->endpoint[shared->heap[0].node];
     if (next->node->worker < 0)
         return;
     sdr_coroutine_fetch(next->coroutine);
-    fetch(next->box, sizeof *next->box);
+    fetch(next->mailbox, sizeof *next->mailbox);
     fetch(next->node->task, sizeof *next->node->task);
     fetch(&net->assignment[next->node->worker], sizeof *net->assignment);
     fetch(&net->ledger.sum[next->node->worker], sizeof *net->ledger.sum);
@@ -457,13 +457,13 @@ static enum sdr_status launch(struct sdr_run *run, enum sdr_status (*loop)(struc
     struct shared *shared = run->network->shared;
     shared->loop = loop;
     for (int i = 0; i < shared->nodes; i++)
-        make_ready(shared, &shared->seat[i]);
+        make_ready(shared, &shared->endpoint[i]);
     remember(shared, go_through(shared, run->network));
     run->network->events = shared->events;
     shared->unwinds = true; /* after a failure, and the dead */
     for (int i = 0; i < shared->nodes; i++)
-        while (!shared->seat[i].ended)
-            sdr_coroutine_resume(shared->seat[i].coroutine);
+        while (!shared->endpoint[i].ended)
+            sdr_coroutine_resume(shared->endpoint[i].coroutine);
     return shared->status == SDR_OK ? SDR_OK : sdr_fail(shared->status, "%s", shared->sentence);
 }
 
@@ -482,7 +482,7 @@ static enum sdr_status open_sim(struct sdr_run *run, const void *options)
         shared->ready_mask = 2 * shared->ready_mask + 1;
     SDR_TRY(sdr_allocate(&shared->ready, shared->ready_mask + 1, sizeof *shared->ready,
                          "the simulator"));
-    SDR_TRY(sdr_allocate(&shared->seat, (size_t)net->nodes, sizeof *shared->seat, "the simulator"));
+    SDR_TRY(sdr_allocate(&shared->endpoint, (size_t)net->nodes, sizeof *shared->endpoint, "the simulator"));
     if (shared->options->bandwidth > 0)
         SDR_TRY(sdr_allocate(&shared->busy, 2 * (size_t)net->nodes * (size_t)net->servers,
                              sizeof *shared->busy, "the simulator"));
@@ -490,11 +490,11 @@ static enum sdr_status open_sim(struct sdr_run *run, const void *options)
         SDR_TRY(
             sdr_parse_factors(shared->options->far, '+', "sim:far", net->workers, &shared->far));
     for (; shared->nodes < net->nodes; shared->nodes++) {
-        struct seat *seat = &shared->seat[shared->nodes];
-        seat->node = &net->node[shared->nodes];
-        seat->node->seat = seat;
-        SDR_TRY(sdr_coroutine_create(run_node, seat, seat->node->server >= 0 ? LARGE : SMALL,
-                                     &seat->coroutine));
+        struct endpoint *endpoint = &shared->endpoint[shared->nodes];
+        endpoint->node = &net->node[shared->nodes];
+        endpoint->node->endpoint = endpoint;
+        SDR_TRY(sdr_coroutine_create(run_node, endpoint, endpoint->node->server >= 0 ? LARGE : SMALL,
+                                     &endpoint->coroutine));
     }
     return plan_deaths(shared, net);
 }
@@ -505,21 +505,21 @@ static void close_sim(struct sdr_run *run)
     while (shared->count) {
         struct event event = pop(shared);
         if (event.what >= DELIVERY)
-            sdr_body_drop(take_parcel(shared, &event).body);
+            sdr_body_drop(take_in_flight(shared, &event).body);
     }
     for (int i = 0; i < shared->nodes; i++) {
-        struct seat *seat = &shared->seat[i];
-        for (; seat->count; seat->count--, seat->from = (seat->from + 1) % seat->room)
-            sdr_body_drop(seat->box[seat->from].body);
-        sdr_release(seat->box);
-        sdr_coroutine_destroy(seat->coroutine);
+        struct endpoint *endpoint = &shared->endpoint[i];
+        for (; endpoint->count; endpoint->count--, endpoint->from = (endpoint->from + 1) % endpoint->room)
+            sdr_body_drop(endpoint->mailbox[endpoint->from].body);
+        sdr_release(endpoint->mailbox);
+        sdr_coroutine_destroy(endpoint->coroutine);
     }
     sdr_release(shared->heap);
-    sdr_release(shared->parcel);
+    sdr_release(shared->in_flight);
     sdr_release(shared->ready);
     sdr_release(shared->busy);
     sdr_release(shared->far);
-    sdr_release(shared->seat);
+    sdr_release(shared->endpoint);
     sdr_release(shared);
     run->network->shared = NULL;
 }

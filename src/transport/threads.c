@@ -2,22 +2,22 @@
    handed over, not copied. */
 #include "base/clock.h"
 #include "base/memory.h"
-#include "network.h"
-#include "run.h"
-#include "transport/crew.h"
+#include "server/network.h"
+#include "run/run.h"
+#include "transport/node_threads.h"
 
 static enum sdr_status open_threads(struct sdr_run *run, const void *options)
 {
     (void)options;
-    struct sdr_crew *crew;
-    SDR_TRY(sdr_allocate(&crew, 1, sizeof *crew, "threads"));
-    run->network->shared = crew;
-    return sdr_crew_open(run, crew);
+    struct sdr_node_threads *threads;
+    SDR_TRY(sdr_allocate(&threads, 1, sizeof *threads, "threads"));
+    run->network->shared = threads;
+    return sdr_node_threads_open(run, threads);
 }
 
 static void close_threads(struct sdr_run *run)
 {
-    sdr_crew_free(run->network->shared);
+    sdr_node_threads_free(run->network->shared);
     sdr_release(run->network->shared);
     run->network->shared = NULL;
 }
@@ -30,37 +30,37 @@ static bool everywhere(const struct sdr_node *node)
 
 static enum sdr_status launch(struct sdr_run *run, enum sdr_status (*loop)(struct sdr_node *node))
 {
-    return sdr_crew_launch(run, loop, everywhere);
+    return sdr_node_threads_launch(run, loop, everywhere);
 }
 
 static enum sdr_status send(struct sdr_node *node, struct sdr_message *message)
 {
-    struct sdr_crew *crew = node->run->network->shared;
-    return sdr_box_put(&crew->box[message->to], message);
+    struct sdr_node_threads *threads = node->run->network->shared;
+    return sdr_mailbox_put(&threads->mailbox[message->to], message);
 }
 
 static enum sdr_status receive(struct sdr_node *node, struct sdr_message *message)
 {
-    struct sdr_crew *crew = node->run->network->shared;
-    if (sdr_box_take(node->seat, node->server == 0 ? SDR_LOOK_EVERY : -1, message))
+    struct sdr_node_threads *threads = node->run->network->shared;
+    if (sdr_mailbox_take(node->endpoint, node->server == 0 ? SDR_LOOK_EVERY : -1, message))
         return SDR_OK;
     *message = (struct sdr_message){.kind = SDR_MESSAGE_NONE};
-    return sdr_crew_broken(crew);
+    return sdr_node_threads_status(threads);
 }
 
 static enum sdr_status compute(struct sdr_node *node, const struct sdr_work *work, bool *done)
 {
-    return sdr_box_compute(node->seat, node, work, done);
+    return sdr_mailbox_compute(node->endpoint, node, work, done);
 }
 
 static bool any(struct sdr_node *node)
 {
-    return sdr_box_any(node->seat);
+    return sdr_mailbox_any(node->endpoint);
 }
 
 static int64_t now(const struct sdr_node *node)
 {
-    return sdr_clock_now() - ((const struct sdr_crew *)node->run->network->shared)->launched;
+    return sdr_clock_now() - ((const struct sdr_node_threads *)node->run->network->shared)->launched;
 }
 
 SDR_REGISTER(transport, threads) = {

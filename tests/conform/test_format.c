@@ -1,7 +1,7 @@
 /* The contract of formats, run over every format there is. A format brings its samples as fuzz/corpus/<name>/;
    one without samples fails. */
 #include "../data/files.h"
-#include "registry.h"
+#include "run/registry.h"
 
 enum { SAMPLES_MOST = 64 };
 

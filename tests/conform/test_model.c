@@ -3,8 +3,8 @@
 
 #include "base/memory.h"
 #include "kernel/linear.h"
-#include "registry.h"
-#include "settings.h"
+#include "run/registry.h"
+#include "run/settings.h"
 
 enum { OUTPUTS = 5, FEATURES = 37, ROWS = 9 };
 
@@ -16,7 +16,7 @@ struct subject {
 
 static struct subject subject_open(const struct sdr_model_kind *kind)
 {
-    struct subject s = {.kind = kind, .outputs = kind->task == SDR_CLASSES ? OUTPUTS : 1};
+    struct subject s = {.kind = kind, .outputs = kind->truth == SDR_CLASSES ? OUTPUTS : 1};
     const struct sdr_plugin *plugin;
     assert_int_equal(
         sdr_plugin_choose("model", sdr_model_kind_table, kind->name, &plugin, &s.options), SDR_OK);
@@ -29,11 +29,11 @@ static struct subject subject_open(const struct sdr_model_kind *kind)
         for (struct subject s = subject_open(*k_); s.kind; s.kind = NULL, sdr_release(s.options))
 
 /* Those whose scores are predictions, of any size; distances and cuts have laws of their own. */
-#define FOR_EVERY_PREDICTOR(s) FOR_EVERY_MODEL(s) if (sdr_has_truth(s.kind->task))
+#define FOR_EVERY_PREDICTOR(s) FOR_EVERY_MODEL(s) if (sdr_has_truth(s.kind->truth))
 
 static float random_target(const struct subject *s)
 {
-    switch (s->kind->task) {
+    switch (s->kind->truth) {
     case SDR_BINARY: return random_below(2) ? 1.0f : -1.0f;
     case SDR_CLASSES: return (float)random_below(s->outputs);
     default: return random_dyadic(4);
@@ -204,8 +204,8 @@ static void probabilities_sum_to_one_and_agree_with_the_loss(void **unused)
     FOR_EVERY_MODEL(s) {
         if (!s.kind->probability)
             continue;
-        assert_int_not_equal(s.kind->task, SDR_REGRESSION);
-        uint32_t classes = s.kind->task == SDR_BINARY ? 2 : s.outputs;
+        assert_int_not_equal(s.kind->truth, SDR_REGRESSION);
+        uint32_t classes = s.kind->truth == SDR_BINARY ? 2 : s.outputs;
         for (int i = 0; i < 2000; i++) {
             float score[OUTPUTS], p[OUTPUTS], t = random_target(&s);
             double sum = 0;
@@ -217,7 +217,7 @@ static void probabilities_sum_to_one_and_agree_with_the_loss(void **unused)
                 sum += p[k];
             }
             assert_near(sum, 1, 1e-6, "%s: sum of the probabilities", s.kind->name);
-            float own = p[s.kind->task == SDR_BINARY ? t > 0 : (int)t];
+            float own = p[s.kind->truth == SDR_BINARY ? t > 0 : (int)t];
             double loss = loss_at(&s, score, t);
             if (own > 1e-37f)
                 assert_near(-log(own), loss, 1e-6 * loss + 1.2e-7, "%s: -log p", s.kind->name);
@@ -267,7 +267,7 @@ static struct sample *make_sample(const struct subject *s, struct sdr_problem *p
         sample.w[i] = random_float(0.5f);
     *problem = (struct sdr_problem){.rows = &sample.rows[0], .target = sample.target,
                                     .features = FEATURES, .outputs = s->outputs,
-                                    .classes = s->kind->task == SDR_BINARY ? 2 : s->outputs,
+                                    .classes = s->kind->truth == SDR_BINARY ? 2 : s->outputs,
                                     .intercept = true, .model_options = s->options,
                                     .kernels = sdr_linear_kernels(sdr_cpu_level())};
     return &sample;

@@ -4,9 +4,9 @@
 #include "base/cpu.h"
 #include "base/memory.h"
 #include "kernel/linear.h"
-#include "optimizer/parameters.h"
-#include "registry.h"
-#include "settings.h"
+#include "update/parameters.h"
+#include "run/registry.h"
+#include "run/settings.h"
 
 enum { FEATURES = 160, OUTPUTS_MOST = 20, VALUES = FEATURES * OUTPUTS_MOST, MOST = 40 };
 
@@ -25,7 +25,7 @@ static const struct sdr_optimizer *find(enum sdr_cpu level, const char *spec, vo
 /* ---- one set of bits ---- */
 /* Everything a step may read or write. */
 struct state {
-    float value[VALUES], slot[2][VALUES], charged[VALUES], constant[SDR_CONSTANTS];
+    float value[VALUES], slot[2][VALUES], penalty_paid[VALUES], constant[SDR_CONSTANTS];
 };
 
 struct given {
@@ -56,15 +56,15 @@ static void make_given(struct given *g, uint32_t n, uint32_t outputs)
     g->centered = random_below(2);
     g->standardize = g->scaled && random_below(2);
     g->rate = 0.125f;
-    g->charge = 3;
+    g->penalty_due = 3;
     g->l1 = random_below(2) ? 0.01f : 0;
     g->l2 = random_below(2) ? 0.02f : 0;
 }
 
 static struct sdr_target target_on(struct state *s, const struct given *g, int slots)
 {
-    struct sdr_target t = {.value = s->value, .charged = s->charged, .constant = s->constant,
-                           .charge = g->charge, .l1 = g->l1, .l2 = g->l2, .group = g->group,
+    struct sdr_target t = {.value = s->value, .penalty_paid = s->penalty_paid, .constant = s->constant,
+                           .penalty_due = g->penalty_due, .l1 = g->l1, .l2 = g->l2, .group = g->group,
                            .standardize = g->standardize};
     for (int i = 0; i < slots; i++)
         t.slot[i] = s->slot[i];
@@ -79,7 +79,7 @@ static void random_state_of(struct state *s)
         s->value[i] = random_below(8) ? random_float(1) : 0;
         s->slot[0][i] = fabsf(random_float(1));
         s->slot[1][i] = fabsf(random_float(0.1f));
-        s->charged[i] = fabsf(random_float(3));
+        s->penalty_paid[i] = fabsf(random_float(3));
     }
 }
 
@@ -99,9 +99,9 @@ static void act(const struct sdr_optimizer *o, int action, struct sdr_target *t,
     case 3: o->matrix16(&sparse, g->index16, g->x, g->n, g->u, g->outputs); break;
     case 4: o->matrix32(&sparse, g->index32, g->x, g->n, g->u, g->outputs); break;
     case 5: o->matrix(t, g->x, g->n, g->u, g->outputs); break;
-    case 6: o->settle16(t, g->index16, g->n, g->outputs); break;
-    case 7: o->settle32(t, g->index32, g->n, g->outputs); break;
-    case 8: o->settle(t, g->n, g->outputs); break;
+    case 6: o->catch_up16(t, g->index16, g->n, g->outputs); break;
+    case 7: o->catch_up32(t, g->index32, g->n, g->outputs); break;
+    case 8: o->catch_up(t, g->n, g->outputs); break;
     }
 }
 
@@ -209,7 +209,7 @@ static void a_step_touches_its_own_values_only(void **unused)
                 o->begin(options, 7, g.rate, &t, s.constant);
                 act(o, action, &t, &g);
                 for (int v = 0; v < VALUES; v++)
-                    if (!own[v] && (s.value[v] != start.value[v] || s.charged[v] != start.charged[v] ||
+                    if (!own[v] && (s.value[v] != start.value[v] || s.penalty_paid[v] != start.penalty_paid[v] ||
                                     s.slot[0][v] != start.slot[0][v] ||
                                     s.slot[1][v] != start.slot[1][v]))
                         fail_msg("%s.%s wrote value %d, which is not in the row", o->name,
@@ -473,11 +473,11 @@ static void walk(const struct trial *trial, bool always, uint64_t seed, float *w
         struct sdr_batch batch = {.rows = &rows, .row = &row, .count = 1};
         struct sdr_update update = {.form = SDR_FACTORS, .sense = SDR_GRADIENT,
                                     .outputs = trial->outputs, .u = u, .examples = batch};
-        sdr_parameters_settle(&p, &batch);
+        sdr_parameters_catch_up(&p, &batch);
         sdr_parameters_apply(&p, &update,
                              trial->decreasing ? trial->rate / (1 + 0.05 * step) : trial->rate);
         if (always)
-            sdr_parameters_settle_all(&p);
+            sdr_parameters_catch_up_all(&p);
     }
     memcpy(w, sdr_parameters_weights(&p), SMALL * trial->outputs * sizeof *w);
     sdr_parameters_destroy(&p);
@@ -637,7 +637,7 @@ static void sgd_penalties_follow_the_flow(void **unused)
     }
 }
 
-/* A weight that is read at every step is charged at every step: what is due each time may be far below
+/* A weight that is read at every step is penalty_paid at every step: what is due each time may be far below
    the rounding of a float, the sum of it is not. */
 static void a_small_penalty_is_not_lost_in_rounding(void **unused)
 {
@@ -661,7 +661,7 @@ static void a_small_penalty_is_not_lost_in_rounding(void **unused)
         struct sdr_update update = {.form = SDR_FACTORS, .sense = SDR_GRADIENT, .outputs = 1, .u = &u,
                                     .examples = batch};
         for (int i = 0; i < TIMES; i++) {
-            sdr_parameters_settle(&p, &batch);
+            sdr_parameters_catch_up(&p, &batch);
             sdr_parameters_apply(&p, &update, 0.1);
         }
         double exact = kind ? 1 - 2e-8 * TIMES : exp(-2e-8 * TIMES);
@@ -708,7 +708,7 @@ static void units_of_a_feature_do_not_matter(void **unused)
                         struct sdr_rows rows = {.count = 1, .features = WIDE, .dense = x[v],
                                                 .stride = WIDE};
                         struct sdr_batch batch = {.rows = &rows, .row = &row, .count = 1};
-                        sdr_parameters_settle(&p[v], &batch);
+                        sdr_parameters_catch_up(&p[v], &batch);
                         score[v] = sdr_linear_kernels(SDR_CPU_PORTABLE)->dot(p[v].value, x[v], NULL,
                                                                             WIDE);
                     }
@@ -740,7 +740,7 @@ static void a_penalty_does_not_hide_nan(void **unused)
     FOR_EVERY_OPTIMIZER(o)
         for (int kind = 0; kind < 3; kind++) {
             static struct state s;
-            struct given g = {.n = 1, .outputs = 1, .charge = 1, .l1 = kind != 1 ? 0.01f : 0,
+            struct given g = {.n = 1, .outputs = 1, .penalty_due = 1, .l1 = kind != 1 ? 0.01f : 0,
                               .l2 = kind != 0 ? 0.01f : 0};
             void *options;
             find(sdr_cpu_level(), o->name, &options);
@@ -750,7 +750,7 @@ static void a_penalty_does_not_hide_nan(void **unused)
             s.slot[1][0] = 1;
             struct sdr_target t = target_on(&s, &g, o->slots);
             o->begin(options, 3, 0.1, &t, s.constant);
-            o->settle(&t, 1, 1);
+            o->catch_up(&t, 1, 1);
             if (!isnan(s.value[0]) && ++hidden)
                 print_error("%s, l1=%g l2=%g: NaN became %g\n", o->name, g.l1, g.l2, s.value[0]);
             sdr_release(options);

@@ -1,7 +1,7 @@
 /* Generators: the same options give the same bytes, longer files begin with shorter ones, and the
    data is what its truth says. */
 #include "base/fault.h"
-#include "registry.h"
+#include "run/registry.h"
 #include "whole.h"
 #include <jansson.h>
 #include <math.h>

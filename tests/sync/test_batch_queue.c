@@ -2,7 +2,7 @@
    them, and a queue that was saved and resumed at any moment hands out exactly what is left. */
 #include "base/memory.h"
 #include "base/rng.h"
-#include "batch_queue.h"
+#include "server/batch_queue.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

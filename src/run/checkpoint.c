@@ -1,0 +1,555 @@
+/* Checkpoints: the whole state of a run between two updates, so that a resumed run gives the bits
+   of an unbroken one. Files checkpoint-<updates>.safetensors in the run directory; the two newest
+   are kept. */
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/json.h"
+#include "base/memory.h"
+#include "base/tensors.h"
+#include "run/run.h"
+#include "team/turns.h"
+
+#include <dirent.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { KEPT = 2, NAME_BYTES = 64, COPY_ARRAYS = 4 };
+
+static void hash_texts(struct sdr_hasher *hasher, const struct sdr_dictionary *texts)
+{
+    for (uint32_t i = 0; i < texts->count; i++)
+        sdr_hasher_add(hasher, texts->text[i], texts->length[i] + (size_t)1);
+}
+
+/* All of the data, and what its labels and categories mean. */
+static enum sdr_status hash_data(const struct sdr_data *data, char text[33])
+{
+    const struct sdr_rows *rows = &data->rows;
+    struct sdr_hasher *hasher = sdr_hasher_create();
+    if (!hasher)
+        return sdr_fail(SDR_RUNTIME, "out of memory: a hash");
+    hash_texts(hasher, &data->schema.labels);
+    hash_texts(hasher, &data->schema.category);
+    for (uint64_t row = 0; row < rows->count; row++) {
+        if (rows->dense) {
+            sdr_hasher_add(hasher, sdr_dense_row(rows, row), rows->features * sizeof(float));
+        } else {
+            struct sdr_sparse_row r = sdr_sparse_row(rows, row);
+            sdr_hasher_add(hasher, r.index16 ? (const void *)r.index16 : (const void *)r.index32,
+                           r.n * (r.index16 ? sizeof(uint16_t) : sizeof(uint32_t)));
+            sdr_hasher_add(hasher, r.x, r.n * sizeof(float));
+        }
+        if (row % 8192 == 8191)
+            sdr_rows_release(rows, row - 8191, row + 1);
+    }
+    if (rows->label)
+        sdr_hasher_add(hasher, rows->label, rows->count * sizeof(float));
+    if (rows->weight)
+        sdr_hasher_add(hasher, rows->weight, rows->count * sizeof(float));
+    sdr_hasher_text(hasher, text);
+    sdr_hasher_destroy(hasher);
+    return SDR_OK;
+}
+
+/* A list name=value;… is cut at its semicolons, and a checkpoint holds it as a string of JSON. */
+static void print_escaped(const char *value, size_t length, struct sdr_text *text)
+{
+    bool utf8 = sdr_is_utf8(value, length);
+    for (size_t i = 0; i < length; i++)
+        if (value[i] == ';' || value[i] == '%' || (value[i] & 0x80 && !utf8))
+            sdr_text_add(text, "%%%02X", (unsigned char)value[i]);
+        else
+            sdr_text_bytes(text, &value[i], 1);
+}
+
+static void print_option(const struct sdr_run *run, const char *name, struct sdr_text *text)
+{
+    struct sdr_text value = {0};
+    sdr_option_print(sdr_option_find(sdr_settings_table, name), &run->options.settings, &value);
+    sdr_text_add(text, "%s=", name);
+    print_escaped(value.bytes ? value.bytes : "", value.length, text);
+    sdr_text_add(text, ";");
+    text->failed |= value.failed;
+    sdr_text_free(&value);
+}
+
+static const char *const names[] = {"model",   "intercept",      "class-weight", "l1",
+                                    "l2",      "group-lasso",    "penalty-on",   "standardize",
+                                    "scale",   "optimizer",      "lr",           "schedule",
+                                    "average", "batch",          "shuffle",      "sync",
+                                    "seed",    "valid-fraction", "deterministic"};
+
+/* A file that process 0 alone reads: its name and size. Folders may differ between machines. */
+static void print_file_name(const char *name, const char *path, struct sdr_text *text)
+{
+    const char *base = path ? sdr_path_base(path) : "";
+    struct sdr_file_facts facts = {0};
+    if (path && (sdr_file_facts(path, &facts) != SDR_OK || !facts.regular))
+        facts.bytes = 0;
+    sdr_text_add(text, "%s=", name);
+    print_escaped(base, strlen(base), text);
+    sdr_text_add(text, ":%llu;", (unsigned long long)facts.bytes);
+}
+
+enum sdr_status sdr_job_text(const struct sdr_run *run, char **text)
+{
+    static const char *const nodes[] = {"epochs",    "updates", "workers", "servers",
+                                        "transport", "compute", "delay",   "slow"};
+    const struct sdr_settings *settings = &run->options.settings;
+    struct sdr_text out = {0};
+    char sections[97];
+    SDR_TRY(sdr_data_sections(run->data, sections));
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        print_option(run, names[i], &out);
+    for (size_t i = 0; i < sizeof nodes / sizeof *nodes; i++)
+        print_option(run, nodes[i], &out);
+    print_file_name("valid", settings->valid, &out);
+    print_file_name("valid-labels", settings->valid_labels, &out);
+    sdr_text_add(&out, "data=%s%s", run->data->source_key, sections);
+    return sdr_text_take(&out, text);
+}
+
+/* The options that decide every bit of the path, and the data; not how long it is. */
+enum sdr_status sdr_fingerprint(struct sdr_run *run)
+{
+    /* Raised whenever the same options take another path: the order of rows, the arithmetic. */
+    enum { PATH = 5 };
+    struct sdr_text text = {0};
+    sdr_text_add(&text, "path=%d;", PATH);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        print_option(run, names[i], &text);
+    bool joint = run->strategy->joint && !run->options.settings.deterministic && !run->network;
+    if (run->plan.shards || run->plan.turns || joint)
+        sdr_text_add(&text, "workers=%d;", run->workers);
+    if (run->plan.windows || run->plan.rotates ||
+        run->plan.deterministic) /* rounds are cut where the run ends */
+        print_option(run, "updates", &text);
+    if (run->schedule->needs_end && !run->strategy->full_batch)
+        sdr_text_add(&text, "length=%.17g;", run->length);
+    const struct sdr_settings *nodes = &run->options.settings;
+    if (run->network && (!nodes->deterministic || run->processes > 1))
+        sdr_text_add(&text, "workers=%d;servers=%d;transport=%s;compute=%s;delay=%s;slow=%s;",
+                     run->workers, run->network->servers, run->transport->name,
+                     nodes->compute ? nodes->compute : "", nodes->delay ? nodes->delay : "",
+                     nodes->slow ? nodes->slow : "");
+    char *all, hash[33] = "";
+    SDR_TRY(sdr_text_take(&text, &all));
+    const struct sdr_settings *s = &run->options.settings;
+    if (s->run || s->record || s->replay) { /* nobody else asks */
+        enum sdr_status status = hash_data(run->data, hash);
+        char *options = all;
+        if (status == SDR_OK) {
+            sdr_text_add(&text, "%sdata=%s", options, hash);
+            status = sdr_text_take(&text, &all);
+        }
+        sdr_release(options);
+        SDR_TRY(status);
+    }
+    sdr_release(run->path);
+    run->path = all;
+    sdr_hash_text(all, strlen(all), hash);
+    return sdr_copy_string(&run->fingerprint, hash);
+}
+
+/* Paths are lists name=value;… */
+void sdr_path_difference(const char *a, const char *b, char name[32])
+{
+    const char *start = a;
+    for (; *a && *a == *b; a++, b++)
+        if (*a == ';')
+            start = a + 1;
+    size_t length = strcspn(start, "=;");
+    snprintf(name, 32, "%.*s", length < 31 ? (int)length : 31, start);
+}
+
+static enum sdr_status other_path(const struct sdr_run *run, const char *path, const char *saved)
+{
+    char name[32] = "";
+    sdr_path_difference(run->path, saved ? saved : "", name);
+    if (strcmp(name, "length") == 0)
+        return sdr_fail(
+            SDR_USAGE,
+            "%s: the run was planned for another number of epochs, and its steps shrink "
+            "towards that end: --resume needs the same (see the file 'config' beside it)",
+            path);
+    return sdr_fail(SDR_USAGE,
+                    "%s: the checkpoint is of other data or options%s%s: --resume needs the same "
+                    "ones (see the file 'config' beside it)",
+                    path, *name ? ", the first that differs is " : "",
+                    strcmp(name, "path") == 0 ? "the version of the program" : name);
+}
+
+/* ---- numbers that must come back to the bit ---- */
+static void set_integer(json_t *object, const char *key, uint64_t value)
+{
+    char text[32];
+    snprintf(text, sizeof text, "%llu", (unsigned long long)value);
+    sdr_json_set(object, key, json_string(text));
+}
+
+static void set_double(json_t *object, const char *key, double value)
+{
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    set_integer(object, key, bits);
+}
+
+static bool get_integer(const struct sdr_tensors *file, const char *key, uint64_t *value)
+{
+    const char *text = sdr_tensors_text(file, key);
+    return text && sdr_parse_u64(text, value);
+}
+
+static bool get_double(const struct sdr_tensors *file, const char *key, double *value)
+{
+    uint64_t bits;
+    if (!get_integer(file, key, &bits))
+        return false;
+    memcpy(value, &bits, sizeof bits);
+    return true;
+}
+
+/* What is saved, in one place for both directions. */
+#define INTEGERS(X, run)                                                                           \
+    X(epoch, run->epoch)                                                                           \
+    X(at, run->at)                                                                                 \
+    X(rows_done, run->rows_done)                                                                   \
+    X(best_epoch, run->best_epoch)                                                                 \
+    X(version, run->parameters.version)                                                            \
+    X(summed, run->parameters.summed)                                                              \
+    X(restarts, run->restarts)
+#define DOUBLES(X, run)                                                                            \
+    X(loss_sum, run->loss_sum.loss)                                                                   \
+    X(weight_sum, run->loss_sum.weight)                                                               \
+    X(last_epoch_loss, run->last_epoch_loss)                                                       \
+    X(best_valid, run->best_valid)                                                                 \
+    X(penalty_due, run->parameters.penalty_due)                                                              \
+    X(seconds, run->seconds_before)                                                                \
+    X(rate, run->rate)                                                                             \
+    X(least_objective, run->least_objective)
+
+static json_t *print_numbers(struct sdr_run *run)
+{
+    json_t *metadata = sdr_json_begin(json_object());
+    double before = run->seconds_before;
+    sdr_json_set(metadata, "format", json_string("sounder-checkpoint"));
+    sdr_json_set(metadata, "version_of_format", json_string("1"));
+    sdr_json_set(metadata, "fingerprint", json_string(run->fingerprint));
+    sdr_json_set(metadata, "path", json_string(run->path));
+    sdr_json_set(metadata, "has_best", json_string(run->has_best ? "yes" : "no"));
+    sdr_json_set(metadata, "has_good", json_string(run->has_good ? "yes" : "no"));
+    sdr_json_set(metadata, "ended_early", json_string(run->ended_early ? "yes" : "no"));
+    run->seconds_before = sdr_run_seconds(run);
+#define PUT(name, place) set_integer(metadata, #name, place);
+    INTEGERS(PUT, run)
+#undef PUT
+#define PUT(name, place) set_double(metadata, #name, place);
+    DOUBLES(PUT, run)
+#undef PUT
+    run->seconds_before = before;
+    return metadata;
+}
+
+static void add_array(struct sdr_tensor *tensor, int *count, const char *name, enum sdr_dtype dtype,
+                      const void *data, uint64_t length)
+{
+    if (!data || !length)
+        return;
+    tensor[*count] = (struct sdr_tensor){.dtype = dtype, .shape = {length, 0}, .data = data};
+    snprintf(tensor[(*count)++].name, sizeof tensor->name, "%s", name);
+}
+
+/* Models that workers have of their own, and how far each of them is. */
+static void add_copies(struct sdr_run *run, struct sdr_tensor *tensor, int *count)
+{
+    char name[48];
+    for (int c = 0; c < run->replicas; c++) {
+        const struct sdr_parameters *p = &run->copy[c];
+        const float *array[COPY_ARRAYS] = {p->value, p->slot[0], p->slot[1], p->penalty_paid};
+        for (int i = 0; i < COPY_ARRAYS; i++) {
+            snprintf(name, sizeof name, "copy%d.%d", c, i);
+            add_array(tensor, count, name, SDR_F32, array[i], p->count);
+        }
+        snprintf(name, sizeof name, "copy%d.constant", c);
+        add_array(tensor, count, name, SDR_F32, p->constant, SDR_CONSTANTS);
+    }
+    add_array(tensor, count, "progress", SDR_F64, run->progress,
+              SDR_PROGRESS * (uint64_t)run->workers);
+}
+
+/* The arrays of a run, whether to be written or to be filled: the data pointers are the run's own.
+ */
+static enum sdr_status list_arrays(struct sdr_run *run, struct sdr_tensor **list, int *count)
+{
+    struct sdr_tensor *tensor;
+    enum { MOST = 10 + SDR_NODE_ARRAYS };
+    *count = 0;
+    SDR_TRY(sdr_allocate(&tensor, MOST + (COPY_ARRAYS + 1) * (size_t)run->replicas, sizeof *tensor,
+                         "a checkpoint"));
+    *list = tensor;
+    struct sdr_parameters *p = &run->parameters;
+    struct {
+        const char *name;
+        enum sdr_dtype dtype;
+        const void *data;
+        uint64_t count;
+    } all[] = {{"value", SDR_F32, p->value, p->count},
+               {"slot0", SDR_F32, p->slot[0], p->count},
+               {"slot1", SDR_F32, p->slot[1], p->count},
+               {"charged", SDR_F32, p->penalty_paid, p->count},
+               {"constant", SDR_F32, p->constant, SDR_CONSTANTS},
+               {"sum", SDR_F64, p->sum, p->count},
+               {"best", SDR_F32, run->best, p->count},
+               {"good", SDR_F32, run->good, p->count},
+               {"state", SDR_U8, run->node[0].state, run->strategy->state_size}};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        add_array(tensor, count, all[i].name, all[i].dtype, all[i].data, all[i].count);
+    if (run->plan.shards)
+        add_copies(run, tensor, count);
+    return SDR_OK;
+}
+
+/* Between the workers' own numbers and those of a file. */
+static void exchange_progress(struct sdr_run *run, bool save)
+{
+    for (int w = 0; w < run->workers && run->progress; w++) {
+        struct sdr_node *node = &run->node[w];
+        double *number = run->progress + SDR_PROGRESS * w;
+        if (save) {
+            /* An epoch that has just ended is not begun. */
+            number[0] = run->at ? (double)node->taken : 0;
+            number[1] = (double)node->steps;
+            number[2] = run->copy[w].penalty_due;
+        } else {
+            uint64_t length = sdr_shard_start(run, w + 1) - sdr_shard_start(run, w);
+            node->taken = (uint64_t)number[0];
+            node->dealt = sdr_shard_rows(run, length, node->taken);
+            node->steps = (uint64_t)number[1];
+            run->copy[w].penalty_due = number[2];
+        }
+    }
+}
+
+/* ---- files ---- */
+static bool is_checkpoint(const char *name)
+{
+    size_t length = strlen(name);
+    return strncmp(name, "checkpoint-", 11) == 0 && length > 12 && length < NAME_BYTES &&
+           strcmp(name + length - 12, ".safetensors") == 0;
+}
+
+static int newest_first(const void *a, const void *b)
+{
+    return strcmp(b, a);
+}
+
+/* Names of the checkpoints in a folder, newest first (their numbers have a fixed width). */
+static int list_checkpoints(const char *folder, char (*name)[NAME_BYTES], int most)
+{
+    int count = 0;
+    DIR *directory = opendir(folder);
+    struct dirent *entry;
+    while (directory && count < most && (entry = readdir(directory)))
+        if (is_checkpoint(entry->d_name))
+            snprintf(name[count++], NAME_BYTES, "%.63s", entry->d_name);
+    if (directory)
+        closedir(directory);
+    qsort(name, (size_t)count, NAME_BYTES, newest_first);
+    return count;
+}
+
+bool sdr_checkpoint_any(const char *folder)
+{
+    char name[1][NAME_BYTES];
+    return list_checkpoints(folder, name, 1) > 0;
+}
+
+static void remove_file(const char *folder, const char *name)
+{
+    char *path;
+    if (sdr_path_join(folder, name, &path) == SDR_OK) {
+        unlink(path);
+        sdr_release(path);
+    }
+}
+
+void sdr_checkpoint_tidy(const char *folder)
+{
+    DIR *directory = opendir(folder);
+    struct dirent *entry;
+    while (directory && (entry = readdir(directory)))
+        if (strstr(entry->d_name, ".tmp-"))
+            remove_file(folder, entry->d_name);
+    if (directory)
+        closedir(directory);
+}
+
+static void remove_old(const char *folder)
+{
+    char name[64][NAME_BYTES];
+    int count = list_checkpoints(folder, name, 64);
+    for (int i = KEPT; i < count; i++)
+        remove_file(folder, name[i]);
+}
+
+enum sdr_status sdr_checkpoint_write(struct sdr_run *run)
+{
+    struct sdr_tensor *tensor;
+    const char *folder = run->options.settings.run;
+    char name[NAME_BYTES], *path = NULL;
+    int64_t before = sdr_clock_now();
+    int count;
+    if (run->network) { /* the ledger tells of all updates that the checkpoint has */
+        sdr_network_keep(run);
+        SDR_TRY(sdr_network_save(run));
+    }
+    if (run->turns)
+        SDR_TRY(sdr_turns_save(run));
+    SDR_TRY(list_arrays(run, &tensor, &count));
+    exchange_progress(run, true);
+    for (int i = 0; i < run->node[0].arrays; i++) {
+        const struct sdr_node_array *array = &run->node[0].array[i];
+        snprintf(name, sizeof name, "node.%s", array->name);
+        add_array(tensor, &count, name, SDR_F64, array->value, array->count);
+    }
+    json_t *metadata = print_numbers(run);
+    snprintf(name, sizeof name, "checkpoint-%020llu.safetensors",
+             (unsigned long long)run->parameters.version);
+    enum sdr_status status = sdr_path_join(folder, name, &path);
+    if (status == SDR_OK && !sdr_json_whole())
+        status = sdr_fail(SDR_RUNTIME, "out of memory: a checkpoint");
+    if (status == SDR_OK)
+        status = sdr_tensors_write(path, metadata, tensor, count);
+    if (status == SDR_OK)
+        remove_old(folder);
+    json_decref(metadata);
+    sdr_release(path);
+    sdr_release(tensor);
+    run->paused += sdr_clock_now() - before; /* not training time */
+    return status;
+}
+
+static enum sdr_status bad(const char *path, const char *why)
+{
+    return sdr_fail(SDR_BAD_FILE, "%s: %s", path, why);
+}
+
+static enum sdr_status take_node_arrays(struct sdr_run *run, const struct sdr_tensors *file)
+{
+    for (int i = 0; i < file->count; i++) {
+        const struct sdr_tensor *tensor = &file->tensor[i];
+        double *value;
+        if (strncmp(tensor->name, "node.", 5) != 0)
+            continue;
+        if (tensor->dtype != SDR_F64 || run->node[0].arrays == SDR_NODE_ARRAYS ||
+            strlen(tensor->name + 5) >= sizeof run->node[0].array[0].name)
+            return sdr_fail(SDR_BAD_FILE, "the checkpoint's arrays are not of this strategy");
+        SDR_TRY(sdr_node_array(&run->node[0], tensor->name + 5, tensor->shape[0], &value));
+        memcpy(value, tensor->data, tensor->shape[0] * sizeof(double));
+    }
+    return SDR_OK;
+}
+
+/* Shards that a file claims to be further in than they go. */
+static bool bad_progress(const struct sdr_run *run)
+{
+    for (int w = 0; w < run->workers && run->progress; w++) {
+        double shares = (double)sdr_shard_shares(run);
+        const double *number = run->progress + SDR_PROGRESS * w;
+        if (!(number[0] >= 0 && number[0] <= shares && number[1] >= 0 && number[1] < 0x1p53 &&
+              isfinite(number[2])))
+            return true;
+    }
+    return false;
+}
+
+static enum sdr_status take(struct sdr_run *run, const char *path, const struct sdr_tensors *file,
+                            const struct sdr_tensor *tensor, int count)
+{
+    const char *format = sdr_tensors_text(file, "format");
+    const char *fingerprint = sdr_tensors_text(file, "fingerprint");
+    const char *best = sdr_tensors_text(file, "has_best"),
+               *good = sdr_tensors_text(file, "has_good");
+    const char *early = sdr_tensors_text(file, "ended_early");
+    if (!format || strcmp(format, "sounder-checkpoint") != 0 || !fingerprint || !best || !good ||
+        !early)
+        return bad(path, "not a checkpoint");
+    if (strcmp(fingerprint, run->fingerprint) != 0)
+        return other_path(run, path, sdr_tensors_text(file, "path"));
+    for (int i = 0; i < count; i++) {
+        const struct sdr_tensor *found = sdr_tensors_find(file, tensor[i].name);
+        if (!found && strcmp(tensor[i].name, "best") == 0)
+            continue; /* early stopping is new in this run */
+        if (!found || found->dtype != tensor[i].dtype || found->shape[0] != tensor[i].shape[0] ||
+            found->shape[1])
+            return bad(path, "an array is missing or of the wrong size");
+    }
+    bool complete = true;
+#define GET(name, place) complete = get_integer(file, #name, &place) && complete;
+    INTEGERS(GET, run)
+#undef GET
+#define GET(name, place) complete = get_double(file, #name, &place) && complete;
+    DOUBLES(GET, run)
+#undef GET
+    if (!complete || run->at >= run->train_rows.count || (run->strategy->full_batch && run->at) ||
+        (run->parameters.summed && !run->parameters.sum))
+        return bad(path, "a number is missing or out of range");
+    static const uint64_t width[] = {4, 8, 1};
+    for (int i = 0; i < count; i++) {
+        const struct sdr_tensor *found = sdr_tensors_find(file, tensor[i].name);
+        if (found)
+            memcpy((void *)(uintptr_t)tensor[i].data, found->data,
+                   found->shape[0] * width[found->dtype]);
+    }
+    if (bad_progress(run))
+        return bad(path, "a worker's progress is out of range");
+    exchange_progress(run, false);
+    run->has_best = strcmp(best, "yes") == 0 && run->best;
+    run->has_good = strcmp(good, "yes") == 0;
+    run->ended_early = strcmp(early, "yes") == 0;
+    run->over =
+        run->ended_early || run->epoch >= run->epochs ||
+        (run->options.settings.updates && run->parameters.version >= run->options.settings.updates);
+    run->why_over = "it was already finished";
+    return take_node_arrays(run, file);
+}
+
+enum sdr_status sdr_checkpoint_resume(struct sdr_run *run)
+{
+    const char *folder = run->options.settings.run;
+    char name[64][NAME_BYTES];
+    int count = list_checkpoints(folder, name, 64);
+    for (int i = 0; i < count; i++) {
+        struct sdr_tensors file;
+        char *path;
+        SDR_TRY(sdr_path_join(folder, name[i], &path));
+        enum sdr_status status = sdr_tensors_read(path, &file);
+        if (status == SDR_BAD_FILE && i + 1 < count) {
+            sdr_note(&run->options, "%s; trying the one before", sdr_error());
+            sdr_release(path);
+            continue;
+        }
+        if (status == SDR_OK) {
+            struct sdr_tensor *tensor = NULL;
+            int arrays;
+            status = list_arrays(run, &tensor, &arrays);
+            if (status == SDR_OK)
+                status = take(run, path, &file, tensor, arrays);
+            sdr_release(tensor);
+            sdr_tensors_free(&file);
+        }
+        sdr_release(path);
+        if (status == SDR_OK) {
+            run->resumed = true;
+            sdr_note(&run->options, "resumed at update %llu, epoch %llu%s",
+                     (unsigned long long)run->parameters.version, (unsigned long long)run->epoch,
+                     run->over ? ": it was already finished" : "");
+        }
+        return status;
+    }
+    return sdr_fail(SDR_RUNTIME, "there is no checkpoint in '%s' to resume from", folder);
+}

@@ -1,0 +1,329 @@
+/* The features of a problem: how often rows touch them, how to cut them into parts of equal work, and how large
+   they are. */
+#include "base/memory.h"
+#include "base/rng.h"
+#include "base/thread.h"
+#include "run/run.h"
+
+#include <math.h>
+
+/* ---- how often rows touch them ---- */
+enum sdr_status sdr_sample_rows(const struct sdr_row_list *list, uint32_t most, uint64_t seed,
+                                struct sdr_row_list *sample)
+{
+    sample->count = list->count < most ? list->count : most;
+    SDR_TRY(sdr_allocate(&sample->row, sample->count, sizeof *sample->row, "a sample of rows"));
+    sdr_sample(seed, list->count, sample->count, sample->row);
+    for (uint32_t i = 0; i < sample->count; i++)
+        sample->row[i] = sdr_listed(list, sample->row[i]);
+    return SDR_OK;
+}
+
+enum sdr_status sdr_features_touched(const struct sdr_run *run, uint32_t **touched,
+                                     uint32_t *looked_at)
+{
+    enum { LOOKED_AT = 20000, PASS = 256 };
+    const struct sdr_rows *rows = &run->data->rows;
+    struct sdr_row_list sample;
+    SDR_TRY(sdr_sample_rows(&run->train_rows, LOOKED_AT, run->options.settings.seed, &sample));
+    *looked_at = sample.count;
+    enum sdr_status status =
+        sdr_allocate(touched, rows->features, sizeof **touched, "counts of features");
+    uint32_t passed = 0;
+    for (uint32_t i = 0; i < sample.count && !rows->dense && status == SDR_OK; i++) {
+        struct sdr_sparse_row r = sdr_sparse_row(rows, sample.row[i]);
+        for (uint32_t n = 0; n < r.n; n++)
+            (*touched)[sdr_row_index(&r, n)]++;
+        if (i % PASS == PASS - 1 || i == sample.count - 1) { /* rows that stream lie far apart */
+            sdr_rows_release(rows, passed, (uint64_t)sample.row[i] + 1);
+            passed = sample.row[i] + 1;
+        }
+    }
+    for (uint32_t j = 0; j < rows->features && rows->dense && status == SDR_OK; j++)
+        (*touched)[j] = sample.count;
+    sdr_release(sample.row);
+    return status;
+}
+
+void sdr_features_cut(const uint32_t *touched, uint32_t features, uint32_t parts, uint32_t *cut)
+{
+    uint64_t all = 0, before = 0, part = 1;
+    for (uint32_t j = 0; j < features; j++)
+        all += touched[j];
+    cut[0] = 0;
+    for (uint32_t j = 0; j < features; j++) {
+        while (part < parts && before >= all * part / parts)
+            cut[part++] = j;
+        before += touched[j];
+    }
+    while (part <= parts)
+        cut[part++] = features;
+}
+
+/* ---- how large they are ---- */
+struct moment {
+    _Alignas(2 * sizeof(double)) double square;
+    double count; /* of values that are not zero */
+};
+struct moments_job {
+    const struct sdr_run *run;
+    uint64_t leaves;
+    struct moment *moment; /* of all features, leaf after leaf */
+    double *sum;           /* the same; NULL: nobody asks */
+};
+
+static void add_row(struct moment *m, double *sum, const struct sdr_sparse_row *r)
+{
+    for (uint32_t n = 0; n < r->n; n++) {
+        struct moment *of = &m[sdr_row_index(r, n)];
+        of->square += (double)r->x[n] * r->x[n];
+        of->count += 1;
+    }
+    for (uint32_t n = 0; sum && n < r->n; n++)
+        sum[sdr_row_index(r, n)] += r->x[n];
+}
+
+static void add_dense_row(struct moment *m, double *sum, const float *x, uint32_t features)
+{
+    for (uint32_t j = 0; j < features; j++) {
+        m[j].square += (double)x[j] * x[j];
+        m[j].count += x[j] != 0;
+    }
+    for (uint32_t j = 0; sum && j < features; j++)
+        sum[j] += x[j];
+}
+
+/* Rows are cut into leaves by their number alone: the same sums for any number of threads. */
+static enum sdr_status sum_leaf(void *context, size_t leaf)
+{
+    enum { PASS = 8192 };
+    const struct moments_job *job = context;
+    const struct sdr_row_list *list = &job->run->train_rows;
+    const struct sdr_rows *rows = &job->run->data->rows;
+    struct moment *m = job->moment + leaf * rows->features;
+    double *sum = job->sum ? job->sum + leaf * rows->features : NULL;
+    uint32_t first = (uint32_t)(list->count * leaf / job->leaves);
+    uint32_t end = (uint32_t)(list->count * (leaf + 1) / job->leaves);
+    uint32_t passed = first < end ? sdr_listed(list, first) : 0;
+    for (uint32_t i = first; i < end; i++) {
+        uint32_t row = sdr_listed(list, i);
+        if (row >= passed + PASS) {
+            sdr_rows_release(rows, passed, row);
+            passed = row;
+        }
+        struct sdr_sparse_row r;
+        if (rows->dense) {
+            add_dense_row(m, sum, sdr_dense_row(rows, row), rows->features);
+        } else {
+            r = sdr_sparse_row(rows, row);
+            add_row(m, sum, &r);
+        }
+    }
+    if (first < end)
+        sdr_rows_release(rows, passed, sdr_listed(list, end - 1) + 1);
+    return SDR_OK;
+}
+
+struct moments {
+    struct moment *of; /* owned */
+    double *sum;       /* owned; NULL: was not asked for */
+};
+
+static void free_moments(struct moments *moments)
+{
+    sdr_release(moments->of);
+    sdr_release(moments->sum);
+}
+
+static enum sdr_status feature_moments(const struct sdr_run *run, bool sums,
+                                       struct moments *moments)
+{
+    enum { LEAVES = 16 };
+    const struct sdr_rows *rows = &run->data->rows;
+    uint64_t features = rows->features;
+    /* Where features are many, sums of several leaves would take more memory than the rows. */
+    bool many = features * LEAVES * sizeof(struct moment) > run->data->nonzeros * sizeof(float);
+    struct moments_job job = {.run = run, .leaves = many ? 1 : LEAVES};
+    uint64_t all = features * job.leaves;
+    *moments = (struct moments){0};
+    SDR_TRY(sdr_allocate(&moments->of, all, sizeof *moments->of, "sizes of features"));
+    job.moment = moments->of;
+    enum sdr_status status = SDR_OK;
+    if (sums)
+        status = sdr_allocate(&moments->sum, all, sizeof(double), "means of features");
+    job.sum = moments->sum;
+    if (status == SDR_OK)
+        status = sdr_parallel(sdr_run_threads(run), job.leaves, sum_leaf, &job);
+    for (uint64_t i = features; i < all && status == SDR_OK; i++) {
+        job.moment[i % features].square += job.moment[i].square;
+        job.moment[i % features].count += job.moment[i].count;
+        if (sums)
+            job.sum[i % features] += job.sum[i];
+    }
+    if (status != SDR_OK)
+        free_moments(moments);
+    return status;
+}
+
+/* The size of a feature: its standard deviation where rows are dense or the penalty asks for it,
+   the root mean square of its non-zeros otherwise. A feature that never varies has size 1. */
+static double feature_size(const struct moments *moments, uint32_t j, double rows, bool deviation)
+{
+    const struct moment *m = &moments->of[j];
+    double mean = deviation ? moments->sum[j] / rows : 0;
+    double variance = deviation      ? m->square / rows - mean * mean
+                      : m->count > 0 ? m->square / m->count
+                                     : 0;
+    double size = sqrt(fmax(variance, 0));
+    double noise = 1e-6 * sqrt(m->square / rows); /* below this a deviation is rounding */
+    return size > noise && size > 1e-30 && size < 1e36 ? size : 1.0;
+}
+
+/* What the first process has measured, for the others: they do not read all rows. */
+static enum sdr_status share_sizes(struct sdr_run *run)
+{
+    uint32_t features = run->data->rows.features;
+    struct {
+        double typical;
+        bool scaled, centered;
+    } found = {run->typical_row, run->scale != NULL, run->center != NULL};
+    if (run->processes == 1)
+        return SDR_OK;
+    SDR_TRY(sdr_share(run, &found, sizeof found));
+    run->typical_row = found.typical;
+    if (found.scaled && run->process > 0)
+        SDR_TRY(sdr_allocate(&run->scale, features, sizeof(float), "feature scales"));
+    if (found.centered && run->process > 0)
+        SDR_TRY(sdr_allocate(&run->center, features, sizeof(float), "feature means"));
+    if (found.scaled)
+        SDR_TRY(sdr_share(run, run->scale, features * sizeof(float)));
+    return found.centered ? sdr_share(run, run->center, features * sizeof(float)) : SDR_OK;
+}
+
+/* Looks closer at features that may have a value above LARGE, which few data sets have. */
+static enum sdr_status check_extremes(const struct sdr_run *run, const struct moments *moments)
+{
+    const double LARGE = 1e7;
+    uint32_t *feature = NULL, count = 0;
+    for (uint32_t j = 0; j < run->data->rows.features; j++)
+        count += moments->of[j].square > LARGE * LARGE;
+    if (!count)
+        return SDR_OK;
+    SDR_TRY(sdr_allocate(&feature, count, sizeof *feature, "sizes of features"));
+    count = 0;
+    for (uint32_t j = 0; j < run->data->rows.features; j++)
+        if (moments->of[j].square > LARGE * LARGE)
+            feature[count++] = j;
+    enum sdr_status status = sdr_extremes_check(run, feature, count);
+    sdr_release(feature);
+    return status;
+}
+
+/* Distances do not change if all rows are moved, but rounding does. Rows that are mostly zeros stay. */
+static enum sdr_status center_rows(struct sdr_run *run)
+{
+    struct moments moments;
+    const struct sdr_rows *rows = &run->data->rows;
+    bool center = rows->dense || run->data->nonzeros >= rows->count * rows->features / 2;
+    SDR_TRY(feature_moments(run, center, &moments));
+    enum sdr_status status = check_extremes(run, &moments);
+    if (status == SDR_OK && center)
+        status = sdr_allocate(&run->center, rows->features, sizeof(float), "feature means");
+    for (uint32_t j = 0; j < rows->features && run->center; j++)
+        run->center[j] = (float)(moments.sum[j] / run->train_rows.count);
+    free_moments(&moments);
+    return status;
+}
+
+static enum sdr_status measure(struct sdr_run *run)
+{
+    const struct sdr_settings *s = &run->options.settings;
+    const struct sdr_rows *rows = &run->data->rows;
+    bool own_penalty = run->optimizer->own_penalty && (s->l1 > 0 || s->l2 > 0);
+    bool scaled = s->standardize || s->scale == SDR_SCALE_FEATURE ||
+                  (s->scale == SDR_SCALE_AUTO && !own_penalty);
+    bool deviation = rows->dense || s->standardize;
+    double count = run->train_rows.count, typical = 0;
+    struct moments moments;
+    if (run->kind->pairs && (s->standardize || s->scale == SDR_SCALE_FEATURE))
+        return sdr_fail(SDR_USAGE, "--%s does nothing with --model %s: its features have no size",
+                        s->standardize ? "standardize" : "scale feature", run->kind->name);
+    if (run->kind->pairs)
+        scaled = false;
+    if (run->kind->truth == SDR_CLUSTERS)
+        return center_rows(run);
+    if (s->standardize && s->scale == SDR_SCALE_NONE)
+        return sdr_fail(SDR_USAGE,
+                        "--standardize takes steps in scaled units: not with --scale none");
+    SDR_TRY(feature_moments(run, deviation, &moments));
+    enum sdr_status status = SDR_OK;
+    if (scaled)
+        status = sdr_allocate(&run->scale, rows->features, sizeof(float), "feature scales");
+    /* Centering dense rows only moves the intercept; it makes the path to the minimum short. */
+    if (status == SDR_OK && scaled && rows->dense && s->intercept)
+        status = sdr_allocate(&run->center, rows->features, sizeof(float), "feature means");
+    bool all_one = true;
+    for (uint32_t j = 0; j < rows->features && status == SDR_OK; j++) {
+        double size = scaled ? feature_size(&moments, j, count, deviation) : 1.0;
+        double square = moments.of[j].square / count;
+        if (scaled)
+            run->scale[j] = (float)(1 / size);
+        if (run->center) { /* rows are dense: there are sums */
+            double mean = moments.sum[j] / count;
+            run->center[j] = (float)mean;
+            square -= mean * mean;
+        }
+        all_one = all_one && size == 1.0;
+        typical += fmax(square, 0) / (size * size);
+    }
+    if (all_one) {
+        sdr_release(run->scale); /* binary features: nothing to scale */
+        run->scale = NULL;
+    }
+    run->typical_row = typical > 0 ? typical : 1;
+    if (status == SDR_OK)
+        status = check_extremes(run, &moments);
+    free_moments(&moments);
+    return status;
+}
+
+enum sdr_status sdr_features_measure(struct sdr_run *run)
+{
+    if (run->process == 0)
+        SDR_TRY(measure(run));
+    return share_sizes(run);
+}
+
+/* Squared length of the longest row in the units steps are taken in: what plain steps on a loss that grows without
+   bound must not exceed. */
+double sdr_longest_row(const struct sdr_run *run)
+{
+    enum { PASS = 8192 };
+    const struct sdr_rows *rows = &run->data->rows;
+    double longest = 0;
+    uint32_t passed = 0;
+    for (uint32_t i = 0; i < run->train_rows.count; i++) {
+        uint32_t row = sdr_listed(&run->train_rows, i);
+        if (row >= passed + PASS) {
+            sdr_rows_release(rows, passed, row);
+            passed = row;
+        }
+        double square = run->options.settings.intercept ? 1 : 0;
+        if (rows->dense) {
+            const float *x = sdr_dense_row(rows, row);
+            for (uint32_t j = 0; j < rows->features; j++) {
+                double v = (double)x[j] - (run->center ? run->center[j] : 0);
+                v *= run->scale ? run->scale[j] : 1;
+                square += v * v;
+            }
+        } else {
+            struct sdr_sparse_row r = sdr_sparse_row(rows, row);
+            for (uint32_t n = 0; n < r.n; n++) {
+                double v = r.x[n] * (run->scale ? run->scale[sdr_row_index(&r, n)] : 1);
+                square += v * v;
+            }
+        }
+        longest = fmax(longest, square);
+    }
+    return longest;
+}

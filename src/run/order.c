@@ -1,0 +1,296 @@
+/* The order of the rows in an epoch, a function of (seed, epoch) and the data alone.
+
+   rows    a random permutation.
+   chunks  for data larger than the caches: 16 chunks of 32 neighbouring rows, drawn at random
+           without replacement, make a window, and its 512 rows come in random order. Memory is
+           read 32 rows at a stretch, one window ahead. Where neighbours are alike, as in a file
+           sorted by label, there are 32 chunks of 16, so that every window is a mixture.
+   blocks  for data that streams: whole blocks in random order, rows in random order within each.
+   none    as they stand in the file. */
+#include "base/memory.h"
+#include "base/rng.h"
+#include "base/thread.h"
+#include "run/run.h"
+
+#include <string.h>
+
+enum { CHUNK_LEAST = 16, CHUNK_MOST = 32, WINDOW = 512, BLOCKS_MOST = 1024, PIECE = 128 * WINDOW };
+
+static enum sdr_shuffle_choice choose(const struct sdr_run *run)
+{
+    enum { CACHED_BYTES = 8 << 20 };
+    const struct sdr_rows *rows = &run->data->rows;
+    enum sdr_shuffle_choice asked = (enum sdr_shuffle_choice)run->options.settings.shuffle;
+    if (run->strategy->full_batch)
+        return SDR_SHUFFLE_NONE;
+    if (asked != SDR_SHUFFLE_AUTO)
+        return asked;
+    if (run->data->streams)
+        return SDR_SHUFFLE_BLOCKS;
+    uint64_t bytes =
+        rows->dense ? rows->count * rows->stride * sizeof(float) : run->data->nonzeros * 6;
+    return bytes > CACHED_BYTES ? SDR_SHUFFLE_CHUNKS : SDR_SHUFFLE_ROWS;
+}
+
+/* Whether neighbouring rows are alike: the correlation of a target with the next one. */
+static bool grouped(const struct sdr_run *run)
+{
+    uint64_t count = run->data->rows.count;
+    const float *target = run->problem.target;
+    double sum = 0, square = 0, product = 0;
+    for (uint64_t i = 0; i < count; i++)
+        sum += target[i];
+    double mean = sum / (double)count;
+    for (uint64_t i = 0; i + 1 < count; i++) {
+        square += (target[i] - mean) * (target[i] - mean);
+        product += (target[i] - mean) * (target[i + 1] - mean);
+    }
+    return product > 0.25 * square;
+}
+
+enum sdr_status sdr_order_allocate(struct sdr_run *run)
+{
+    uint32_t count = run->train_rows.count;
+    run->shuffle = choose(run);
+    run->streaming = UINT64_MAX;
+    run->block_rows = run->data->stream_rows ? run->data->stream_rows : 65536;
+    if (run->data->rows.count / BLOCKS_MOST >= run->block_rows)
+        run->block_rows = run->data->rows.count / BLOCKS_MOST + 1;
+    run->chunk_rows = run->shuffle == SDR_SHUFFLE_CHUNKS && grouped(run) ? CHUNK_LEAST : CHUNK_MOST;
+    if (run->shuffle == SDR_SHUFFLE_CHUNKS)
+        SDR_TRY(
+            sdr_allocate(&run->chunk, count / run->chunk_rows + 1, sizeof(uint32_t), "row order"));
+    if (run->plan.shards && run->workers > 1)
+        SDR_TRY(sdr_allocate(&run->grouped, count, sizeof(uint32_t), "row order"));
+    return sdr_allocate(&run->order, count, sizeof(uint32_t), "row order");
+}
+
+/* An order that is being laid: of an epoch, into an array. */
+struct laying {
+    const struct sdr_run *run;
+    uint64_t epoch;
+    uint32_t *order;
+};
+
+/* The rows at places from … from + count − 1 of the chunks, in random order. */
+static void shuffle_window(const struct laying *l, uint32_t from, uint32_t count)
+{
+    const struct sdr_run *run = l->run;
+    uint32_t permutation[WINDOW], *order = l->order + from;
+    struct sdr_stream stream = sdr_stream_open(run->options.settings.seed, SDR_FOR_SHUFFLE,
+                                               l->epoch << 32 | from / WINDOW);
+    sdr_shuffle(permutation, count, &stream);
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t at = from + permutation[i];
+        order[i] = run->chunk[at / run->chunk_rows] * run->chunk_rows + at % run->chunk_rows;
+    }
+}
+
+static enum sdr_status shuffle_piece(void *context, size_t piece)
+{
+    const struct laying *l = context;
+    uint64_t count = l->run->train_rows.count, end = (piece + 1) * (uint64_t)PIECE;
+    for (uint64_t from = piece * (uint64_t)PIECE; from < count && from < end; from += WINDOW)
+        shuffle_window(l, (uint32_t)from,
+                       (uint32_t)(count - from < WINDOW ? count - from : WINDOW));
+    return SDR_OK;
+}
+
+static void shuffle_chunks(struct laying *l)
+{
+    const struct sdr_run *run = l->run;
+    uint32_t count = run->train_rows.count, whole = count / run->chunk_rows;
+    struct sdr_stream stream =
+        sdr_stream_open(run->options.settings.seed, SDR_FOR_BLOCK_SHUFFLE, l->epoch);
+    sdr_shuffle(run->chunk, whole, &stream);
+    run->chunk[whole] = whole; /* the rest of less than a chunk comes last */
+    /* Cannot fail: it allocates nothing. */
+    (void)sdr_parallel(run->network ? 1 : run->workers, (count + PIECE - 1) / PIECE, shuffle_piece,
+                       l);
+}
+
+/* The first place in the list of rows that is at or behind a row. */
+static uint32_t place_of(const struct sdr_row_list *list, uint64_t row)
+{
+    uint32_t low = 0, high = list->count;
+    if (!list->row)
+        return row < list->count ? (uint32_t)row : list->count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (list->row[middle] < row)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* Blocks are cut where the data lies, also where only some of its rows are listed. */
+static void shuffle_blocks(const struct laying *l)
+{
+    const struct sdr_run *run = l->run;
+    uint32_t block[BLOCKS_MOST], at = 0;
+    uint64_t rows = run->data->rows.count, seed = run->options.settings.seed;
+    uint64_t size = run->block_rows;
+    uint32_t blocks = (uint32_t)((rows + size - 1) / size);
+    struct sdr_stream stream = sdr_stream_open(seed, SDR_FOR_BLOCK_SHUFFLE, l->epoch);
+    sdr_shuffle(block, blocks, &stream);
+    for (uint32_t b = 0; b < blocks; b++) {
+        uint32_t first = place_of(&run->train_rows, block[b] * size);
+        uint32_t count = place_of(&run->train_rows, (block[b] + (uint64_t)1) * size) - first;
+        stream = sdr_stream_open(seed, SDR_FOR_SHUFFLE, l->epoch << 32 | block[b]);
+        sdr_shuffle(l->order + at, count, &stream);
+        for (uint32_t i = 0; i < count; i++)
+            l->order[at + i] += first;
+        at += count;
+    }
+}
+
+uint64_t sdr_shard_start(const struct sdr_run *run, int worker)
+{
+    return (uint64_t)run->train_rows.count * (uint64_t)worker / (uint64_t)run->workers;
+}
+
+static uint64_t batches_of(const struct sdr_run *run, uint64_t rows)
+{
+    return (rows + run->update_rows - 1) / run->update_rows;
+}
+
+/* Updates that the worker with the longest shard makes in an epoch. */
+static uint64_t longest_shard(const struct sdr_run *run)
+{
+    uint64_t workers = (uint64_t)run->workers;
+    return batches_of(run, (run->train_rows.count + workers - 1) / workers);
+}
+
+/* Updates per share. */
+static uint64_t share_updates(const struct sdr_run *run)
+{
+    return run->plan.share / run->update_rows;
+}
+
+/* Updates of the current share that were made in earlier epochs. */
+static uint64_t begun_before(const struct sdr_run *run)
+{
+    uint64_t share = share_updates(run);
+    return run->epoch % share * (longest_shard(run) % share) % share;
+}
+
+/* Updates of this epoch in its first `shares` shares. */
+static uint64_t updates_in(const struct sdr_run *run, uint64_t shares)
+{
+    uint64_t longest = longest_shard(run);
+    uint64_t end = shares ? shares * share_updates(run) - begun_before(run) : 0;
+    return end < longest ? end : longest;
+}
+
+uint64_t sdr_shard_shares(const struct sdr_run *run)
+{
+    uint64_t share = share_updates(run);
+    return (longest_shard(run) + begun_before(run) + share - 1) / share;
+}
+
+uint64_t sdr_shard_rows(const struct sdr_run *run, uint64_t length, uint64_t shares)
+{
+    uint64_t rows = updates_in(run, shares) * run->update_rows;
+    return rows < length ? rows : length;
+}
+
+bool sdr_shard_whole(const struct sdr_run *run, uint64_t shares)
+{
+    return (begun_before(run) + updates_in(run, shares)) % share_updates(run) == 0;
+}
+
+/* Every worker's own rows together, in the order they have among each other. Shards are cut from the
+   list of the rows as they stand in the file, and differ by at most one row. */
+static void group_by_shard(struct sdr_run *run)
+{
+    uint32_t count = run->train_rows.count;
+    uint64_t next[SDR_WORKERS_MOST], first[SDR_WORKERS_MOST];
+    for (int w = 0; w < run->workers; w++) {
+        uint64_t place = next[w] = sdr_shard_start(run, w);
+        first[w] = run->train_rows.row ? run->train_rows.row[place] : place;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        int low = 0, high = run->workers - 1;
+        while (low < high) {
+            int middle = (low + high + 1) / 2;
+            if (first[middle] <= run->order[i])
+                low = middle;
+            else
+                high = middle - 1;
+        }
+        run->grouped[next[low]++] = run->order[i];
+    }
+    memcpy(run->order, run->grouped, count * sizeof *run->order);
+}
+
+void sdr_epoch_order(const struct sdr_run *run, uint64_t epoch, uint32_t *order)
+{
+    uint32_t count = run->train_rows.count;
+    struct laying l = {run, epoch, order};
+    struct sdr_stream stream = sdr_stream_open(run->options.settings.seed, SDR_FOR_SHUFFLE, epoch);
+    switch (run->shuffle) {
+    case SDR_SHUFFLE_AUTO:
+    case SDR_SHUFFLE_NONE:
+        for (uint32_t i = 0; i < count; i++)
+            order[i] = i;
+        break;
+    case SDR_SHUFFLE_ROWS:
+        sdr_shuffle(order, count, &stream);
+        break;
+    case SDR_SHUFFLE_CHUNKS:
+        shuffle_chunks(&l);
+        break;
+    case SDR_SHUFFLE_BLOCKS:
+        shuffle_blocks(&l);
+        break;
+    }
+    for (uint32_t i = 0; i < count && run->train_rows.row; i++)
+        order[i] = run->train_rows.row[order[i]];
+}
+
+void sdr_shuffle_epoch(struct sdr_run *run)
+{
+    if (run->plan.rotates) {
+        sdr_rotation_order(run);
+    } else if (!run->plan.windows || !run->plan.window) {
+        sdr_epoch_order(run, run->epoch, run->order);
+    } else {
+        if (sdr_window_needs_base(run))
+            sdr_epoch_order(run, 0, run->order);
+        sdr_window_order(run);
+    }
+    if (run->plan.shards && run->workers > 1)
+        group_by_shard(run);
+}
+
+/* ---- fetching ahead ---- */
+/* A shuffled row lies anywhere: waiting for it would take longer than the step itself. Chunks are
+   fetched a window ahead and in the order they lie in memory; other orders a few rows ahead, once
+   their place is known. */
+bool sdr_order_ahead(const struct sdr_run *run, const uint32_t *from, uint32_t count,
+                     uint32_t *ahead)
+{
+    enum { FAR = 24, NEAR = 8 };
+    const struct sdr_rows *rows = &run->data->rows;
+    const struct sdr_row_list *list = &run->train_rows;
+    bool chunks = run->shuffle == SDR_SHUFFLE_CHUNKS && !run->plan.shards && !run->plan.rotates &&
+                  !(run->plan.windows && run->plan.window);
+    uint32_t size = run->chunk_rows;
+    uint64_t at = (uint64_t)(from - run->order) + (chunks ? WINDOW : NEAR);
+    if (run->shuffle == SDR_SHUFFLE_NONE || at + count > list->count)
+        return false;
+    uint64_t chunk = at / size, within = at % size;
+    for (uint32_t i = 0; i < count; i++, at++) {
+        uint32_t place = chunks ? run->chunk[chunk] * size + (uint32_t)within : run->order[at];
+        ahead[i] = chunks && list->row ? list->row[place] : place;
+        if (++within == size) {
+            within = 0;
+            chunk++;
+        }
+        if (!chunks && rows->start && at + FAR < list->count)
+            __builtin_prefetch(&rows->start[run->order[at + FAR]]);
+    }
+    return true;
+}

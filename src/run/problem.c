@@ -1,0 +1,359 @@
+/* From data to a problem: which model, which classes, targets and weights. */
+#define _GNU_SOURCE /* memrchr */
+#include "base/hash.h"
+#include "base/memory.h"
+#include "kernel/linear.h"
+#include "run/registry.h"
+#include "run/run.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- which model ---- */
+static bool whole_labels(const struct sdr_schema *schema)
+{
+    for (uint32_t i = 0; i < schema->labels.count; i++)
+        if (schema->label_value[i] != rintf(schema->label_value[i]))
+            return false;
+    return true;
+}
+
+/* Whether rows are ratings, as triples are: two categories each, a user and an item. */
+static bool has_ratings(const struct sdr_schema *schema)
+{
+    return schema->numbers == 0 && schema->category.count >= 2 &&
+           strncmp(schema->category.text[0], "user:", 5) == 0 &&
+           strncmp(schema->category.text[1], "item:", 5) == 0;
+}
+
+/* Texts without a letter, such as "$1200" or "12,095", are numbers to whoever wrote them. */
+static bool nearly_numbers(const struct sdr_schema *schema)
+{
+    for (uint32_t i = 0; i < schema->labels.count; i++) {
+        const char *text = schema->labels.text[i];
+        if (!strpbrk(text, "0123456789"))
+            return false;
+        for (; *text; text++)
+            if ((*text | 32) >= 'a' && (*text | 32) <= 'z')
+                return false;
+    }
+    return true;
+}
+
+/* The model that labels ask for, and why. Texts are classes, and so are any two labels. Whole numbers are
+   classes where they are few: at most 30 different ones (digits are 10, letters 26, newsgroups 20; ages are
+   52, years 89), with four rows for each. Everything else is regression. */
+static const char *guess_model(const struct sdr_data *data, char why[300])
+{
+    enum { CLASSES_MOST = 30, SUGGESTED = 1000, WHY = 300 };
+    const struct sdr_schema *schema = &data->schema;
+    uint32_t count = schema->labels.count;
+    bool whole = !schema->text_labels && !schema->many_labels && whole_labels(schema);
+    const char *numbers = whole ? "whole numbers" : "numbers";
+    if (has_ratings(schema)) {
+        snprintf(why, WHY, "every row is a user, an item and a rating");
+        return "mf";
+    }
+    if (!schema->many_labels && count <= 2) {
+        snprintf(why, WHY, "%s%s", count < 2 ? "one label" : "two different labels",
+                 schema->text_labels ? "" : "; --model squared for regression");
+        return "logistic";
+    }
+    if (schema->text_labels && nearly_numbers(schema)) {
+        snprintf(why, WHY,
+                 "%u different texts as labels; for regression write '%.60s' as a plain number",
+                 count, schema->labels.text[0]);
+        return "softmax";
+    }
+    if (schema->text_labels) {
+        snprintf(why, WHY, "%u different texts as labels", count);
+        return "softmax";
+    }
+    if (whole && count <= CLASSES_MOST && count < data->rows.count / 4) {
+        snprintf(why, WHY, "%u different whole numbers as labels; --model squared for regression",
+                 count);
+        return "softmax";
+    }
+    if (schema->many_labels)
+        snprintf(why, WHY, "more than %d different numbers as labels", SDR_LABELS_MOST);
+    else
+        snprintf(why, WHY, "%u different %s as labels%s", count, numbers,
+                 whole && count <= SUGGESTED ? "; --model softmax for classes" : "");
+    return "squared";
+}
+
+static enum sdr_status check_labels(const struct sdr_run *run)
+{
+    if (run->kind->truth == SDR_CLUSTERS)
+        return SDR_OK;
+    if (!run->data->has_labels)
+        return sdr_fail(SDR_BAD_DATA,
+                        "%s: the data has no labels (--labels FILE, or --label COLUMN)",
+                        run->data->name);
+    if (run->valid && !run->valid->has_labels)
+        return sdr_fail(SDR_BAD_DATA, "%s: the validation data has no labels (--valid-labels FILE)",
+                        run->valid->name);
+    return SDR_OK;
+}
+
+static enum sdr_status choose_model(struct sdr_run *run)
+{
+    const char *spec = run->options.settings.model;
+    const struct sdr_plugin *plugin;
+    char why[300];
+    if (strcmp(spec, "auto") == 0 && !run->data->has_labels)
+        return sdr_fail(SDR_BAD_DATA,
+                        "%s: the data has no labels (--labels FILE, --label COLUMN for tables, or "
+                        "--model kmeans:K, which needs none)",
+                        run->data->name);
+    if (strcmp(spec, "auto") == 0) {
+        spec = guess_model(run->data, why);
+        sdr_note(&run->options, "model %s: %s", spec, why);
+    }
+    SDR_TRY(sdr_plugin_choose("model", sdr_model_kind_table, spec, &plugin, &run->model_options));
+    run->kind = (const struct sdr_model_kind *)plugin;
+    SDR_TRY(check_labels(run));
+    if (run->kind->truth == SDR_CUT && run->data->schema.category.count)
+        return sdr_fail(SDR_BAD_DATA,
+                        "%s: edges join vertices of one kind, numbered from 1: LIBSVM rows "
+                        "'weight one:1 other:1' (triples have users and items)",
+                        run->data->name);
+    if (run->kind->truth == SDR_REGRESSION || !sdr_has_truth(run->kind->truth))
+        return SDR_OK;
+    SDR_TRY(sdr_classes_find(run->data, &run->classes));
+    uint32_t count = run->classes.count;
+    if (count < 2)
+        return sdr_fail(SDR_BAD_DATA, "%s: all labels are '%s': there is nothing to learn",
+                        run->data->name, count ? run->classes.text[0] : "");
+    if (count > 1000 && count > run->data->rows.count / 4)
+        return sdr_fail(SDR_BAD_DATA,
+                        "%s: %u different labels in %llu rows: these are not classes (%sis the "
+                        "right column the label, and the format right?)",
+                        run->data->name, count, (unsigned long long)run->data->rows.count,
+                        run->data->schema.text_labels ? "" : "try --model squared; ");
+    if (run->kind->truth == SDR_BINARY && count != 2)
+        return sdr_fail(SDR_BAD_DATA,
+                        "%s: %u different labels, but the model '%s' takes two (try --model %s)",
+                        run->data->name, count, run->kind->name, guess_model(run->data, why));
+    return SDR_OK;
+}
+
+/* ---- which rows ---- */
+static enum sdr_status split_rows(struct sdr_run *run)
+{
+    const struct sdr_rows *rows = &run->data->rows;
+    double share = run->options.settings.valid_fraction;
+    if (rows->count > UINT32_MAX)
+        return sdr_fail(SDR_RUNTIME, "%s: more than 4 294 967 295 rows", run->data->name);
+    run->train_rows.count = (uint32_t)rows->count;
+    if (share == 0)
+        return SDR_OK;
+    SDR_TRY(sdr_allocate(&run->train_rows.row, rows->count, sizeof(uint32_t), "row numbers"));
+    SDR_TRY(sdr_allocate(&run->valid_rows.row, rows->count, sizeof(uint32_t), "row numbers"));
+    /* By a hash of the row's number: every file has one split, whatever the seed and the order of
+     * training. */
+    uint64_t below = (uint64_t)(share * 0x1p64);
+    run->train_rows.count = 0;
+    for (uint32_t row = 0; row < rows->count; row++) {
+        struct sdr_row_list *list =
+            sdr_hash64(&row, sizeof row, 0) < below ? &run->valid_rows : &run->train_rows;
+        list->row[list->count++] = row;
+    }
+    if (!run->train_rows.count || !run->valid_rows.count)
+        return sdr_fail(SDR_USAGE, "--valid-fraction %g leaves no rows for %s", share,
+                        run->train_rows.count ? "validation" : "training");
+    run->valid = run->data;
+    return SDR_OK;
+}
+
+/* ---- weights of rows ---- */
+static enum sdr_status class_weights(const struct sdr_run *run, double *weight)
+{
+    const char *spec = run->options.settings.class_weight;
+    uint32_t count = run->classes.count;
+    for (uint32_t k = 0; k < count; k++)
+        weight[k] = 1;
+    if (strcmp(spec, "none") == 0)
+        return SDR_OK;
+    if (!count)
+        return sdr_fail(SDR_USAGE, "--class-weight needs classes; the model '%s' has none",
+                        run->kind->name);
+    if (strcmp(spec, "balanced") == 0) {
+        for (uint32_t k = 0; k < count; k++)
+            weight[k] = 0;
+        for (uint32_t i = 0; i < run->train_rows.count; i++) {
+            float t = run->target[sdr_listed(&run->train_rows, i)];
+            weight[run->kind->truth == SDR_BINARY ? t > 0 : (uint32_t)t] += 1;
+        }
+        for (uint32_t k = 0; k < count; k++)
+            weight[k] = weight[k] > 0 ? run->train_rows.count / (count * weight[k]) : 1;
+        return SDR_OK;
+    }
+    if (!*spec)
+        return sdr_fail(SDR_USAGE, "--class-weight needs none, balanced or LABEL=WEIGHT");
+    for (const char *at = spec; *at;) {
+        size_t length = strcspn(at, ",");
+        const char *equals = memrchr(at, '=', length), *end = at + length;
+        double value;
+        int64_t number = -1;
+        if (equals && sdr_scan_double(equals + 1, end, &value) == end && value >= 0 &&
+            isfinite(value)) {
+            char text[128];
+            size_t width =
+                (size_t)(equals - at) < sizeof text ? (size_t)(equals - at) : sizeof text - 1;
+            memcpy(text, at, width);
+            text[width] = 0;
+            number = sdr_class_of_text(&run->classes, text);
+        }
+        if (number < 0)
+            return sdr_fail(SDR_USAGE,
+                            "--class-weight: '%.*s' is not LABEL=WEIGHT with a label of the data",
+                            (int)length, at);
+        weight[number] = value;
+        at = *end ? end + 1 : end;
+    }
+    return SDR_OK;
+}
+
+/* Sample weights times class weights, scaled to mean 1 over the training rows; NULL if all are 1.
+ */
+static enum sdr_status weigh_rows(struct sdr_run *run)
+{
+    const struct sdr_rows *rows = &run->data->rows;
+    double *by_class, sum = 0;
+    SDR_TRY(sdr_allocate(&by_class, run->classes.count + 1, sizeof(double), "class weights"));
+    enum sdr_status status = class_weights(run, by_class);
+    bool plain = !rows->weight && strcmp(run->options.settings.class_weight, "none") == 0;
+    run->weight_sum = run->train_rows.count;
+    if (status == SDR_OK && !plain)
+        status = sdr_allocate(&run->row_weight, rows->count, sizeof(float), "row weights");
+    if (status == SDR_OK && !plain) {
+        for (uint64_t row = 0; row < rows->count; row++) {
+            float t = run->target[row];
+            double w = rows->weight ? rows->weight[row] : 1.0;
+            if (run->classes.count)
+                w *= by_class[run->kind->truth == SDR_BINARY ? t > 0 : (uint32_t)t];
+            run->row_weight[row] = (float)w;
+        }
+        for (uint32_t i = 0; i < run->train_rows.count; i++)
+            sum += run->row_weight[sdr_listed(&run->train_rows, i)];
+        run->weight_sum = sum;
+        if (!(sum > 0))
+            status = sdr_fail(SDR_BAD_DATA, "%s: all rows have weight zero", run->data->name);
+        for (uint64_t row = 0; row < rows->count && sum > 0; row++)
+            run->row_weight[row] = (float)(run->row_weight[row] * (run->train_rows.count / sum));
+    }
+    sdr_release(by_class);
+    return status;
+}
+
+static void measure_targets(struct sdr_run *run)
+{
+    double sum = 0, square = 0, weights = 0;
+    run->target_size = 1;
+    if (run->kind->truth != SDR_REGRESSION)
+        return;
+    for (uint32_t i = 0; i < run->train_rows.count; i++) {
+        uint32_t row = sdr_listed(&run->train_rows, i);
+        double w = run->row_weight ? run->row_weight[row] : 1;
+        weights += w;
+        sum += w * run->target[row];
+        square += w * (double)run->target[row] * run->target[row];
+    }
+    run->target_mean = sum / weights;
+    double variance = square / weights - run->target_mean * run->target_mean;
+    if (variance > 0)
+        run->target_size = sqrt(variance);
+}
+
+/* Ids of ratings say which side they are of. */
+static enum sdr_status find_sides(struct sdr_run *run)
+{
+    const struct sdr_schema *schema = &run->data->schema;
+    uint32_t features = run->data->rows.features;
+    if (!run->kind->rank || schema->category.count + schema->numbers < features)
+        return SDR_OK;
+    SDR_TRY(sdr_allocate(&run->side, features, 1, "sides of ratings"));
+    for (uint32_t j = schema->numbers; j < features; j++)
+        run->side[j] = strncmp(schema->category.text[j - schema->numbers], "item:", 5) == 0;
+    return SDR_OK;
+}
+
+enum sdr_status sdr_problem_prepare(struct sdr_run *run)
+{
+    const struct sdr_settings *s = &run->options.settings;
+    const struct sdr_rows *rows = &run->data->rows;
+    if (run->valid && run->valid->rows.features != rows->features)
+        return sdr_fail(SDR_BAD_DATA, "%s: %u features, but the training data has %u",
+                        run->valid->name, run->valid->rows.features, rows->features);
+    if (rows->features == 0)
+        return sdr_fail(SDR_BAD_DATA, "%s: the data has no features (is the format right?)",
+                        run->data->name);
+    SDR_TRY(sdr_labels_list(run->data));
+    if (run->valid)
+        SDR_TRY(sdr_labels_list(run->valid));
+    SDR_TRY(choose_model(run));
+    SDR_TRY(split_rows(run));
+    SDR_TRY(sdr_targets(run->data, &run->classes, run->kind->truth, &run->target));
+    for (uint32_t i = 0; i < run->train_rows.count; i++)
+        if (isnan(run->target[sdr_listed(&run->train_rows,
+                                         i)])) /* read with another model's schema */
+            return sdr_fail(SDR_BAD_DATA, "%s: a training row has a label that is no class",
+                            run->data->name);
+    SDR_TRY(weigh_rows(run));
+    measure_targets(run);
+    SDR_TRY(sdr_features_measure(run));
+    SDR_TRY(find_sides(run));
+    run->problem =
+        (struct sdr_problem){.rows = rows,
+                             .target = run->target,
+                             .row_weight = run->row_weight,
+                             .metric_weight = rows->weight,
+                             .center = run->center,
+                             .side = run->side,
+                             .features = rows->features,
+                             .outputs = run->kind->outputs ? run->kind->outputs(run->model_options)
+                                        : run->kind->truth == SDR_CLASSES ? run->classes.count
+                                                                         : 1,
+                             .classes = run->classes.count,
+                             .intercept = s->intercept,
+                             .model_options = run->model_options,
+                             .kernels = sdr_linear_kernels(sdr_cpu_level())};
+    if (!run->valid)
+        return SDR_OK;
+    run->valid_problem = run->problem;
+    run->valid_problem.row_weight = rows->weight; /* class weights are for training */
+    if (run->valid != run->data) {
+        SDR_TRY(sdr_targets(run->valid, &run->classes, run->kind->truth, &run->valid_target));
+        run->valid_problem.rows = &run->valid->rows;
+        run->valid_problem.target = run->valid_target;
+        run->valid_problem.row_weight = run->valid_problem.metric_weight = run->valid->rows.weight;
+        run->valid_rows.count = (uint32_t)run->valid->rows.count;
+        for (uint64_t row = 0; row < run->valid->rows.count && run->kind->pairs; row++)
+            if (run->valid->rows.dense || sdr_sparse_row(&run->valid->rows, row).n > 2)
+                return sdr_fail(SDR_BAD_DATA, "%s: row %llu has more than two features",
+                                run->valid->name, (unsigned long long)row + 1);
+        uint32_t known = 0;
+        for (uint32_t row = 0; row < run->valid_rows.count; row++)
+            known += !isnan(run->valid_target[row]);
+        if (!known)
+            return sdr_fail(SDR_BAD_DATA, "%s: none of its labels occurs in the training data",
+                            run->valid->name);
+    }
+    return SDR_OK;
+}
+
+void sdr_problem_release(struct sdr_run *run)
+{
+    sdr_classes_free(&run->classes);
+    sdr_release(run->target);
+    sdr_release(run->valid_target);
+    sdr_release(run->row_weight);
+    sdr_release(run->scale);
+    sdr_release(run->center);
+    sdr_release(run->side);
+    sdr_release(run->train_rows.row);
+    sdr_release(run->valid_rows.row);
+    sdr_release(run->model_options);
+}

@@ -1,0 +1,203 @@
+/* Results as JSON: of a run, and what is inside a model. */
+#include "base/clock.h"
+#include "base/json.h"
+#include "trained/model.h"
+
+#include <math.h>
+#include <string.h>
+
+static void set_integer(json_t *object, const char *key, uint64_t value)
+{
+    sdr_json_set(object, key, json_integer((json_int_t)value));
+}
+
+static uint64_t count_nonzero(const struct sdr_model *model)
+{
+    uint64_t count = 0, size = (uint64_t)model->block[0].rows * model->block[0].cols;
+    for (uint64_t i = 0; i < size; i++)
+        count += model->value[model->block[0].offset + i] != 0;
+    return count;
+}
+
+/* Non-zeros of the rows that were trained on. */
+static uint64_t count_entries(const struct sdr_run *run)
+{
+    const struct sdr_rows *rows = &run->data->rows;
+    const struct sdr_row_list *list = &run->train_rows;
+    uint64_t count = 0;
+    if (!list->row)
+        return run->data->nonzeros;
+    for (uint32_t i = 0; i < list->count; i++) {
+        if (rows->start)
+            count += rows->start[list->row[i] + 1] - rows->start[list->row[i]];
+        for (uint32_t j = 0; j < rows->features && rows->dense; j++)
+            count += sdr_dense_row(rows, list->row[i])[j] != 0;
+    }
+    return count;
+}
+
+enum sdr_status sdr_run_summary(const struct sdr_run *run, char **json)
+{
+    json_t *object = sdr_json_begin(json_object());
+    set_integer(object, "rows", run->train_rows.count);
+    set_integer(object, "features", run->problem.features);
+    set_integer(object, "nonzeros", count_entries(run));
+    set_integer(object, "workers", (uint64_t)run->workers);
+    sdr_json_set(object, "cpu", json_string(sdr_cpu_name(run->cpu)));
+    set_integer(object, "epochs", run->epoch);
+    set_integer(object, "updates", run->parameters.version);
+    sdr_json_set(object, "seconds_read", json_real(run->data->seconds));
+    sdr_json_set(object, "seconds_train", json_real(run->seconds_train));
+    sdr_json_set(
+        object, "seconds_total",
+        json_real(run->data->seconds + (double)sdr_clock_now() * 1e-9 - run->seconds_total_start));
+    if (run->model) {
+        sdr_evaluation_json(&run->train_result, run->kind->truth, "train_", object);
+        if (isfinite(run->objective))
+            sdr_json_set(object, "objective", json_real(run->objective));
+        double penalty = run->objective - sdr_evaluation_loss(&run->train_result);
+        if (isfinite(penalty) && (run->parameters.penalty_paid || run->train_result.penalty > 0))
+            sdr_json_set(object, "penalty", json_real(penalty));
+        if (run->valid) {
+            set_integer(object, "valid_rows", run->valid_rows.count);
+            sdr_evaluation_json(&run->valid_result, run->kind->truth, "valid_", object);
+        }
+        sdr_json_set(object, "model_hash", json_string(run->model->hash));
+        set_integer(object, "weights_nonzero", count_nonzero(run->model));
+    }
+    if (run->raced > 0)
+        sdr_json_set(object, "updates_lost", json_real(run->lost / run->raced));
+    if (run->replay && run->model) {
+        sdr_json_set(object, "replay_difference", json_real(run->replay_difference));
+        sdr_json_set(object, "recorded_loss", json_real(run->replay->loss));
+    }
+    if (run->has_best)
+        set_integer(object, "best_epoch", run->best_epoch);
+    if (run->why_over)
+        sdr_json_set(object, "stopped", json_string(run->why_over));
+    set_integer(object, "peak_rss_bytes", sdr_peak_rss_bytes());
+    uint64_t steps = 0, missed = 0, most = 0;
+    for (int w = 0; w < run->nodes; w++) {
+        steps += run->node[w].steps;
+        missed += run->node[w].staleness;
+        most = run->node[w].stalest > most ? run->node[w].stalest : most;
+    }
+    double waited = 0;
+    const struct sdr_network *net = run->network;
+    if (net) {
+        double time = (double)net->ended * net->present;
+        steps = net->applied;
+        missed = net->staleness;
+        most = net->stalest;
+        waited = time > 0 ? (double)net->waited / time : 0;
+        set_integer(object, "gradients_dropped", net->dropped);
+        set_integer(object, "workers_lost", (uint64_t)(net->workers - net->alive));
+        if (run->transport->simulated)
+            set_integer(object, "events", net->events);
+        sdr_ledger_json(&net->ledger, object);
+    }
+    set_integer(object, "bytes_sent",
+                net ? atomic_load(&net->bytes) : 0); /* else memory is shared */
+    sdr_json_set(object, "staleness_mean", json_real(steps ? (double)missed / (double)steps : 0));
+    set_integer(object, "staleness_max", most);
+    if (net && !run->transport->simulated && net->ended > run->paused_then) {
+        /* Who waited while weights were evaluated did not wait for others. */
+        double paused = (double)run->paused_then / (double)net->ended;
+        waited = fmax(0, (waited - paused) / (1 - paused));
+    }
+    sdr_json_set(object, "wait_fraction", json_real(waited));
+    json_t *options = json_object();
+    for (const struct sdr_option *row = sdr_settings_table; row->key; row++)
+        if (row->commands & SDR_TRAIN)
+            sdr_json_set(options, row->key, sdr_option_json(&run->options, row->key));
+    sdr_json_set(options, "model", json_string(run->kind->name));
+    sdr_json_set(options, "optimizer", json_string(run->optimizer->name));
+    sdr_json_set(options, "schedule", json_string(run->schedule->name));
+    sdr_json_set(options, "lr", json_real(run->rate));
+    sdr_json_set(options, "epochs", json_integer((json_int_t)run->epochs));
+    sdr_json_set(object, "options", options);
+    return sdr_json_text(object, json);
+}
+
+void sdr_feature_name(const struct sdr_schema *schema, uint32_t feature, struct sdr_text *text)
+{
+    for (uint32_t i = 0; i < schema->columns; i++)
+        if (schema->column[i].kind == SDR_COLUMN_NUMBER && schema->column[i].feature == feature) {
+            sdr_text_add(text, "%s", schema->column[i].name);
+            return;
+        }
+    if (schema->category.count && feature >= schema->numbers &&
+        feature - schema->numbers < schema->category.count)
+        sdr_text_add(text, "%s", schema->category.text[feature - schema->numbers]);
+    else
+        sdr_text_add(text, "%u", feature + (uint32_t)(schema->base > 0 ? schema->base : 0));
+}
+
+/* The features with the largest weights: by absolute value, or by norm over the classes. */
+static json_t *largest_weights(const struct sdr_model *model)
+{
+    enum { SHOWN = 20 };
+    uint32_t top[SHOWN], count = 0, cols = model->block[0].cols;
+    double size[SHOWN];
+    for (uint32_t j = 0; j < model->block[0].rows; j++) {
+        double square = 0;
+        for (uint32_t k = 0; k < cols; k++) {
+            double w = model->value[model->block[0].offset + (uint64_t)j * cols + k];
+            square += w * w;
+        }
+        uint32_t place = count < SHOWN ? count++ : SHOWN;
+        while (place > 0 && size[place - 1] < square) {
+            if (place < SHOWN) {
+                top[place] = top[place - 1];
+                size[place] = size[place - 1];
+            }
+            place--;
+        }
+        if (place < SHOWN) {
+            top[place] = j;
+            size[place] = square;
+        }
+    }
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < count && size[i] > 0; i++) {
+        struct sdr_text name = {0};
+        sdr_feature_name(&model->schema, top[i], &name);
+        double shown = cols == 1 ? model->value[model->block[0].offset + top[i]] : sqrt(size[i]);
+        sdr_json_append(list, name.failed ? NULL
+                                          : json_pack("{s:s, s:f}", "feature", name.bytes,
+                                                      cols == 1 ? "weight" : "norm", shown));
+        sdr_text_free(&name);
+    }
+    return list;
+}
+
+enum sdr_status sdr_model_inspect(const struct sdr_model *model, char **json)
+{
+    json_t *training, *schema,
+        *object = sdr_json_begin(json_pack(
+            "{s:s, s:s, s:I, s:I}", "model", model->kind_spec, "hash", model->hash, "features",
+            (json_int_t)model->schema.features, "outputs", (json_int_t)model->outputs));
+    json_t *labels = json_array(), *blocks = json_array();
+    for (uint32_t k = 0; k < model->classes.count; k++)
+        sdr_json_append(labels,
+                        sdr_text_to_json(model->classes.text[k], strlen(model->classes.text[k])));
+    for (int b = 0; b < model->blocks; b++)
+        sdr_json_append(blocks, json_pack("{s:s, s:I, s:I}", "name", model->block[b].name, "rows",
+                                          (json_int_t)model->block[b].rows, "cols",
+                                          (json_int_t)model->block[b].cols));
+    sdr_json_set(object, "labels", labels);
+    sdr_json_set(object, "blocks", blocks);
+    set_integer(object, "weights_nonzero", count_nonzero(model));
+    enum sdr_status status = sdr_json_parse(model->training, strlen(model->training), &training);
+    if (status != SDR_RUNTIME) /* what another program wrote there is not shown */
+        sdr_json_set(object, "training", status == SDR_OK ? training : json_null());
+    sdr_json_set(object, "largest_weights", largest_weights(model));
+    if (status != SDR_RUNTIME)
+        status = sdr_schema_to_json(&model->schema, &schema);
+    if (status == SDR_OK) {
+        sdr_json_set(object, "schema", schema);
+        return sdr_json_text(object, json);
+    }
+    json_decref(object);
+    return status;
+}

@@ -1,0 +1,53 @@
+/* Notes after training: the model does not beat a constant; --lr is far below the automatic step. */
+#include "run/run.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Accuracy of the most frequent class, or R² of the mean: what needs no features. */
+static double baseline(const struct sdr_evaluation *e, enum sdr_truth task)
+{
+    return task == SDR_REGRESSION ? 0 : e->majority / e->counted;
+}
+
+static void compare_with_constant(const struct sdr_run *run)
+{
+    const struct sdr_evaluation *e = run->valid ? &run->valid_result : &run->train_result;
+    const char *rows = run->valid ? "validation" : "training";
+    double metric = sdr_evaluation_metric(e, run->kind->truth), rounding = 1e-9;
+    bool reweighted = strcmp(run->options.settings.class_weight, "none") != 0;
+    if (!(metric <= baseline(e, run->kind->truth) + rounding) || reweighted)
+        return; /* weights of classes trade accuracy for something else */
+    if (run->kind->truth == SDR_REGRESSION)
+        sdr_note(&run->options,
+                 "the model is no better than the mean of the labels (r2 %.3g on the %s rows)",
+                 metric, rows);
+    else
+        sdr_note(&run->options,
+                 "the model is no better than always predicting the most frequent class (accuracy "
+                 "%.4g on the %s rows; the constant gets %.4g)",
+                 metric, rows, baseline(e, run->kind->truth));
+}
+
+/* "Barely moved": less than a twentieth of the way from a constant to a perfect model, by a step of less than a
+   tenth of the automatic one. */
+static void compare_steps(const struct sdr_run *run)
+{
+    double start = baseline(&run->train_result, run->kind->truth);
+    double gained = sdr_evaluation_metric(&run->train_result, run->kind->truth) - start;
+    if (run->options.settings.lr == 0 || !(gained < 0.05 * (1 - start)))
+        return;
+    double automatic = sdr_automatic_rate(run);
+    if (automatic > 10 * run->rate)
+        sdr_note(&run->options,
+                 "training barely moved: --lr %g is less than a tenth of the automatic step %.5g",
+                 run->options.settings.lr, automatic);
+}
+
+void sdr_verdict(const struct sdr_run *run)
+{
+    if (!sdr_has_truth(run->kind->truth))
+        return;
+    compare_with_constant(run);
+    compare_steps(run);
+}

@@ -1,0 +1,365 @@
+/* Nodes that exchange messages: the first server, which deals batches and decides what becomes of gradients. What
+   the loops of strategies are made of. */
+#include "base/memory.h"
+#include "server/network.h"
+#include "run/run.h"
+
+#include <string.h>
+
+uint64_t sdr_current_version(const struct sdr_node *node)
+{
+    return node->run->parameters.version;
+}
+
+uint64_t sdr_gradients_left(const struct sdr_node *node)
+{
+    const struct sdr_network *net = node->run->network;
+    return net->queue.unapplied * (net->joint ? net->quorum : 1);
+}
+
+uint64_t sdr_quorum(const struct sdr_node *node)
+{
+    uint64_t quorum = node->run->network->quorum, left = sdr_gradients_left(node);
+    return quorum < left ? quorum : left;
+}
+
+double sdr_epochs_done(const struct sdr_node *node)
+{
+    const struct sdr_run *run = node->run;
+    return (double)run->epoch + (double)run->at * run->per_row;
+}
+
+bool sdr_is_busy(const struct sdr_node *node, int worker)
+{
+    return node->run->network->assignment[worker].busy;
+}
+
+/* A joint batch has one number for all workers; the queue advances when it is applied. */
+uint64_t sdr_next_number(struct sdr_network *net)
+{
+    return net->joint ? net->queue.next : sdr_batch_queue_take(&net->queue);
+}
+
+enum sdr_status sdr_return_number(struct sdr_network *net, uint64_t number)
+{
+    return net->joint ? SDR_OK : sdr_batch_queue_return(&net->queue, number);
+}
+
+static enum sdr_status number_applied(struct sdr_network *net, uint64_t number)
+{
+    if (net->joint)
+        sdr_batch_queue_take(&net->queue);
+    return sdr_batch_queue_mark_applied(&net->queue, number);
+}
+
+uint64_t sdr_tasks_given(const struct sdr_node *node, int worker)
+{
+    return node->run->network->assignment[worker].tasks;
+}
+
+static enum sdr_status assign(struct sdr_node *node, int worker, uint8_t flags)
+{
+    struct sdr_network *net = node->run->network;
+    struct sdr_assignment *of = &net->assignment[worker];
+    flags |= of->busy ? SDR_URGENT : 0;
+    if (of->gone)
+        return SDR_OK;
+    if (of->busy)
+        SDR_TRY(sdr_return_number(net, of->batch));
+    net->idle -= of->idle;
+    of->idle = sdr_batch_queue_waiting(&net->queue) == 0;
+    net->idle += of->idle;
+    if (of->idle)
+        return SDR_OK;
+    of->waited_for = !of->busy && net->last != worker ? net->last : -1;
+    of->assigned = node->run->transport->now(node);
+    if (of->busy) /* it has not waited */
+        of->came = of->assigned;
+    of->batch = sdr_next_number(net);
+    of->version = sdr_current_version(node);
+    of->busy = true;
+    of->tasks++;
+    for (int s = 1; s < net->servers && !(flags & SDR_KEEP); s++) {
+        struct sdr_message message = {.kind = SDR_MESSAGE_ANSWER,
+                                      .flags = flags,
+                                      .to = s,
+                                      .about = worker,
+                                      .version = of->version,
+                                      .batch = of->batch,
+                                      .value = node->run->parameters.penalty_due};
+        SDR_TRY(sdr_send(node, &message));
+    }
+    return sdr_send_task(node, worker, of->batch, flags);
+}
+
+enum sdr_status sdr_assign(struct sdr_node *node, int worker)
+{
+    return assign(node, worker, 0);
+}
+
+enum sdr_status sdr_assign_kept(struct sdr_node *node, int worker)
+{
+    return assign(node, worker, SDR_KEEP);
+}
+
+/* Hands returned batches to workers that found the queue empty. */
+static enum sdr_status assign_idle(struct sdr_node *node)
+{
+    struct sdr_network *net = node->run->network;
+    for (int w = 0; w < net->workers && net->idle > 0 && sdr_batch_queue_waiting(&net->queue) > 0;
+         w++)
+        if (net->assignment[w].idle)
+            SDR_TRY(sdr_assign(node, w));
+    return SDR_OK;
+}
+
+static enum sdr_status drop_everywhere(struct sdr_node *node, int worker, uint64_t batch,
+                                       uint64_t version)
+{
+    struct sdr_network *net = node->run->network;
+    net->dropped++;
+    for (int s = 1; s < net->servers; s++) {
+        struct sdr_message message = {
+            .kind = SDR_MESSAGE_DROP, .to = s, .about = worker, .version = version, .batch = batch};
+        SDR_TRY(sdr_send(node, &message));
+    }
+    return SDR_OK;
+}
+
+/* What the ledger will say of a gradient that has come. */
+static void accept_gradient(struct sdr_node *node, const struct sdr_message *message,
+                    struct sdr_gradient *gradient)
+{
+    struct sdr_network *net = node->run->network;
+    int worker = message->from - net->servers;
+    struct sdr_assignment *of = &net->assignment[worker];
+    const struct sdr_gradient_head *head =
+        (const struct sdr_gradient_head *)(const void *)message->body->data;
+    int64_t now = node->run->transport->now(node);
+    double under_way = (double)(now - of->assigned) * 1e-9 - head->computing;
+    *gradient = (struct sdr_gradient){
+        .worker = worker,
+        .batch = message->batch,
+        .version = message->version,
+        .body = message->body,
+        .weight = 1,
+        .record = {.worker = (uint32_t)worker,
+                   .waited_for = of->waited_for,
+                   .read = message->version,
+                   .batch = message->batch,
+                   .bytes = of->bytes + (uint32_t)sdr_message_bytes(message),
+                   .computing = head->computing,
+                   .travelling = (float)(under_way > 0 ? under_way : 0),
+                   .waiting = (float)((double)(of->assigned - of->came) * 1e-9)}};
+    of->busy = of->prefetched; /* then it has begun with that */
+    of->came = now;
+    net->last = worker;
+    if (of->prefetched) {
+        of->prefetched = false;
+        of->batch = of->next;
+        of->assigned = now;
+        of->waited_for = -1;
+    }
+}
+
+/* A worker is gone: what it had is dealt again. */
+static enum sdr_status lose(struct sdr_node *node, const struct sdr_message *message,
+                            struct sdr_gradient *gradient)
+{
+    struct sdr_network *net = node->run->network;
+    struct sdr_assignment *of = &net->assignment[message->about];
+    *gradient = (struct sdr_gradient){.worker = message->about, .lost = true};
+    if (of->busy)
+        SDR_TRY(sdr_return_number(net, of->batch));
+    if (of->prefetched)
+        SDR_TRY(sdr_return_number(net, of->next));
+    net->idle -= of->idle;
+    of->busy = of->prefetched = of->idle = false;
+    of->gone = true;
+    net->alive--;
+    sdr_note(&node->run->options, "worker %d is gone: process %llu was silent for %.1f s",
+             message->about, (unsigned long long)message->batch, message->value);
+    return SDR_OK;
+}
+
+enum sdr_status sdr_go_on_without(struct sdr_node *node, const struct sdr_gradient *lost,
+                                  uint64_t needed)
+{
+    struct sdr_run *run = node->run;
+    int left = run->network->alive;
+    const char *rest = "";
+    if ((uint64_t)left >= needed)
+        return SDR_OK;
+    if (run->options.settings.run && run->process == 0) {
+        rest =
+            sdr_checkpoint_write(run) != SDR_OK ? "; the checkpoint could not be written"
+            : run->options.settings.deterministic
+                ? "; a checkpoint was written, go on with --resume"
+                : "; a checkpoint was written, go on with --resume and as many workers as before";
+    }
+    return sdr_fail(SDR_PEER_LOST,
+                    "worker %d was lost: %d of %d are left, and --sync %s waits for %llu%s",
+                    lost->worker, left, run->network->workers, run->strategy->name,
+                    (unsigned long long)needed, rest);
+}
+
+/* Watching must not end what is watched. */
+static void log_gradient(struct sdr_node *node, struct sdr_gradient *gradient, uint64_t applied)
+{
+    struct sdr_network *net = node->run->network;
+    gradient->record.applied = applied;
+    if (sdr_ledger_note(&net->ledger, &gradient->record) != SDR_OK)
+        sdr_network_lose(node->run);
+}
+
+enum sdr_status sdr_await_gradient(struct sdr_node *node, struct sdr_gradient *gradient, bool *more)
+{
+    struct sdr_network *net = node->run->network;
+    SDR_TRY(assign_idle(node));
+    for (;;) {
+        struct sdr_message message;
+        SDR_TRY(sdr_next_message(node, &message));
+        if (message.kind == SDR_MESSAGE_NONE) { /* nobody has come for a while */
+            SDR_TRY(sdr_poll_requests(node->run));
+            *more = !node->run->over;
+            if (!*more)
+                return SDR_OK;
+            continue;
+        }
+        if (message.kind == SDR_MESSAGE_LOST)
+            return lose(node, &message, gradient);
+        if (message.kind == SDR_MESSAGE_GRADIENT) {
+            int worker = message.from - net->servers;
+            struct sdr_assignment *of = &net->assignment[worker];
+            if (of->busy && of->batch == message.batch &&
+                (of->version == message.version || net->steps)) {
+                accept_gradient(node, &message, gradient);
+                return SDR_OK;
+            }
+            /* It crossed the message that cancelled it. */
+            SDR_TRY(drop_everywhere(node, worker, message.batch, message.version));
+        }
+        sdr_body_drop(message.body);
+    }
+}
+
+enum sdr_status sdr_drop(struct sdr_node *node, struct sdr_gradient *gradient)
+{
+    sdr_body_drop(gradient->body);
+    gradient->body = NULL;
+    log_gradient(node, gradient, SDR_LEDGER_DROPPED);
+    SDR_TRY(drop_everywhere(node, gradient->worker, gradient->batch, gradient->version));
+    return sdr_return_number(node->run->network, gradient->batch);
+}
+
+/* The other servers take the same step, and say when they have. */
+static enum sdr_status spread_decision(struct sdr_node *node, const struct sdr_gradient *gradient,
+                                       uint64_t count, double rate)
+{
+    struct sdr_network *net = node->run->network;
+    struct sdr_body *body;
+    if (net->servers == 1)
+        return SDR_OK;
+    size_t bytes = sizeof(struct sdr_decision) + count * sizeof(((struct sdr_decision *)0)->of[0]);
+    SDR_TRY(sdr_body_create(net->pool, bytes, &body));
+    struct sdr_decision *decision = (struct sdr_decision *)(void *)body->data;
+    decision->rate = rate;
+    decision->penalty_due = node->run->parameters.penalty_due;
+    decision->count = count;
+    for (uint64_t i = 0; i < count; i++) {
+        decision->of[i].batch = gradient[i].batch;
+        decision->of[i].version = gradient[i].version;
+        decision->of[i].worker = gradient[i].worker;
+        decision->of[i].weight = gradient[i].weight;
+    }
+    enum sdr_status status = SDR_OK;
+    for (int s = 1; s < net->servers && status == SDR_OK; s++) {
+        struct sdr_message message = {.kind = SDR_MESSAGE_APPLY,
+                                      .to = s,
+                                      .version = sdr_current_version(node),
+                                      .body = sdr_body_hold(body)};
+        status = status == SDR_OK ? sdr_send(node, &message) : status;
+    }
+    sdr_body_drop(body);
+    return status;
+}
+
+static enum sdr_status await_others(struct sdr_node *node)
+{
+    for (int waiting = node->servers - 1; waiting > 0;) {
+        struct sdr_message message;
+        SDR_TRY(node->run->transport->receive(node, &message));
+        if (message.kind == SDR_MESSAGE_APPLIED)
+            waiting--;
+        else if (message.kind != SDR_MESSAGE_NONE)
+            SDR_TRY(sdr_defer_message(sdr_server_of(node), &message));
+    }
+    return SDR_OK;
+}
+
+/* Sums of losses are taken in the order of the rows where bits matter. */
+static void sort_by_worker(struct sdr_gradient *gradient, uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++) /* one of every worker: each has its place */
+        while ((uint64_t)gradient[i].worker != i) {
+            struct sdr_gradient other = gradient[gradient[i].worker];
+            gradient[gradient[i].worker] = gradient[i];
+            gradient[i] = other;
+        }
+}
+
+enum sdr_status sdr_apply(struct sdr_node *node, struct sdr_gradient *gradient, uint64_t count,
+                          bool *more)
+{
+    struct sdr_run *run = node->run;
+    struct sdr_network *net = run->network;
+    uint64_t rows = 0;
+    double rate = sdr_rate_at(run, run->at);
+    if (net->joint)
+        sort_by_worker(gradient, count);
+    float mean = run->kind->truth == SDR_CLUSTERS
+                     ? 1
+                     : (float)net->quorum / (float)count; /* the last update may have fewer */
+    for (uint64_t i = 0; i < count; i++)
+        gradient[i].weight = gradient[i].version < net->discard_before ? 0 : gradient[i].weight * mean;
+    SDR_TRY(spread_decision(node, gradient, count, rate));
+    for (uint64_t i = 0; i < count; i++) {
+        const struct sdr_gradient_head *head =
+            (const struct sdr_gradient_head *)(const void *)gradient[i].body->data;
+        uint64_t missed = sdr_current_version(node) - gradient[i].version;
+        net->applied++;
+        net->assignment[gradient[i].worker].steps++;
+        log_gradient(node, &gradient[i], sdr_current_version(node));
+        net->staleness += missed;
+        net->stalest = missed > net->stalest ? missed : net->stalest;
+        rows += head->rows;
+        if (gradient[i].version < net->discard_before)
+            continue;
+        for (uint32_t leaf = 0; leaf < head->leaves; leaf++) {
+            run->loss_sum.loss += head->loss_sum[leaf].loss;
+            run->loss_sum.weight += head->loss_sum[leaf].weight;
+        }
+    }
+    SDR_TRY(sdr_server_step(node, gradient, count, rate));
+    SDR_TRY(await_others(node));
+    for (uint64_t i = 0; i < count; i++) {
+        sdr_body_drop(gradient[i].body);
+        gradient[i].body = NULL;
+    }
+    for (uint64_t i = 0; i < (net->joint ? 1 : count); i++)
+        SDR_TRY(number_applied(net, gradient[i].batch));
+    net->ended = run->transport->now(node);
+    SDR_TRY(sdr_account(run, rows));
+    *more = !run->over;
+    return SDR_OK;
+}
+
+enum sdr_status sdr_dismiss(struct sdr_node *node)
+{
+    struct sdr_network *net = node->run->network;
+    for (int i = 1; i < net->nodes; i++) {
+        struct sdr_message message = {.kind = SDR_MESSAGE_STOP, .flags = SDR_URGENT, .to = i};
+        SDR_TRY(sdr_send(node, &message));
+    }
+    return SDR_OK;
+}

@@ -1,0 +1,315 @@
+/* Nodes that exchange messages: what every server does with its part of the parameters, and the loop of those that
+   follow the first one. */
+#include "base/memory.h"
+#include "server/network.h"
+#include "run/run.h"
+
+#include <string.h>
+
+/* ---- every server: its part of the parameters ---- */
+struct sdr_server *sdr_server_of(const struct sdr_node *node)
+{
+    return &node->run->network->server[node->server];
+}
+
+enum sdr_status sdr_defer_message(struct sdr_server *server, const struct sdr_message *message)
+{
+    if (server->backlogged == server->backlog_room && server->backlog_at > 0) { /* what was taken */
+        server->backlogged -= server->backlog_at;
+        memmove(server->backlog, server->backlog + server->backlog_at,
+                server->backlogged * sizeof *server->backlog);
+        server->backlog_at = 0;
+    }
+    enum sdr_status status = sdr_grow(&server->backlog, NULL, server->backlogged,
+                                      &server->backlog_room, sizeof *server->backlog, "messages");
+    if (status != SDR_OK) {
+        sdr_body_drop(message->body);
+        return status;
+    }
+    server->backlog[server->backlogged++] = *message;
+    return SDR_OK;
+}
+
+/* The next message, with what was put aside first. */
+enum sdr_status sdr_next_message(struct sdr_node *node, struct sdr_message *message)
+{
+    struct sdr_server *server = sdr_server_of(node);
+    if (server->backlog_at == server->backlogged) {
+        server->backlog_at = server->backlogged = 0;
+        return node->run->transport->receive(node, message);
+    }
+    *message = server->backlog[server->backlog_at++];
+    return SDR_OK;
+}
+
+static enum sdr_status room_for(struct sdr_server *server, uint64_t rows, uint64_t floats)
+{
+    if (rows > server->row_room) {
+        sdr_release(server->row);
+        server->row = NULL;
+        server->row_room = 0;
+        SDR_TRY(sdr_allocate(&server->row, rows, sizeof *server->row, "rows of an update"));
+        server->row_room = rows;
+    }
+    if (floats > server->u_room) {
+        sdr_release(server->u);
+        server->u = NULL;
+        server->u_room = 0;
+        SDR_TRY(sdr_allocate(&server->u, floats, sizeof *server->u, "slopes of an update"));
+        server->u_room = floats;
+    }
+    return SDR_OK;
+}
+
+/* Slopes are scaled; of a row that is summed up, the times that it counts. */
+static void weigh(float *u, uint64_t rows, uint64_t floats, bool sums, float weight)
+{
+    if (weight == 1)
+        return;
+    for (uint64_t i = 0; i < rows * floats; i++)
+        if (!sums || i % floats == SDR_COLUMN_TIMES)
+            u[i] = weight > 0 ? u[i] * weight : 0; /* it may not be a number */
+}
+
+/* One step on the server's features, with gradients in the order given. */
+enum sdr_status sdr_server_step(struct sdr_node *node, const struct sdr_gradient *gradient,
+                                uint64_t count, double rate)
+{
+    struct sdr_run *run = node->run;
+    struct sdr_server *server = sdr_server_of(node);
+    struct sdr_parameters *p = server->parameters;
+    uint64_t rows = 0, floats = run->example_floats;
+    bool sums = run->kind->truth == SDR_CLUSTERS;
+    for (uint64_t i = 0; i < count && run->network->steps; i++)
+        SDR_TRY(sdr_server_add_step(node, &gradient[i]));
+    if (run->network->steps)
+        return SDR_OK;
+    for (uint64_t i = 0; i < count; i++)
+        rows += ((const struct sdr_gradient_head *)(const void *)gradient[i].body->data)->rows;
+    SDR_TRY(room_for(server, rows + 1, (rows + 1) * floats));
+    struct sdr_batch batch = {.rows = &run->data->rows, .row = server->row};
+    for (uint64_t i = 0; i < count; i++) {
+        const struct sdr_gradient_head *head =
+            (const struct sdr_gradient_head *)(const void *)gradient[i].body->data;
+        struct sdr_batch part;
+        SDR_TRY(sdr_network_batch(run, gradient[i].batch, gradient[i].worker,
+                                  server->row + batch.count, &part));
+        const float *u =
+            (const float *)(const void *)(gradient[i].body->data + sdr_dloss_offset(head->leaves));
+        float *to = server->u + batch.count * floats;
+        memcpy(to, u, head->rows * floats * sizeof *u);
+        weigh(to, head->rows, floats, sums, gradient[i].weight);
+        batch.count += head->rows;
+    }
+    struct sdr_update update = sdr_update_of(run, server->u, &batch);
+    sdr_parameters_begin(p, rate);
+    sdr_parameters_apply_range(p, &update, server->first, server->end);
+    if (node->server == 0 && p->blocks > 1)
+        sdr_parameters_apply_intercept(p, &update, rate);
+    sdr_parameters_finish(p, rate);
+    return SDR_OK;
+}
+
+/* All values of the server's features, as they are: made once a version, however many are sent it. */
+static enum sdr_status take_snapshot(struct sdr_node *node, uint64_t batch)
+{
+    struct sdr_run *run = node->run;
+    struct sdr_server *server = sdr_server_of(node);
+    struct sdr_parameters *p = server->parameters;
+    uint64_t cols = p->block[0].cols, count = (server->end - server->first) * cols;
+    uint64_t behind = node->server == 0 ? sdr_values_behind(p) : 0;
+    bool whole = node->servers == 1;
+    if (server->snapshot && server->version == p->version)
+        return SDR_OK;
+    sdr_body_drop(server->snapshot);
+    server->snapshot = NULL;
+    if (run->network->joint) { /* others are not read; bits depend on when a penalty is charged */
+        struct sdr_batch rows;
+        SDR_TRY(room_for(server, run->network->batch, 0));
+        SDR_TRY(sdr_network_batch(run, batch, -1, server->row, &rows));
+        sdr_parameters_catch_up_range(p, &rows, server->first, server->end);
+    } else {
+        sdr_parameters_catch_up_span(p, server->first, server->end);
+    }
+    uint64_t floats = whole ? p->count : count + behind;
+    SDR_TRY(sdr_body_create(run->network->pool, floats * sizeof(float), &server->snapshot));
+    float *to = (float *)(void *)server->snapshot->data;
+    if (whole) {
+        memcpy(to, p->value, floats * sizeof *to);
+    } else {
+        memcpy(to, p->value + server->first * cols, count * sizeof *to);
+        if (behind)
+            memcpy(to + count, p->value + p->block[1].offset, behind * sizeof *to);
+    }
+    server->version = p->version;
+    return SDR_OK;
+}
+
+/* The values that a batch touches, of the server's features. */
+static enum sdr_status pick_values(struct sdr_node *node, uint64_t number, int worker,
+                                   struct sdr_body **body)
+{
+    struct sdr_run *run = node->run;
+    struct sdr_server *server = sdr_server_of(node);
+    struct sdr_parameters *p = server->parameters;
+    struct sdr_batch batch;
+    uint32_t cols = p->block[0].cols;
+    SDR_TRY(sdr_network_batch(run, number, worker, server->workspace.row, &batch));
+    sdr_parameters_catch_up_range(p, &batch, server->first, server->end);
+    uint64_t count = sdr_pass_values(&server->workspace, &batch, server->first, server->end, cols,
+                                     p->value, server->workspace.w, SDR_PACK);
+    if (node->server == 0 && p->blocks > 1) {
+        memcpy(server->workspace.w + count, p->value + p->block[1].offset,
+               sdr_values_behind(p) * sizeof(float));
+        count += sdr_values_behind(p);
+    }
+    SDR_TRY(sdr_body_create(run->network->pool, count * sizeof(float), body));
+    memcpy((*body)->data, server->workspace.w, count * sizeof(float));
+    return SDR_OK;
+}
+
+enum sdr_status sdr_current_values(struct sdr_node *node, int worker, uint64_t number,
+                                   struct sdr_body **body)
+{
+    if (node->run->network->sparse)
+        return pick_values(node, number, worker, body);
+    SDR_TRY(take_snapshot(node, number));
+    *body = sdr_body_hold(sdr_server_of(node)->snapshot);
+    return SDR_OK;
+}
+
+enum sdr_status sdr_send_task(struct sdr_node *node, int worker, uint64_t number, uint8_t flags)
+{
+    struct sdr_network *net = node->run->network;
+    struct sdr_server *server = sdr_server_of(node);
+    struct sdr_message message = {.kind = SDR_MESSAGE_TASK,
+                                  .flags = flags | (net->sparse ? SDR_SPARSE : 0),
+                                  .to = net->servers + worker,
+                                  .version = server->parameters->version,
+                                  .batch = number};
+    if (!(flags & SDR_KEEP))
+        SDR_TRY(sdr_current_values(node, worker, number, &message.body));
+    if (node->server == 0) {
+        struct sdr_assignment *of = &net->assignment[worker];
+        of->bytes = (uint32_t)sdr_message_bytes(&message);
+        of->tokens -= (double)of->bytes;
+        message.about = (int32_t)of->steps;
+        if (net->steps)
+            message.value = sdr_rate_at(node->run, node->run->at);
+    }
+    return sdr_send(node, &message);
+}
+
+/* ---- servers that follow the first one ---- */
+/* The link to a gradient of a worker, or to the end of its list. */
+static struct sdr_pending **find_pending(struct sdr_server *server, int worker, uint64_t batch,
+                                   uint64_t version)
+{
+    struct sdr_pending **link = &server->pending[worker];
+    while (*link && ((*link)->batch != batch || (*link)->version != version))
+        link = &(*link)->next;
+    return link;
+}
+
+void sdr_release_pending(struct sdr_pending **link)
+{
+    struct sdr_pending *pending = *link;
+    *link = pending->next;
+    sdr_body_drop(pending->body);
+    sdr_release(pending);
+}
+
+/* A gradient, or the word that it will not be needed, whichever comes first. */
+static enum sdr_status keep_pending(struct sdr_server *server, int worker,
+                            const struct sdr_message *message)
+{
+    struct sdr_pending **link = find_pending(server, worker, message->batch, message->version);
+    if (*link) { /* the other of the two is here */
+        sdr_body_drop(message->body);
+        sdr_release_pending(link);
+        return SDR_OK;
+    }
+    enum sdr_status status = sdr_allocate(link, 1, sizeof **link, "a gradient");
+    if (status != SDR_OK) {
+        sdr_body_drop(message->body);
+        return status;
+    }
+    **link = (struct sdr_pending){message->batch, message->version, message->body, NULL};
+    return SDR_OK;
+}
+
+/* A gradient that the first server has decided on may still be under way. */
+static enum sdr_status await_pending(struct sdr_node *node, int worker, uint64_t batch,
+                                  uint64_t version, struct sdr_gradient *gradient)
+{
+    struct sdr_server *server = sdr_server_of(node);
+    struct sdr_pending **link;
+    while (!*(link = find_pending(server, worker, batch, version))) {
+        struct sdr_message message;
+        SDR_TRY(node->run->transport->receive(node, &message));
+        if (message.kind == SDR_MESSAGE_GRADIENT)
+            SDR_TRY(keep_pending(server, message.from - node->servers, &message));
+        else
+            SDR_TRY(sdr_defer_message(server, &message));
+    }
+    *gradient = (struct sdr_gradient){
+        .worker = worker, .batch = batch, .version = version, .body = (*link)->body};
+    return SDR_OK;
+}
+
+static enum sdr_status follow_decision(struct sdr_node *node, const struct sdr_message *message)
+{
+    struct sdr_server *server = sdr_server_of(node);
+    const struct sdr_decision *decision =
+        (const struct sdr_decision *)(const void *)message->body->data;
+    struct sdr_gradient *gradient;
+    SDR_TRY(sdr_allocate(&gradient, decision->count, sizeof *gradient, "gradients"));
+    enum sdr_status status = SDR_OK;
+    for (uint64_t i = 0; i < decision->count && status == SDR_OK; i++)
+        status = await_pending(node, decision->of[i].worker, decision->of[i].batch,
+                            decision->of[i].version, &gradient[i]);
+    for (uint64_t i = 0; i < decision->count; i++)
+        gradient[i].weight = decision->of[i].weight;
+    if (status == SDR_OK) {
+        server->parameters->penalty_due = decision->penalty_due;
+        status = sdr_server_step(node, gradient, decision->count, decision->rate);
+    }
+    for (uint64_t i = 0; i < decision->count && status == SDR_OK; i++)
+        sdr_release_pending(
+            find_pending(server, gradient[i].worker, gradient[i].batch, gradient[i].version));
+    sdr_release(gradient);
+    SDR_TRY(status);
+    struct sdr_message applied = {.kind = SDR_MESSAGE_APPLIED, .to = 0};
+    return sdr_send(node, &applied);
+}
+
+enum sdr_status sdr_follow_coordinator(struct sdr_node *node)
+{
+    struct sdr_server *server = sdr_server_of(node);
+    for (;;) {
+        struct sdr_message message;
+        enum sdr_status status = SDR_OK;
+        SDR_TRY(sdr_next_message(node, &message));
+        switch ((enum sdr_message_kind)message.kind) {
+        case SDR_MESSAGE_GRADIENT:
+            SDR_TRY(keep_pending(server, message.from - node->servers, &message));
+            continue;
+        case SDR_MESSAGE_DROP:
+            status = keep_pending(server, message.about, &message);
+            break;
+        case SDR_MESSAGE_APPLY:
+            status = follow_decision(node, &message);
+            break;
+        case SDR_MESSAGE_ANSWER: /* an evaluation may have charged all penalties since the last step */
+            server->parameters->penalty_due = message.value;
+            status = sdr_send_task(node, message.about, message.batch, message.flags);
+            break;
+        case SDR_MESSAGE_STOP:
+            return SDR_OK;
+        default:
+            break;
+        }
+        sdr_body_drop(message.body);
+        SDR_TRY(status);
+    }
+}

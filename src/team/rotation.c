@@ -1,0 +1,191 @@
+/* Rotation: see rotation.h and schedule/blocks.h.
+
+   Rows are copied once, cell by cell and in random order within each, so that an epoch reads memory
+   from front to back, and the parameters of a cell stay in the cache of the core that trains on it. An
+   epoch goes through the rounds in random order, and begins somewhere within each cell. */
+#include "team/rotation.h"
+#include "base/memory.h"
+#include "base/rng.h"
+#include "run/run.h"
+#include "schedule/blocks.h"
+
+#include <string.h>
+
+enum { CELLS = SDR_ROUNDS * SDR_CELLS };
+_Static_assert((int)SDR_CELLS == (int)SDR_ROTATING,
+               "strategies hand out as many cells as a round has");
+
+struct sdr_rotation {
+    uint32_t *row;         /* owned: the training rows by cells */
+    struct sdr_pair *pair; /* owned: the same, copied; NULL: the model does not walk */
+    uint32_t start[CELLS + 1];
+    /* This epoch's order of cells: where each begins in the epoch, which it is, and with which of its
+       rows it begins. */
+    uint32_t place[CELLS + 1], cell[CELLS], shift[CELLS];
+};
+
+static uint32_t cell_of(const struct sdr_rows *rows, uint32_t row, const uint8_t *block)
+{
+    struct sdr_sparse_row r = sdr_sparse_row(rows, row);
+    return sdr_blocks_cell(block[sdr_row_index(&r, 0)], block[sdr_row_index(&r, 1)]);
+}
+
+/* Rows by cells: counted, then put where they belong. */
+static void sort_rows(const struct sdr_run *run, const uint8_t *block, struct sdr_rotation *r)
+{
+    const struct sdr_row_list *list = &run->train_rows;
+    uint32_t next[CELLS];
+    for (uint32_t i = 0; i < list->count; i++)
+        r->start[cell_of(&run->data->rows, list->row ? list->row[i] : i, block) + 1]++;
+    for (uint32_t c = 0; c < CELLS; c++) {
+        r->start[c + 1] += r->start[c];
+        next[c] = r->start[c];
+    }
+    for (uint32_t i = 0; i < list->count; i++) {
+        uint32_t row = list->row ? list->row[i] : i;
+        r->row[next[cell_of(&run->data->rows, row, block)]++] = row;
+    }
+}
+
+static void shuffle_cells(const struct sdr_run *run, struct sdr_rotation *r)
+{
+    for (uint32_t c = 0; c < CELLS; c++) {
+        struct sdr_stream stream =
+            sdr_stream_open(run->options.settings.seed, SDR_FOR_BLOCK_SHUFFLE, c);
+        uint32_t *row = r->row + r->start[c];
+        for (uint32_t left = r->start[c + 1] - r->start[c]; left > 1; left--) {
+            uint32_t i = (uint32_t)sdr_stream_below(&stream, left), last = row[left - 1];
+            row[left - 1] = row[i];
+            row[i] = last;
+        }
+    }
+}
+
+static enum sdr_status copy_pairs(const struct sdr_run *run, struct sdr_rotation *r)
+{
+    const struct sdr_problem *problem = &run->problem;
+    uint32_t count = run->train_rows.count;
+    SDR_TRY(sdr_allocate(&r->pair, count, sizeof *r->pair, "ratings by cells"));
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t row = r->row[i];
+        struct sdr_sparse_row pair = sdr_sparse_row(problem->rows, row);
+        r->pair[i] = (struct sdr_pair){sdr_row_index(&pair, 0), sdr_row_index(&pair, 1),
+                                       problem->target[row],
+                                       problem->row_weight ? problem->row_weight[row] : 1.0f};
+    }
+    return SDR_OK;
+}
+
+enum sdr_status sdr_rotation_create(struct sdr_run *run)
+{
+    struct sdr_rotation *r;
+    uint32_t count = run->train_rows.count;
+    uint8_t *block;
+    SDR_TRY(sdr_allocate(&r, 1, sizeof *r, "a rotation"));
+    run->rotation = r;
+    SDR_TRY(sdr_allocate(&r->row, count, sizeof *r->row, "rows by cells"));
+    SDR_TRY(sdr_allocate(&block, run->problem.features, 1, "blocks of features"));
+    enum sdr_status status = sdr_blocks_assign(&run->data->rows, run->train_rows.row, count, block);
+    if (status == SDR_OK)
+        sort_rows(run, block, r);
+    sdr_release(block);
+    if (status == SDR_OK && run->options.settings.shuffle != SDR_SHUFFLE_NONE)
+        shuffle_cells(run, r);
+    if (status == SDR_OK && run->plan.fused)
+        status = copy_pairs(run, r);
+    return status;
+}
+
+void sdr_rotation_destroy(struct sdr_rotation *r)
+{
+    if (!r)
+        return;
+    sdr_release(r->row);
+    sdr_release(r->pair);
+    sdr_release(r);
+}
+
+void sdr_rotation_order(struct sdr_run *run)
+{
+    struct sdr_rotation *r = run->rotation;
+    bool shuffled = run->options.settings.shuffle != SDR_SHUFFLE_NONE;
+    struct sdr_stream stream =
+        sdr_stream_open(run->options.settings.seed, SDR_FOR_SHUFFLE, run->epoch);
+    uint32_t round[SDR_ROUNDS], at = 0;
+    for (uint32_t i = 0; i < SDR_ROUNDS; i++)
+        round[i] = i;
+    if (shuffled)
+        sdr_shuffle(round, SDR_ROUNDS, &stream);
+    for (uint32_t i = 0; i < CELLS; i++) {
+        uint32_t cell = round[i / SDR_CELLS] * SDR_CELLS + i % SDR_CELLS;
+        uint32_t size = r->start[cell + 1] - r->start[cell];
+        uint32_t shift = shuffled && size ? (uint32_t)sdr_stream_below(&stream, size) : 0;
+        const uint32_t *row = r->row + r->start[cell];
+        r->cell[i] = cell;
+        r->shift[i] = shift;
+        r->place[i] = at;
+        memcpy(run->order + at, row + shift, (size - shift) * sizeof *row);
+        memcpy(run->order + at + (size - shift), row, shift * sizeof *row);
+        at += size;
+    }
+    r->place[CELLS] = at;
+}
+
+/* The first cell, in this epoch's order, of the round that has the row at a place. */
+static uint32_t round_at(const struct sdr_rotation *r, uint64_t place)
+{
+    uint32_t first = 0;
+    while (first + SDR_CELLS < CELLS && r->place[first + SDR_CELLS] <= place)
+        first += SDR_CELLS;
+    return first;
+}
+
+uint64_t sdr_rotation_left(const struct sdr_run *run)
+{
+    const struct sdr_rotation *r = run->rotation;
+    return r->place[round_at(r, run->at) + SDR_CELLS] - run->at;
+}
+
+/* Rows of a cell from one place of the epoch to another. */
+static void fused_cell(struct sdr_node *node, uint32_t number, uint64_t from, uint64_t end)
+{
+    enum { CHUNK = 64 };
+    struct sdr_run *run = node->run;
+    const struct sdr_rotation *r = run->rotation;
+    uint32_t first = r->start[r->cell[number]], size = r->start[r->cell[number] + 1] - first;
+    double rate[CHUNK];
+    struct sdr_fused_steps fused = {
+        .problem = &run->problem, .kind = run->kind, .rate = rate, .rank = run->rank};
+    for (uint64_t at = from; at < end; at += fused.count) {
+        uint64_t within = (at - r->place[number] + r->shift[number]) % size;
+        uint64_t most = size - within < end - at ? size - within : end - at;
+        fused.count = (uint32_t)(most < CHUNK ? most : CHUNK);
+        fused.row = run->order + at;
+        fused.pair = r->pair + first + within;
+        sdr_rates(run, at, fused.count, rate);
+        sdr_parameters_fused_steps(node->parameters, &fused);
+    }
+    node->loss_sum->loss += fused.loss_sum;
+    node->loss_sum->weight += fused.weight_sum;
+    node->steps += end - from;
+}
+
+void sdr_train_cell(struct sdr_node *node, const struct sdr_batch *round, uint64_t cell)
+{
+    struct sdr_run *run = node->run;
+    const struct sdr_rotation *r = run->rotation;
+    uint32_t number = round_at(r, round->at) + (uint32_t)cell;
+    uint64_t end = round->at + round->count, from = r->place[number];
+    from = from > round->at ? from : round->at;
+    end = r->place[number + 1] < end ? r->place[number + 1] : end;
+    if (from >= end)
+        return;
+    struct sdr_batch rows = sdr_part(node, round, from - round->at, end - from);
+    node->loss_sum = &run->copied[cell];
+    if (run->plan.fused) {
+        node->parameters->version = rows.number;
+        fused_cell(node, number, from, end);
+    } else {
+        sdr_train(node, &rows);
+    }
+}

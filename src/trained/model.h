@@ -1,0 +1,33 @@
+/* A trained model: weights in the units of the data, with all that is needed to use them on other
+ * files. */
+#ifndef SDR_MODEL_H
+#define SDR_MODEL_H
+
+#include "run/run.h"
+
+struct sdr_model {
+    const struct sdr_model_kind *kind;
+    char *kind_spec; /* owned: "huber:delta=2" */
+    void *options;   /* owned: the kind's options */
+    struct sdr_block block[SDR_BLOCKS_MOST];
+    int blocks;
+    float *value; /* owned */
+    uint64_t count;
+    bool intercept;
+    uint32_t outputs;
+    struct sdr_classes classes;
+    struct sdr_schema schema;
+    char *training; /* owned: JSON text of the options that define the model */
+    char hash[33];  /* of kind, blocks, values, classes */
+};
+
+/* From the weights w of a run: centers are folded into the intercept. */
+/* Training saw x − center; who comes later will see x: b ← b − Σ w_j·center_j. */
+void sdr_fold_center(const struct sdr_block *block, const float *center, float *w);
+enum sdr_status sdr_model_create(const struct sdr_run *run, const float *w,
+                                 struct sdr_model **model);
+/* Sets the hash from everything else. */
+enum sdr_status sdr_model_hash(struct sdr_model *model);
+enum sdr_status sdr_model_copy(const struct sdr_model *model, struct sdr_model **copy);
+
+#endif
