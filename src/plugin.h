@@ -266,16 +266,16 @@ struct sdr_model_kind {
    All arrays run over values, except scale, which runs over features. */
 struct sdr_target {
     float *value;
-    float *slot[2];     /* optimizer state; NULL where the optimizer has less */
-    float *penalty_paid;     /* penalty already charged, in units of Σ rate; NULL: no penalty */
+    float *slot[2];      /* optimizer state; NULL where the optimizer has less */
+    float *penalty_paid; /* penalty already charged, in units of Σ rate; NULL: no penalty */
     const float *scale; /* 1 / size of each feature: steps are taken in scaled units; NULL: all 1 */
     const float *center;   /* dense rows: subtracted from x; NULL: nothing */
     const float *constant; /* what begin() computed */
-    float penalty_due;          /* Σ rate so far */
+    float penalty_due;     /* Σ rate so far */
     float l1, l2, group;   /* penalty weights */
     bool standardize;      /* the penalty is on the scaled weights */
     bool plain_decay;      /* l2 ignores scales: standardized, or decoupled decay */
-    bool pay_fully;     /* charge what is due however little it is */
+    bool pay_fully;        /* charge what is due however little it is */
 };
 enum { SDR_CONSTANTS = 8 };
 
@@ -309,7 +309,7 @@ struct sdr_fused_steps {
     struct sdr_target *weight, *intercept; /* intercept may be NULL */
     float *constant;                       /* of both targets */
     uint64_t version;                      /* updates so far; moves on */
-    double penalty_due;                         /* Σ rate so far; moves on where there is a penalty */
+    double penalty_due;                    /* Σ rate so far; moves on where there is a penalty */
     double loss_sum, weight_sum;           /* of the rows, each before its step; added to */
 };
 
@@ -349,9 +349,9 @@ struct sdr_optimizer {
     /* Charges the penalty up to now on the values of the given rows; n rows from first, or listed.
      */
     void (*catch_up16)(const struct sdr_target *t, const uint16_t *index, uint32_t n,
-                     uint32_t outputs);
+                       uint32_t outputs);
     void (*catch_up32)(const struct sdr_target *t, const uint32_t *index, uint32_t n,
-                     uint32_t outputs);
+                       uint32_t outputs);
     void (*catch_up)(const struct sdr_target *t, uint32_t n, uint32_t outputs);
     /* The weights where they differ from the point gradients are taken at (Nesterov); NULL: the
        same. n rows into out. */
@@ -407,10 +407,10 @@ struct sdr_plan {
     bool snapshots; /* workers compute from values that were copied for the batch */
     bool turns;     /* workers step in a fixed circle, on gradients they computed before */
     bool shards;    /* every worker has rows of its own, the same ones in every epoch */
-    bool barriers;     /* workers meet after every share of their shards */
+    bool barriers;  /* workers meet after every share of their shards */
     int locks;      /* that guard the parameters, each a part of them */
     bool joint;     /* all workers compute one update: its gradient is kept where all can see it */
-    int loss_sums;    /* losses are summed by pieces of the work, in this many sums; 0: by workers */
+    int loss_sums;  /* losses are summed by pieces of the work, in this many sums; 0: by workers */
     bool windows;   /* rows are trained on by windows of `share` rows, cut into components */
     bool rotates;   /* rows are trained on by cells of a rotation */
     const char *remark; /* for the user, static; NULL: none */

@@ -11,9 +11,9 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/thread.h"
-#include "trained/model.h"
 #include "run/run.h"
 #include "team/turns.h"
+#include "trained/model.h"
 
 #include <math.h>
 #include <stdio.h>

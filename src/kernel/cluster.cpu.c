@@ -7,7 +7,7 @@
 
 enum {
     CHUNK = 256, /* features whose centered values wait in the first cache */
-    VECTORS = 4    /* of clusters, whose sums for all rows stay in registers */
+    VECTORS = 4  /* of clusters, whose sums for all rows stay in registers */
 };
 
 /* Some features, up to VECTORS · 16 clusters: every value of `sum` that is loaded serves four rows. */

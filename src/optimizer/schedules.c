@@ -81,8 +81,8 @@ static inline double recent(const void *options, double epoch, double epochs)
 
 /* Many places at once: a call for each would cost more than the formula. */
 #define ALL(name)                                                                                  \
-    static void name##_all(const void *options, const struct sdr_schedule_time *when, uint32_t count,       \
-                           double *factor)                                                         \
+    static void name##_all(const void *options, const struct sdr_schedule_time *when,              \
+                           uint32_t count, double *factor)                                         \
     {                                                                                              \
         for (uint32_t i = 0; i < count; i++)                                                       \
             factor[i] = name(options, when->epoch + (when->at + i) * when->per_row, when->epochs); \

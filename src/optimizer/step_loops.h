@@ -172,7 +172,8 @@ SDR_INLINE void catch_up_run(const struct sdr_target *t, size_t at, uint32_t m, 
         s0 = lanes_load(t->slot[0] + at, m);
     if (SDR_STEP_SLOTS > 1)
         s1 = lanes_load(t->slot[1] + at, m);
-    lanes penalty_paid = t->penalty_paid ? lanes_load(t->penalty_paid + at, m) : lanes_all(t->penalty_due);
+    lanes penalty_paid =
+        t->penalty_paid ? lanes_load(t->penalty_paid + at, m) : lanes_all(t->penalty_due);
     lanes_store(t->value + at, shrunk(t, w, q, s0, s1, &penalty_paid), m);
     if (t->penalty_paid)
         lanes_store(t->penalty_paid + at, penalty_paid, m);
@@ -219,12 +220,12 @@ SDR_INLINE void catch_up_row(const struct sdr_target *t, uint32_t j, uint32_t ou
     }
 }
 
-#define CATCH_UP(name, type, load, put)                                                              \
+#define CATCH_UP(name, type, load, put)                                                            \
     static void name(const struct sdr_target *t, const type *index, uint32_t n, uint32_t outputs)  \
     {                                                                                              \
         if (outputs > 1) {                                                                         \
             for (uint32_t i = 0; i < n; i++)                                                       \
-                catch_up_row(t, index[i], outputs);                                                  \
+                catch_up_row(t, index[i], outputs);                                                \
             return;                                                                                \
         }                                                                                          \
         for (uint32_t i = 0, m; i < n; i += m) {                                                   \
@@ -236,9 +237,9 @@ SDR_INLINE void catch_up_row(const struct sdr_target *t, uint32_t j, uint32_t ou
             if (SDR_STEP_SLOTS > 1)                                                                \
                 s1 = lanes_gather(t->slot[1], at, m);                                              \
             lanes q = t->scale ? lanes_gather(t->scale, at, m) : lanes_all(1.0f);                  \
-            lanes penalty_paid = lanes_gather(t->penalty_paid, at, m);                                       \
-            put(t->value, index + i, shrunk(t, w, q, s0, s1, &penalty_paid), m);                        \
-            put(t->penalty_paid, index + i, penalty_paid, m);                                                \
+            lanes penalty_paid = lanes_gather(t->penalty_paid, at, m);                             \
+            put(t->value, index + i, shrunk(t, w, q, s0, s1, &penalty_paid), m);                   \
+            put(t->penalty_paid, index + i, penalty_paid, m);                                      \
         }                                                                                          \
     }
 CATCH_UP(catch_up16, uint16_t, lanes_load16, lanes_put16)
@@ -296,8 +297,8 @@ SDR_INLINE float dloss_of(struct sdr_fused_steps *fused, uint32_t row, float sco
 
 /* The step of the intercept, and the penalties that this step made due. shared: behind the intercept
    is a count of its steps, added to in the same way, which tells how many of them get lost. */
-SDR_INLINE void finish_row(struct sdr_fused_steps *fused, const float *c, uint64_t update, uint32_t at,
-                           double rate, float dloss, const bool shared)
+SDR_INLINE void finish_row(struct sdr_fused_steps *fused, const float *c, uint64_t update,
+                           uint32_t at, double rate, float dloss, const bool shared)
 {
     const struct sdr_optimizer *o = fused->optimizer;
     if (fused->dloss) {
@@ -316,22 +317,24 @@ SDR_INLINE void finish_row(struct sdr_fused_steps *fused, const float *c, uint64
         }
     }
     if (fused->weight->penalty_paid && !fused->place) {
-        fused->penalty_due += o->penalty_due ? o->penalty_due(fused->optimizer_options, update, rate) : rate;
-        memcpy(fused->constant, c, SDR_CONSTANTS * sizeof *c); /* penalties are settled with these */
+        fused->penalty_due +=
+            o->penalty_due ? o->penalty_due(fused->optimizer_options, update, rate) : rate;
+        memcpy(fused->constant, c,
+               SDR_CONSTANTS * sizeof *c); /* penalties are settled with these */
     }
 }
 
-#define FUSED_SPARSE(bits, index)                                                                   \
+#define FUSED_SPARSE(bits, index)                                                                  \
     do {                                                                                           \
         if (shared) {                                                                              \
-            dloss = dloss_of(fused, row, lanes_dot##bits(t->value, index, r.x, r.n, NULL));         \
+            dloss = dloss_of(fused, row, lanes_dot##bits(t->value, index, r.x, r.n, NULL));        \
             sparse##bits##_loop(t, c, index, r.x, r.n, dloss, scaled, NULL);                       \
         } else if (r.n <= KEPT) {                                                                  \
-            dloss = dloss_of(fused, row, lanes_dot##bits(t->value, index, r.x, r.n, kept));         \
+            dloss = dloss_of(fused, row, lanes_dot##bits(t->value, index, r.x, r.n, kept));        \
             sparse##bits##_loop(t, c, index, r.x, r.n, dloss, scaled, kept);                       \
         } else {                                                                                   \
-            memcpy(fused->constant, c, sizeof c);                                                   \
-            dloss = dloss_of(fused, row, kernels->dot##bits(t->value, index, r.x, r.n));            \
+            memcpy(fused->constant, c, sizeof c);                                                  \
+            dloss = dloss_of(fused, row, kernels->dot##bits(t->value, index, r.x, r.n));           \
             sparse##bits(t, index, r.x, r.n, dloss);                                               \
         }                                                                                          \
     } while (0)
@@ -352,15 +355,16 @@ SDR_INLINE void fused_rows(struct sdr_fused_steps *fused, const bool scaled, con
         if (fused->ahead)
             sdr_fetch_row(fused->problem, fused->ahead[i]);
         if (t->penalty_paid && fused->place)
-            begin(options, update - 1, rate, t, fused->constant); /* who stepped last is not known */
+            begin(options, update - 1, rate, t,
+                  fused->constant); /* who stepped last is not known */
         double penalty_due = fused->penalty_due_at ? fused->penalty_due_at[at] : fused->penalty_due;
         if (t->penalty_paid && penalty_due > 0)
             catch_up_for(fused, row, penalty_due);
         begin(options, update, rate, t, c);
         if (rows->dense) {
             const float *x = sdr_dense_row(rows, row);
-            dloss =
-                dloss_of(fused, row, lanes_dot(t->value, x, fused->problem->center, rows->features));
+            dloss = dloss_of(fused, row,
+                             lanes_dot(t->value, x, fused->problem->center, rows->features));
             dense_loop(t, c, x, rows->features, dloss);
         } else {
             struct sdr_sparse_row r = sdr_sparse_row(rows, row);

@@ -223,11 +223,11 @@ static bool get_double(const struct sdr_tensors *file, const char *key, double *
     X(summed, run->parameters.summed)                                                              \
     X(restarts, run->restarts)
 #define DOUBLES(X, run)                                                                            \
-    X(loss_sum, run->loss_sum.loss)                                                                   \
-    X(weight_sum, run->loss_sum.weight)                                                               \
+    X(loss_sum, run->loss_sum.loss)                                                                \
+    X(weight_sum, run->loss_sum.weight)                                                            \
     X(last_epoch_loss, run->last_epoch_loss)                                                       \
     X(best_valid, run->best_valid)                                                                 \
-    X(penalty_due, run->parameters.penalty_due)                                                              \
+    X(penalty_due, run->parameters.penalty_due)                                                    \
     X(seconds, run->seconds_before)                                                                \
     X(rate, run->rate)                                                                             \
     X(least_objective, run->least_objective)

@@ -31,7 +31,8 @@ enum sdr_status sdr_job_meet(const struct sdr_run *run)
         return SDR_OK;
     SDR_TRY(sdr_job_text(run, &text));
     /* Whoever finds no cache file reads as the first process has. */
-    enum sdr_status status = run->transport->barrier(run->transport_options, run->data->seconds, text);
+    enum sdr_status status =
+        run->transport->barrier(run->transport_options, run->data->seconds, text);
     sdr_release(text);
     return status;
 }

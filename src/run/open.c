@@ -1,8 +1,8 @@
 /* Public functions on data: thin wrappers over the data layer. */
 #include "base/memory.h"
-#include "trained/model.h"
 #include "run/registry.h"
 #include "run/run.h"
+#include "trained/model.h"
 
 #include <string.h>
 

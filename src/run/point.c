@@ -105,7 +105,8 @@ static void restore(struct sdr_run *run, struct saved *saved)
         memcpy(array[i], saved->array[i], run->parameters.count * sizeof(float));
     for (int i = 0; i < 4; i++)
         sdr_release(saved->array[i]);
-    run->parameters.penalty_due = saved->handle.penalty_due; /* no more: workers may be looking at the rest */
+    run->parameters.penalty_due =
+        saved->handle.penalty_due; /* no more: workers may be looking at the rest */
     run->parameters.target[0].penalty_due = saved->handle.target[0].penalty_due;
 }
 

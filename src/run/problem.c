@@ -315,7 +315,7 @@ enum sdr_status sdr_problem_prepare(struct sdr_run *run)
                              .features = rows->features,
                              .outputs = run->kind->outputs ? run->kind->outputs(run->model_options)
                                         : run->kind->truth == SDR_CLASSES ? run->classes.count
-                                                                         : 1,
+                                                                          : 1,
                              .classes = run->classes.count,
                              .intercept = s->intercept,
                              .model_options = run->model_options,

@@ -4,13 +4,13 @@
 
 #include "base/cpu.h"
 #include "data/data.h"
+#include "run/record.h"
+#include "run/settings.h"
 #include "server/network.h"
 #include "team/node.h"
-#include "update/parameters.h"
-#include "run/record.h"
 #include "team/rotation.h"
-#include "run/settings.h"
 #include "team/window.h"
+#include "update/parameters.h"
 #include <stdatomic.h>
 
 /* The classes of a problem in their order: numbers ascending, texts by byte order. */
@@ -84,13 +84,13 @@ struct sdr_run {
     struct sdr_plan plan;   /* of the strategy */
     int process, processes; /* of the job: the first one has the results */
     int workers;
-    int nodes, replicas, loss_sums;   /* how many there are in node, copy and copied */
-    uint32_t example_floats;     /* scratch that the gradient of one example needs */
-    uint32_t rank;               /* of pairs that are walked over; 0: a linear model */
+    int nodes, replicas, loss_sums; /* how many there are in node, copy and copied */
+    uint32_t example_floats;        /* scratch that the gradient of one example needs */
+    uint32_t rank;                  /* of pairs that are walked over; 0: a linear model */
     uint64_t update_rows;        /* rows of an update: --batch, of all workers where it is joint */
     struct sdr_node *node;       /* owned: one per worker */
     struct sdr_parameters *copy; /* owned: twins of the parameters, or copies */
-    struct sdr_loss_sum *copied;    /* owned: losses since workers last met, by workers or by pieces */
+    struct sdr_loss_sum *copied; /* owned: losses since workers last met, by workers or by pieces */
     float *joint;                /* owned: slopes of an update that all workers compute */
     float *frequency;            /* owned, per feature: the share of the rows that touch it */
     uint32_t *cut;               /* owned: features from cut[w] to cut[w + 1] are worker w's part */
@@ -98,7 +98,7 @@ struct sdr_run {
     struct sdr_network
         *network;              /* owned: nodes that exchange messages; NULL: workers share memory */
     uint64_t team_version;     /* updates when workers last met */
-    float *damping;               /* owned, per value: see the kernel `merge`; NULL: no lanes */
+    float *damping;            /* owned, per value: see the kernel `merge`; NULL: no lanes */
     struct sdr_window *window; /* owned: windows of rows cut into components; NULL: none */
     struct sdr_rotation *rotation; /* owned: rows by cells; NULL: no rotation */
     struct sdr_record *record;     /* owned: where the order of events goes; NULL: nowhere */
@@ -114,8 +114,8 @@ struct sdr_run {
     uint64_t at;    /* rows dealt in this epoch */
     uint64_t rows_done;
     struct sdr_loss_sum loss_sum; /* of this epoch */
-    double last_epoch_loss; /* mean loss of the epoch before, NaN at first */
-    double best_valid;      /* with early stopping */
+    double last_epoch_loss;       /* mean loss of the epoch before, NaN at first */
+    double best_valid;            /* with early stopping */
     uint64_t best_epoch;
     double seconds_before; /* training seconds before a resume */
 

@@ -238,7 +238,7 @@ static struct sdr_report report_of(const struct sdr_run *run, enum sdr_report_ki
         .valid_loss = run->valid_known ? sdr_evaluation_loss(&run->valid_result) : NAN,
         .metric = !run->valid_known || !sdr_has_truth(run->kind->truth) ? NULL
                   : run->kind->truth == SDR_REGRESSION                  ? "r2"
-                                                                       : "accuracy",
+                                                                        : "accuracy",
         .valid_metric =
             run->valid_known ? sdr_evaluation_metric(&run->valid_result, run->kind->truth) : NAN};
 }

@@ -331,7 +331,8 @@ static enum sdr_status check_options(const struct sdr_run *run)
                         run->optimizer->name);
     if (s->group_lasso > 0 && s->l1 > 0 && !own_steps(run))
         return sdr_fail(SDR_USAGE, "--group-lasso with --l1 needs --sync batch");
-    run->schedule->factors(run->schedule_options, &(struct sdr_schedule_time){.epochs = 1}, 1, &first);
+    run->schedule->factors(run->schedule_options, &(struct sdr_schedule_time){.epochs = 1}, 1,
+                           &first);
     if (run->optimizer->own_penalty && (strcmp(run->schedule->name, "constant") != 0 || first != 1))
         return sdr_fail(SDR_USAGE, "%s shrinks its steps by itself: --schedule %s does not apply",
                         run->optimizer->name, s->schedule);
@@ -483,7 +484,8 @@ static enum sdr_status make_parameters(struct sdr_run *run)
         SDR_TRY(run->kind->start(&run->problem, p->block, &rows, run->options.settings.seed,
                                  run->target_size, p->value));
     /* Regression starts at the mean: the intercept need not travel there in small steps. */
-    if (run->problem.intercept && run->kind->truth == SDR_REGRESSION && !run->optimizer->own_penalty)
+    if (run->problem.intercept && run->kind->truth == SDR_REGRESSION &&
+        !run->optimizer->own_penalty)
         p->value[p->block[1].offset] = (float)run->target_mean;
     memcpy(run->good, p->value,
            p->count * sizeof *p->value); /* what --restarts goes back to at first */

@@ -1,8 +1,8 @@
 /* Nodes that exchange messages: the first server, which deals batches and decides what becomes of gradients. What
    the loops of strategies are made of. */
 #include "base/memory.h"
-#include "server/network.h"
 #include "run/run.h"
+#include "server/network.h"
 
 #include <string.h>
 
@@ -128,7 +128,7 @@ static enum sdr_status drop_everywhere(struct sdr_node *node, int worker, uint64
 
 /* What the ledger will say of a gradient that has come. */
 static void accept_gradient(struct sdr_node *node, const struct sdr_message *message,
-                    struct sdr_gradient *gradient)
+                            struct sdr_gradient *gradient)
 {
     struct sdr_network *net = node->run->network;
     int worker = message->from - net->servers;
@@ -321,7 +321,8 @@ enum sdr_status sdr_apply(struct sdr_node *node, struct sdr_gradient *gradient, 
                      ? 1
                      : (float)net->quorum / (float)count; /* the last update may have fewer */
     for (uint64_t i = 0; i < count; i++)
-        gradient[i].weight = gradient[i].version < net->discard_before ? 0 : gradient[i].weight * mean;
+        gradient[i].weight =
+            gradient[i].version < net->discard_before ? 0 : gradient[i].weight * mean;
     SDR_TRY(spread_decision(node, gradient, count, rate));
     for (uint64_t i = 0; i < count; i++) {
         const struct sdr_gradient_head *head =

@@ -103,11 +103,9 @@ static inline void pass_one(float *value, float *place, uint32_t cols, enum sdr_
 }
 
 /* With the columns and the direction known the loop over entries has few branches. */
-static inline __attribute__((always_inline)) uint64_t pass_rows(const struct sdr_workspace *workspace,
-                                                                const struct sdr_batch *batch,
-                                                                uint32_t first, uint32_t end,
-                                                                uint32_t cols, float *w,
-                                                                float *packed, enum sdr_pass how)
+static inline __attribute__((always_inline)) uint64_t pass_rows(
+    const struct sdr_workspace *workspace, const struct sdr_batch *batch, uint32_t first,
+    uint32_t end, uint32_t cols, float *w, float *packed, enum sdr_pass how)
 {
     uint64_t count = 0;
     uint32_t stamp = workspace->stamp, *mark = workspace->mark;
@@ -125,8 +123,9 @@ static inline __attribute__((always_inline)) uint64_t pass_rows(const struct sdr
     return count;
 }
 
-uint64_t sdr_pass_values(struct sdr_workspace *workspace, const struct sdr_batch *batch, uint32_t first,
-                         uint32_t end, uint32_t cols, float *w, float *packed, enum sdr_pass how)
+uint64_t sdr_pass_values(struct sdr_workspace *workspace, const struct sdr_batch *batch,
+                         uint32_t first, uint32_t end, uint32_t cols, float *w, float *packed,
+                         enum sdr_pass how)
 {
     uint64_t count;
     workspace->stamp++;
@@ -247,14 +246,18 @@ static enum sdr_status parse_delays(struct sdr_run *run)
 /* ---- a run ---- */
 static enum sdr_status make_workspace(const struct sdr_run *run, struct sdr_workspace *workspace)
 {
-    SDR_TRY(sdr_allocate(&workspace->w, run->parameters.count, sizeof *workspace->w, "a worker's view"));
-    SDR_TRY(
-        sdr_allocate(&workspace->mark, run->problem.features, sizeof *workspace->mark, "a worker's view"));
-    SDR_TRY(sdr_allocate(&workspace->row, run->network->batch, sizeof *workspace->row, "rows of a batch"));
+    SDR_TRY(sdr_allocate(&workspace->w, run->parameters.count, sizeof *workspace->w,
+                         "a worker's view"));
+    SDR_TRY(sdr_allocate(&workspace->mark, run->problem.features, sizeof *workspace->mark,
+                         "a worker's view"));
+    SDR_TRY(sdr_allocate(&workspace->row, run->network->batch, sizeof *workspace->row,
+                         "rows of a batch"));
     if (!run->network->steps)
         return SDR_OK;
-    SDR_TRY(sdr_allocate(&workspace->packed, run->parameters.count, sizeof *workspace->packed, "steps"));
-    SDR_TRY(sdr_allocate(&workspace->own_row, run->network->batch, sizeof *workspace->own_row, "steps"));
+    SDR_TRY(sdr_allocate(&workspace->packed, run->parameters.count, sizeof *workspace->packed,
+                         "steps"));
+    SDR_TRY(sdr_allocate(&workspace->own_row, run->network->batch, sizeof *workspace->own_row,
+                         "steps"));
     return sdr_parameters_stepper(&workspace->stepper, &run->parameters, workspace->w);
 }
 
@@ -298,7 +301,8 @@ static enum sdr_status make_servers(struct sdr_run *run)
             SDR_TRY(sdr_parameters_replicate(&server->alias, &run->parameters, false, false));
         if (net->sparse || net->steps)
             SDR_TRY(make_workspace(run, &server->workspace));
-        SDR_TRY(sdr_allocate(&server->pending, (size_t)net->workers, sizeof *server->pending, "servers"));
+        SDR_TRY(sdr_allocate(&server->pending, (size_t)net->workers, sizeof *server->pending,
+                             "servers"));
     }
     return SDR_OK;
 }
@@ -370,7 +374,8 @@ enum sdr_status sdr_network_create(struct sdr_run *run, uint64_t quorum)
     SDR_TRY(make_sampler(run));
     SDR_TRY(make_servers(run));
     net->workspaces = run->transport->simulated ? 1 : net->workers;
-    SDR_TRY(sdr_allocate(&net->workspace, (size_t)net->workspaces, sizeof *net->workspace, "workers"));
+    SDR_TRY(
+        sdr_allocate(&net->workspace, (size_t)net->workspaces, sizeof *net->workspace, "workers"));
     for (int i = 0; i < net->workspaces; i++)
         SDR_TRY(make_workspace(run, &net->workspace[i]));
     SDR_TRY(

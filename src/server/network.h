@@ -33,20 +33,20 @@ struct sdr_workspace {
    before they arrived. */
 struct sdr_pending {
     uint64_t batch, version;
-    struct sdr_body *body; /* owned; NULL: it will be dropped when it comes */
+    struct sdr_body *body;    /* owned; NULL: it will be dropped when it comes */
     struct sdr_pending *next; /* owned: of the same worker */
 };
 struct sdr_server {
     struct sdr_parameters *parameters; /* the run's, or a twin of them */
     struct sdr_parameters alias;
-    uint32_t first, end;         /* its features */
-    struct sdr_body *snapshot;   /* owned: the values of a version; NULL: none yet */
-    uint64_t version;            /* of the snapshot */
-    struct sdr_workspace workspace;        /* for gathering what batches touch */
-    uint32_t *row;               /* owned: rows of an update */
-    float *u;                    /* owned: slopes of an update */
-    uint64_t row_room, u_room;   /* of the two */
-    struct sdr_pending **pending;      /* owned, per worker: other servers than the first */
+    uint32_t first, end;            /* its features */
+    struct sdr_body *snapshot;      /* owned: the values of a version; NULL: none yet */
+    uint64_t version;               /* of the snapshot */
+    struct sdr_workspace workspace; /* for gathering what batches touch */
+    uint32_t *row;                  /* owned: rows of an update */
+    float *u;                       /* owned: slopes of an update */
+    uint64_t row_room, u_room;      /* of the two */
+    struct sdr_pending **pending;   /* owned, per worker: other servers than the first */
     struct sdr_message *backlog; /* owned: messages that came while something else was waited for */
     uint64_t backlogged, backlog_room, backlog_at;
 };
@@ -90,7 +90,7 @@ struct sdr_assignment {
     int64_t assigned, came; /* transport time: of the task, and of the gradient before it */
     int32_t waited_for;     /* see ledger.h */
     uint32_t bytes;         /* of the task */
-    bool prefetched;           /* eager: its next batch, with values */
+    bool prefetched;        /* eager: its next batch, with values */
     int patches;            /* of these values, so far */
     uint64_t next;          /* that batch */
     struct sdr_body *sent;  /* owned: those values, as the worker has them */
@@ -107,7 +107,7 @@ struct sdr_network {
     uint32_t local;            /* rows of a step, where workers take several with a batch */
     uint64_t per_epoch;        /* batches */
     struct sdr_divisor epochs; /* by that */
-    bool single_threaded;                /* all nodes are on one thread: nothing needs a lock */
+    bool single_threaded;      /* all nodes are on one thread: nothing needs a lock */
     uint64_t quorum;           /* gradients of an update */
     bool joint;                /* every worker computes its part of one batch */
     uint32_t part_unit;        /* rows that a part is made of: leaves where bits matter, or 1 */
@@ -118,16 +118,16 @@ struct sdr_network {
     bool keeps;                /* workers may have to go on from the values they have */
     uint32_t *cut;             /* owned: features from cut[s] to cut[s + 1] are server s's */
     struct sdr_server *server; /* owned */
-    struct sdr_workspace *workspace;     /* owned */
+    struct sdr_workspace *workspace; /* owned */
     int workspaces;
     struct sdr_sampler sampler;
     struct sdr_assignment *assignment; /* owned, per worker */
     struct sdr_batch_queue queue;      /* of the epochs that are planned */
     int idle;                          /* workers that wait because the queue is empty */
-    int alive;                          /* workers that are not gone */
+    int alive;                         /* workers that are not gone */
     int last;                          /* worker whose gradient came last; −1: none yet */
-    uint64_t discard_before;    /* gradients of values before this version are worth nothing */
-    uint64_t dropped; /* gradients that came too late */
+    uint64_t discard_before; /* gradients of values before this version are worth nothing */
+    uint64_t dropped;        /* gradients that came too late */
     uint64_t applied, staleness, stalest; /* gradients; sum and largest */
     struct sdr_ledger ledger;
     char ledger_lost[512];                /* why records of it are lost; "": none are */
@@ -222,14 +222,15 @@ void sdr_part_of(const struct sdr_network *net, uint32_t rows, int worker, uint3
 /* Values of the features that a batch touches, packed in the order in which both ends meet them, or unpacked;
    how many. */
 enum sdr_pass { SDR_PACK, SDR_UNPACK, SDR_ADD };
-uint64_t sdr_pass_values(struct sdr_workspace *workspace, const struct sdr_batch *batch, uint32_t first,
-                         uint32_t end, uint32_t cols, float *w, float *packed, enum sdr_pass how);
+uint64_t sdr_pass_values(struct sdr_workspace *workspace, const struct sdr_batch *batch,
+                         uint32_t first, uint32_t end, uint32_t cols, float *w, float *packed,
+                         enum sdr_pass how);
 /* How many values lie behind the first block: those are the first server's. */
 uint64_t sdr_values_behind(const struct sdr_parameters *p);
 void sdr_forget_task(struct sdr_node *node);
 /* The values to work from, in an array as long as the parameters: as they came, or put together on the desk. */
 const float *sdr_assemble_view(struct sdr_node *node, struct sdr_workspace *workspace,
-                         const struct sdr_batch *batch);
+                               const struct sdr_batch *batch);
 
 /* Values for a batch of a worker, as they travel. */
 enum sdr_status sdr_current_values(struct sdr_node *node, int worker, uint64_t number,
@@ -242,8 +243,8 @@ enum sdr_status sdr_network_save(struct sdr_run *run);
 
 /* offers.c: a worker's side. */
 enum sdr_status sdr_keep_patch(struct sdr_task *task, const struct sdr_message *message);
-void sdr_apply_patch(struct sdr_node *node, struct sdr_workspace *workspace, const struct sdr_batch *batch,
-                     const struct sdr_patch *patch);
+void sdr_apply_patch(struct sdr_node *node, struct sdr_workspace *workspace,
+                     const struct sdr_batch *batch, const struct sdr_patch *patch);
 void sdr_forget_patches(struct sdr_task *task);
 
 /* steps.c: workers that take steps. */
@@ -252,10 +253,11 @@ void sdr_own_writes_free(struct sdr_node *node);
 /* The values on the desk get the worker's own steps that they lack; steps are taken on them; what these changed is
    kept for the servers. */
 enum sdr_status sdr_own_writes_begin(struct sdr_node *node, struct sdr_workspace *workspace,
-                                const struct sdr_batch *batch);
-void sdr_own_writes_step(struct sdr_node *node, struct sdr_workspace *workspace, const struct sdr_batch *batch,
-                    const float *u);
-void sdr_own_writes_end(struct sdr_node *node, struct sdr_workspace *workspace, const struct sdr_batch *batch);
+                                     const struct sdr_batch *batch);
+void sdr_own_writes_step(struct sdr_node *node, struct sdr_workspace *workspace,
+                         const struct sdr_batch *batch, const float *u);
+void sdr_own_writes_end(struct sdr_node *node, struct sdr_workspace *workspace,
+                        const struct sdr_batch *batch);
 enum sdr_status sdr_own_writes_push(struct sdr_node *node);
 /* A server adds a step to its values. */
 enum sdr_status sdr_server_add_step(struct sdr_node *node, const struct sdr_gradient *gradient);

@@ -3,8 +3,8 @@
    the servers, packed in the order in which the batch meets its features; they add it up. Penalties are the
    servers' (a proximal step on the sum). */
 #include "base/memory.h"
-#include "server/network.h"
 #include "run/run.h"
+#include "server/network.h"
 
 #include <string.h>
 
@@ -96,8 +96,8 @@ static float *changes(struct sdr_body *body)
 }
 
 /* Its own steps from where it has got to, up to a number. */
-static enum sdr_status recall(struct sdr_node *node, struct sdr_workspace *workspace, uint64_t *from,
-                              uint64_t end)
+static enum sdr_status recall(struct sdr_node *node, struct sdr_workspace *workspace,
+                              uint64_t *from, uint64_t end)
 {
     struct sdr_task *task = node->task;
     for (; *from < end && *from < task->taken; (*from)++) {
@@ -152,15 +152,15 @@ static enum sdr_status pack_before(struct sdr_node *node, struct sdr_workspace *
 }
 
 enum sdr_status sdr_own_writes_begin(struct sdr_node *node, struct sdr_workspace *workspace,
-                                const struct sdr_batch *batch)
+                                     const struct sdr_batch *batch)
 {
     SDR_TRY(recall_all(node, workspace, batch));
     sdr_parameters_lend(&workspace->stepper, node->task->slot);
     return pack_before(node, workspace, batch);
 }
 
-void sdr_own_writes_step(struct sdr_node *node, struct sdr_workspace *workspace, const struct sdr_batch *batch,
-                    const float *u)
+void sdr_own_writes_step(struct sdr_node *node, struct sdr_workspace *workspace,
+                         const struct sdr_batch *batch, const float *u)
 {
     struct sdr_run *run = node->run;
     struct sdr_task *task = node->task;
@@ -173,7 +173,8 @@ void sdr_own_writes_step(struct sdr_node *node, struct sdr_workspace *workspace,
     sdr_parameters_finish(p, task->rate);
 }
 
-void sdr_own_writes_end(struct sdr_node *node, struct sdr_workspace *workspace, const struct sdr_batch *batch)
+void sdr_own_writes_end(struct sdr_node *node, struct sdr_workspace *workspace,
+                        const struct sdr_batch *batch)
 {
     struct sdr_task *task = node->task;
     const struct sdr_gradient_head *head =
@@ -238,11 +239,12 @@ enum sdr_status sdr_server_add_step(struct sdr_node *node, const struct sdr_grad
     const struct sdr_gradient_head *head =
         (const struct sdr_gradient_head *)(const void *)gradient->body->data;
     struct sdr_batch batch;
-    SDR_TRY(
-        sdr_network_batch(node->run, gradient->batch, gradient->worker, server->workspace.row, &batch));
+    SDR_TRY(sdr_network_batch(node->run, gradient->batch, gradient->worker, server->workspace.row,
+                              &batch));
     sdr_parameters_catch_up_range(p, &batch, server->first, server->end);
     if (gradient->weight > 0)
-        pass(node, node->server, &server->workspace, &batch, p->value, changes(gradient->body), SDR_ADD);
+        pass(node, node->server, &server->workspace, &batch, p->value, changes(gradient->body),
+             SDR_ADD);
     sdr_parameters_finish(p, head->rate);
     return SDR_OK;
 }

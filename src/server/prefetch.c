@@ -2,8 +2,8 @@
    server offers it the values of its next batch, and patches them as they change: when it is done it goes on
    without asking. A link may have a budget of bytes a second; then what changed most goes first. */
 #include "base/memory.h"
-#include "server/network.h"
 #include "run/run.h"
+#include "server/network.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -159,8 +159,8 @@ void sdr_forget_patches(struct sdr_task *task)
         sdr_body_drop(task->patch[--task->patches].body);
 }
 
-void sdr_apply_patch(struct sdr_node *node, struct sdr_workspace *workspace, const struct sdr_batch *batch,
-                     const struct sdr_patch *patch)
+void sdr_apply_patch(struct sdr_node *node, struct sdr_workspace *workspace,
+                     const struct sdr_batch *batch, const struct sdr_patch *patch)
 {
     const struct sdr_network *net = node->run->network;
     const struct sdr_parameters *p = &node->run->parameters;
@@ -170,8 +170,8 @@ void sdr_apply_patch(struct sdr_node *node, struct sdr_workspace *workspace, con
     float *to = workspace->w, *behind = NULL;
     if (net->sparse) { /* places are among the values that the batch touches */
         to = workspace->packed;
-        packed = sdr_pass_values(workspace, batch, 0, p->block[0].rows, p->block[0].cols, workspace->w, to,
-                                 SDR_PACK);
+        packed = sdr_pass_values(workspace, batch, 0, p->block[0].rows, p->block[0].cols,
+                                 workspace->w, to, SDR_PACK);
         behind = p->blocks > 1 ? workspace->w + p->block[1].offset : NULL;
     }
     for (uint64_t i = 0; i < count; i++) {

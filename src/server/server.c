@@ -1,8 +1,8 @@
 /* Nodes that exchange messages: what every server does with its part of the parameters, and the loop of those that
    follow the first one. */
 #include "base/memory.h"
-#include "server/network.h"
 #include "run/run.h"
+#include "server/network.h"
 
 #include <string.h>
 
@@ -203,7 +203,7 @@ enum sdr_status sdr_send_task(struct sdr_node *node, int worker, uint64_t number
 /* ---- servers that follow the first one ---- */
 /* The link to a gradient of a worker, or to the end of its list. */
 static struct sdr_pending **find_pending(struct sdr_server *server, int worker, uint64_t batch,
-                                   uint64_t version)
+                                         uint64_t version)
 {
     struct sdr_pending **link = &server->pending[worker];
     while (*link && ((*link)->batch != batch || (*link)->version != version))
@@ -221,7 +221,7 @@ void sdr_release_pending(struct sdr_pending **link)
 
 /* A gradient, or the word that it will not be needed, whichever comes first. */
 static enum sdr_status keep_pending(struct sdr_server *server, int worker,
-                            const struct sdr_message *message)
+                                    const struct sdr_message *message)
 {
     struct sdr_pending **link = find_pending(server, worker, message->batch, message->version);
     if (*link) { /* the other of the two is here */
@@ -240,7 +240,7 @@ static enum sdr_status keep_pending(struct sdr_server *server, int worker,
 
 /* A gradient that the first server has decided on may still be under way. */
 static enum sdr_status await_pending(struct sdr_node *node, int worker, uint64_t batch,
-                                  uint64_t version, struct sdr_gradient *gradient)
+                                     uint64_t version, struct sdr_gradient *gradient)
 {
     struct sdr_server *server = sdr_server_of(node);
     struct sdr_pending **link;
@@ -267,7 +267,7 @@ static enum sdr_status follow_decision(struct sdr_node *node, const struct sdr_m
     enum sdr_status status = SDR_OK;
     for (uint64_t i = 0; i < decision->count && status == SDR_OK; i++)
         status = await_pending(node, decision->of[i].worker, decision->of[i].batch,
-                            decision->of[i].version, &gradient[i]);
+                               decision->of[i].version, &gradient[i]);
     for (uint64_t i = 0; i < decision->count; i++)
         gradient[i].weight = decision->of[i].weight;
     if (status == SDR_OK) {

@@ -1,7 +1,7 @@
 /* Nodes that exchange messages: a worker's side. */
 #include "base/memory.h"
-#include "server/network.h"
 #include "run/run.h"
+#include "server/network.h"
 
 #include <string.h>
 
@@ -96,7 +96,7 @@ enum sdr_status sdr_await_task(struct sdr_node *node, bool *more)
 }
 
 const float *sdr_assemble_view(struct sdr_node *node, struct sdr_workspace *workspace,
-                         const struct sdr_batch *batch)
+                               const struct sdr_batch *batch)
 {
     const struct sdr_network *net = node->run->network;
     const struct sdr_task *task = node->task;
@@ -112,12 +112,13 @@ const float *sdr_assemble_view(struct sdr_node *node, struct sdr_workspace *work
         float *from = (float *)(void *)task->piece[s]->data;
         uint64_t count = (uint64_t)(net->cut[s + 1] - net->cut[s]) * cols;
         if (task->sparse)
-            count = sdr_pass_values(workspace, batch, net->cut[s], net->cut[s + 1], cols, workspace->w, from,
-                                    SDR_UNPACK);
+            count = sdr_pass_values(workspace, batch, net->cut[s], net->cut[s + 1], cols,
+                                    workspace->w, from, SDR_UNPACK);
         else
             memcpy(workspace->w + (size_t)net->cut[s] * cols, from, count * sizeof *from);
         if (s == 0 && p->blocks > 1)
-            memcpy(workspace->w + p->block[1].offset, from + count, sdr_values_behind(p) * sizeof *from);
+            memcpy(workspace->w + p->block[1].offset, from + count,
+                   sdr_values_behind(p) * sizeof *from);
     }
     return workspace->w;
 }

@@ -10,9 +10,9 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "server/message.h"
-#include "team/node.h"
 #include "sync/client.h"
 #include "sync/clocks.h"
+#include "team/node.h"
 
 #include <string.h>
 
@@ -49,9 +49,11 @@ struct pending {
     uint64_t count, room;
 };
 
-static enum sdr_status keep_pending(struct pending *pending, uint64_t clock, const struct sdr_gradient *gradient)
+static enum sdr_status keep_pending(struct pending *pending, uint64_t clock,
+                                    const struct sdr_gradient *gradient)
 {
-    SDR_TRY(sdr_grow(&pending->step, NULL, pending->count, &pending->room, sizeof *pending->step, "steps"));
+    SDR_TRY(sdr_grow(&pending->step, NULL, pending->count, &pending->room, sizeof *pending->step,
+                     "steps"));
     pending->step[pending->count++] = (struct step){clock, *gradient};
     return SDR_OK;
 }
@@ -96,8 +98,8 @@ static enum sdr_status offer_ahead(struct sdr_node *node, const struct sdr_clock
 }
 
 /* A step has come, or a worker is gone; *edge: the slowest clock has moved. */
-static enum sdr_status receive(struct sdr_node *node, struct sdr_clocks *clocks, struct pending *pending,
-                               const struct sdr_gradient *step, bool *edge)
+static enum sdr_status receive(struct sdr_node *node, struct sdr_clocks *clocks,
+                               struct pending *pending, const struct sdr_gradient *step, bool *edge)
 {
     if (step->lost) {
         *edge = sdr_clocks_leave(clocks, step->worker);

@@ -1,8 +1,8 @@
 /* For strategies that take their own steps on all rows at once: sums over the rows in double, and
    the proximal step of the penalty. */
 #include "base/memory.h"
-#include "team/node.h"
 #include "run/run.h"
+#include "team/node.h"
 
 #include <math.h>
 #include <stdio.h>

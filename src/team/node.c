@@ -8,7 +8,7 @@
 
 enum {
     LOOK_EVERY = 1024, /* rows between two looks at the clock */
-    CHUNK = 64,      /* rows at most that are walked over without looking up */
+    CHUNK = 64,        /* rows at most that are walked over without looking up */
 };
 
 void sdr_diverge(struct sdr_run *run)
@@ -136,7 +136,8 @@ enum sdr_status sdr_account(struct sdr_run *run, uint64_t rows)
     return SDR_OK;
 }
 
-static enum sdr_status next_batch(struct sdr_run *run, uint32_t most, struct sdr_batch *batch, bool *more)
+static enum sdr_status next_batch(struct sdr_run *run, uint32_t most, struct sdr_batch *batch,
+                                  bool *more)
 {
     uint64_t left = run->train_rows.count - run->at;
     *batch = (struct sdr_batch){.rows = &run->data->rows,
@@ -287,14 +288,14 @@ void sdr_fused_steps(struct sdr_node *node, const struct sdr_batch *chunk)
     bool fetches = sdr_order_ahead(run, chunk->row, chunk->count, ahead);
     sdr_rates(run, chunk->at, chunk->count, rate);
     struct sdr_fused_steps fused = {.problem = &run->problem,
-                            .kind = run->kind,
-                            .row = chunk->row,
-                            .ahead = fetches ? ahead : NULL,
-                            .rate = rate,
-                            .count = chunk->count,
-                            .rank = run->rank,
-                            .loss_sum = node->loss_sum->loss,
-                            .weight_sum = node->loss_sum->weight};
+                                    .kind = run->kind,
+                                    .row = chunk->row,
+                                    .ahead = fetches ? ahead : NULL,
+                                    .rate = rate,
+                                    .count = chunk->count,
+                                    .rank = run->rank,
+                                    .loss_sum = node->loss_sum->loss,
+                                    .weight_sum = node->loss_sum->weight};
     sdr_parameters_fused_steps(node->parameters, &fused);
     node->loss_sum->loss = fused.loss_sum;
     node->loss_sum->weight = fused.weight_sum;

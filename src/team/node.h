@@ -2,8 +2,8 @@
 #ifndef SDR_NODE_H
 #define SDR_NODE_H
 
-#include "server/ledger.h"
 #include "plugin.h"
+#include "server/ledger.h"
 
 struct sdr_run;
 
@@ -26,15 +26,15 @@ struct sdr_node {
     int id, worker, workers;
     int server,
         servers; /* nodes that exchange messages; worker or server is −1 where it has no such role */
-    struct sdr_task *task;     /* owned: of such a worker */
-    void *endpoint;                  /* the transport's */
+    struct sdr_task *task;       /* owned: of such a worker */
+    void *endpoint;              /* the transport's */
     const void *options;         /* the strategy's own */
     const struct sdr_plan *plan; /* what it decided */
     void *state; /* the strategy's, state_size bytes: zero, or as a checkpoint left it */
     struct sdr_node_array array[SDR_NODE_ARRAYS];
     int arrays;
     struct sdr_parameters *parameters;  /* it steps on: the run's, or a twin or copy of them */
-    struct sdr_loss_sum *loss_sum;            /* of the steps on these parameters */
+    struct sdr_loss_sum *loss_sum;      /* of the steps on these parameters */
     float *scratch;                     /* owned: scores and slopes of one batch */
     float *snapshot;                    /* owned: values copied for a batch; NULL: none */
     uint64_t staleness, stalest, steps; /* sum and largest of the updates its gradients missed */

@@ -1,7 +1,7 @@
 /* How the work of a run is shared: what the strategy decides, and the workers, copies and shared memory it
    asked for. */
-#include "base/memory.h"
 #include "base/affinity.h"
+#include "base/memory.h"
 #include "run/run.h"
 #include "team/turns.h"
 
@@ -119,9 +119,10 @@ enum sdr_status sdr_plan_carry_out(struct sdr_run *run, uint64_t batch)
     SDR_TRY(sdr_allocate(&run->copy, (size_t)replicas, sizeof *run->copy, "copies of the model"));
     SDR_TRY(sdr_allocate(&run->copied, (size_t)run->loss_sums, sizeof *run->copied, "losses"));
     SDR_TRY(sdr_allocate(&run->joint, dloss, sizeof(float), "slopes"));
-    while (run->replicas < replicas) /* counted first: one that is half made is freed with the others */
-        SDR_TRY(sdr_parameters_replicate(&run->copy[run->replicas++], &run->parameters, plan->copies > 0,
-                                    !plan->deterministic && !plan->shards));
+    while (run->replicas <
+           replicas) /* counted first: one that is half made is freed with the others */
+        SDR_TRY(sdr_parameters_replicate(&run->copy[run->replicas++], &run->parameters,
+                                         plan->copies > 0, !plan->deterministic && !plan->shards));
     if (plan->damped)
         SDR_TRY(compute_damping(run));
     if (plan->windows)
@@ -132,15 +133,15 @@ enum sdr_status sdr_plan_carry_out(struct sdr_run *run, uint64_t batch)
     run->nodes = run->workers;
     for (int w = 0; w < run->workers; w++) {
         struct sdr_node *node = &run->node[w];
-        *node = (struct sdr_node){.run = run,
-                                  .id = w,
-                                  .worker = w,
-                                  .workers = run->workers,
-                                  .options = run->strategy_options,
-                                  .plan = plan,
-                                  .parameters = replicas ? &run->copy[w % replicas] : &run->parameters,
-                                  .loss_sum = run->strategy->team && !plan->turns ? &run->copied[w]
-                                                                               : &run->loss_sum};
+        *node = (struct sdr_node){
+            .run = run,
+            .id = w,
+            .worker = w,
+            .workers = run->workers,
+            .options = run->strategy_options,
+            .plan = plan,
+            .parameters = replicas ? &run->copy[w % replicas] : &run->parameters,
+            .loss_sum = run->strategy->team && !plan->turns ? &run->copied[w] : &run->loss_sum};
         if (!plan->joint)
             SDR_TRY(
                 sdr_allocate(&node->scratch, batch * run->example_floats, sizeof(float), "scores"));

@@ -6,9 +6,9 @@
    meet, and the last one to come does what is due at that place (sdr_account) while the others wait.
    Nobody waits for anybody else otherwise, and a thread that fails is not waited for: the team
    breaks up, and every wait returns. */
+#include "base/affinity.h"
 #include "base/clock.h"
 #include "base/memory.h"
-#include "base/affinity.h"
 #include "base/thread.h"
 #include "run/run.h"
 #include "team/turns.h"
@@ -23,21 +23,21 @@ enum { LOCKS_MOST = 64 };
 struct sdr_team {
     int workers;
     struct sdr_affinity *affinity; /* owned: where workers are pinned to; NULL: anywhere */
-    unsigned spins;            /* looks at a meeting before going to sleep */
-    atomic_uint_fast64_t next; /* the next row to be dealt, a place in the epoch */
-    uint64_t stop;             /* rows before this place are dealt */
-    atomic_bool halt;          /* nothing more is dealt: something waits for all to meet */
-    bool pause;                /* the same as it stood at the last meeting */
-    bool accounting;           /* at a meeting: the run's own numbers are right */
-    struct sdr_batch round;    /* the rows all are at, dealt by rounds */
+    unsigned spins;                /* looks at a meeting before going to sleep */
+    atomic_uint_fast64_t next;     /* the next row to be dealt, a place in the epoch */
+    uint64_t stop;                 /* rows before this place are dealt */
+    atomic_bool halt;              /* nothing more is dealt: something waits for all to meet */
+    bool pause;                    /* the same as it stood at the last meeting */
+    bool accounting;               /* at a meeting: the run's own numbers are right */
+    struct sdr_batch round;        /* the rows all are at, dealt by rounds */
     atomic_uint_fast64_t piece;
     pthread_mutex_t guard[LOCKS_MOST]; /* of the parameters, for strategies that lock */
 
     atomic_int waiting;
     atomic_uint_fast64_t barriers; /* number of meetings so far */
-    atomic_uint_fast64_t turn;    /* number of turns so far: worker turn % workers has it */
-    uint64_t first_turn;          /* whose number the first one has */
-    atomic_uint_fast64_t rested;  /* how often a worker has begun to wait for its turn */
+    atomic_uint_fast64_t turn;     /* number of turns so far: worker turn % workers has it */
+    uint64_t first_turn;           /* whose number the first one has */
+    atomic_uint_fast64_t rested;   /* how often a worker has begun to wait for its turn */
     atomic_bool broken;
     pthread_mutex_t lock; /* guards sleeping, and what follows */
     pthread_cond_t changed;
@@ -502,7 +502,7 @@ void sdr_catch_up(struct sdr_node *node)
 void sdr_merge(struct sdr_node *node, int copies, uint64_t part, uint64_t parts)
 {
     sdr_replicas_merge(&node->run->parameters, node->run->copy, copies, node->run->damping, part,
-                         parts);
+                       parts);
 }
 
 bool sdr_share_is_whole(const struct sdr_node *node)

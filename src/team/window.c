@@ -26,7 +26,7 @@ struct sdr_window {
     uint32_t *row, *place; /* owned: by bins, in their order within each */
     uint32_t start[SDR_BINS + 1];
     double *rate, *penalty_due; /* owned, by place; charge: Σ rate before it, one more at the end */
-    float *dloss;          /* owned, by place */
+    float *dloss;               /* owned, by place */
 };
 
 /* ---- how long windows can be ---- */
@@ -215,7 +215,7 @@ static void step_apart(struct sdr_node *node, const struct sdr_batch *window, ui
 
 /* Rows that follow each other: the window of one worker alone. */
 static void fused_window(struct sdr_node *node, const struct sdr_batch *window,
-                        struct sdr_fused_steps *fused)
+                         struct sdr_fused_steps *fused)
 {
     enum { CHUNK = 64 };
     struct sdr_run *run = node->run;
@@ -232,7 +232,7 @@ static void fused_window(struct sdr_node *node, const struct sdr_batch *window,
 
 /* A bin of rows between those of other bins. */
 static void fused_bin(struct sdr_node *node, const struct sdr_batch *window, uint64_t bin,
-                     struct sdr_fused_steps *fused)
+                      struct sdr_fused_steps *fused)
 {
     enum { AHEAD = 8 };
     struct sdr_window *w = node->run->window;
@@ -253,7 +253,8 @@ void sdr_train_apart(struct sdr_node *node, const struct sdr_batch *window, uint
     struct sdr_run *run = node->run;
     struct sdr_window *w = run->window;
     bool single_threaded = run->workers == 1;
-    uint32_t first = single_threaded ? 0 : w->start[bin], end = single_threaded ? window->count : w->start[bin + 1];
+    uint32_t first = single_threaded ? 0 : w->start[bin],
+             end = single_threaded ? window->count : w->start[bin + 1];
     struct sdr_fused_steps fused = {.problem = &run->problem, .kind = run->kind, .rank = run->rank};
     if (single_threaded && bin > 0)
         return;
@@ -261,7 +262,8 @@ void sdr_train_apart(struct sdr_node *node, const struct sdr_batch *window, uint
     node->parameters->version = window->number;
     if (!run->plan.fused)
         for (uint32_t i = first; i < end; i++)
-            step_apart(node, window, single_threaded ? window->row[i] : w->row[i], single_threaded ? i : w->place[i]);
+            step_apart(node, window, single_threaded ? window->row[i] : w->row[i],
+                       single_threaded ? i : w->place[i]);
     else if (single_threaded)
         fused_window(node, window, &fused);
     else

@@ -248,7 +248,7 @@ static void put_row(const struct sdr_model *model, enum sdr_prediction what, con
             best = score[k] > score[best] ? k : best;
         *(*out)++ = model->kind->truth == SDR_BINARY ? (float)(score[0] > 0)
                     : model->outputs > 1 || model->kind->truth == SDR_CLUSTERS ? (float)best
-                                                                              : score[0];
+                                                                               : score[0];
         return;
     }
 }

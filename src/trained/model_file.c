@@ -5,8 +5,8 @@
 #include "base/tensors.h"
 #include "data/cache.h"
 #include "data/read.h"
-#include "trained/model.h"
 #include "run/registry.h"
+#include "trained/model.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -122,9 +122,9 @@ static enum sdr_status load_blocks(const char *path, const struct sdr_tensors *f
                                    struct sdr_model *model)
 {
     const struct sdr_tensor *intercept = sdr_tensors_find(file, "intercept");
-    model->outputs = model->kind->outputs               ? model->kind->outputs(model->options)
+    model->outputs = model->kind->outputs                ? model->kind->outputs(model->options)
                      : model->kind->truth == SDR_CLASSES ? model->classes.count
-                                                        : 1;
+                                                         : 1;
     model->intercept = intercept != NULL;
     struct sdr_problem problem = {.features = model->schema.features,
                                   .outputs = model->outputs,

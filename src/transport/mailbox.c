@@ -27,8 +27,8 @@ void sdr_mailbox_free(struct sdr_mailbox *mailbox)
 enum sdr_status sdr_mailbox_put(struct sdr_mailbox *mailbox, const struct sdr_message *message)
 {
     pthread_mutex_lock(&mailbox->lock);
-    enum sdr_status status =
-        sdr_grow(&mailbox->ring, &mailbox->from, mailbox->count, &mailbox->room, sizeof *mailbox->ring, "messages");
+    enum sdr_status status = sdr_grow(&mailbox->ring, &mailbox->from, mailbox->count,
+                                      &mailbox->room, sizeof *mailbox->ring, "messages");
     if (status == SDR_OK) {
         mailbox->ring[(mailbox->from + mailbox->count++) % mailbox->room] = *message;
         if (message->flags & SDR_URGENT)
@@ -97,7 +97,7 @@ void sdr_mailbox_close(struct sdr_mailbox *mailbox)
 }
 
 enum sdr_status sdr_mailbox_compute(struct sdr_mailbox *mailbox, struct sdr_node *node,
-                                const struct sdr_work *work, bool *done)
+                                    const struct sdr_work *work, bool *done)
 {
     int64_t before = sdr_clock_now();
     SDR_TRY(work->run(work->argument, &mailbox->urgent));

@@ -2,8 +2,8 @@
 #ifndef SDR_TRANSPORT_MAILBOX_H
 #define SDR_TRANSPORT_MAILBOX_H
 
-#include "server/message.h"
 #include "plugin.h"
+#include "server/message.h"
 #include <pthread.h>
 
 /* Nanoseconds after which the server that decides looks up from waiting: somebody may want the run to end. */
@@ -23,7 +23,8 @@ void sdr_mailbox_free(struct sdr_mailbox *mailbox);
 /* The message is the box's, or if that fails is gone. */
 enum sdr_status sdr_mailbox_put(struct sdr_mailbox *mailbox, const struct sdr_message *message);
 /* The first message; false: none came for so many nanoseconds (negative: for ever), or the box is closed. */
-bool sdr_mailbox_take(struct sdr_mailbox *mailbox, int64_t nanoseconds, struct sdr_message *message);
+bool sdr_mailbox_take(struct sdr_mailbox *mailbox, int64_t nanoseconds,
+                      struct sdr_message *message);
 /* Whether there is one. */
 bool sdr_mailbox_any(struct sdr_mailbox *mailbox);
 /* Waits, unless something urgent comes. */
@@ -32,6 +33,6 @@ void sdr_mailbox_sleep(struct sdr_mailbox *mailbox, int64_t nanoseconds);
 void sdr_mailbox_close(struct sdr_mailbox *mailbox);
 /* Does a node's work, and is held up as the options say; *done is false if something urgent came. */
 enum sdr_status sdr_mailbox_compute(struct sdr_mailbox *mailbox, struct sdr_node *node,
-                                const struct sdr_work *work, bool *done);
+                                    const struct sdr_work *work, bool *done);
 
 #endif

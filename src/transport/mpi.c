@@ -8,10 +8,10 @@
    others live if it is given -enable-recovery; without, it ends the job.) */
 #include "base/clock.h"
 #include "base/memory.h"
-#include "server/network.h"
 #include "run/run.h"
-#include "transport/node_threads.h"
+#include "server/network.h"
 #include "transport/mpi_job.h"
+#include "transport/node_threads.h"
 
 #include <math.h>
 #include <sched.h>

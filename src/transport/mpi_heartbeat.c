@@ -228,7 +228,8 @@ enum sdr_status sdr_mpi_pulse_start(void)
         heartbeat.link[p].waits = period();
     }
     heartbeat.started += pthread_create(&heartbeat.thread, NULL, run_pulse, NULL) == 0;
-    heartbeat.started += heartbeat.started && pthread_create(&heartbeat.watch, NULL, run_watch, NULL) == 0;
+    heartbeat.started +=
+        heartbeat.started && pthread_create(&heartbeat.watch, NULL, run_watch, NULL) == 0;
     return heartbeat.started == 2
                ? SDR_OK
                : sdr_fail(SDR_RUNTIME, "the threads of heartbeats cannot be started");

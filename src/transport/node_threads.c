@@ -1,15 +1,16 @@
 #include "transport/node_threads.h"
 #include "base/clock.h"
 #include "base/memory.h"
-#include "server/network.h"
 #include "run/run.h"
+#include "server/network.h"
 
 #include <stdio.h>
 
 enum sdr_status sdr_node_threads_open(struct sdr_run *run, struct sdr_node_threads *threads)
 {
     pthread_mutex_init(&threads->lock, NULL);
-    SDR_TRY(sdr_allocate(&threads->mailbox, (size_t)run->network->nodes, sizeof *threads->mailbox, "threads"));
+    SDR_TRY(sdr_allocate(&threads->mailbox, (size_t)run->network->nodes, sizeof *threads->mailbox,
+                         "threads"));
     for (; threads->nodes < run->network->nodes; threads->nodes++) {
         sdr_mailbox_open(&threads->mailbox[threads->nodes]);
         run->network->node[threads->nodes].endpoint = &threads->mailbox[threads->nodes];
@@ -56,8 +57,9 @@ static void *run_node(void *argument)
     return NULL;
 }
 
-enum sdr_status sdr_node_threads_launch(struct sdr_run *run, enum sdr_status (*loop)(struct sdr_node *node),
-                                bool (*lives_here)(const struct sdr_node *node))
+enum sdr_status sdr_node_threads_launch(struct sdr_run *run,
+                                        enum sdr_status (*loop)(struct sdr_node *node),
+                                        bool (*lives_here)(const struct sdr_node *node))
 {
     struct sdr_network *net = run->network;
     struct sdr_node_threads *threads = net->shared;

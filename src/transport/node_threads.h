@@ -19,8 +19,9 @@ enum sdr_status sdr_node_threads_open(struct sdr_run *run, struct sdr_node_threa
 void sdr_node_threads_free(struct sdr_node_threads *threads);
 /* Runs the loops of those nodes that lives_here says; node->seat is its box, and run->network->shared begins
    with the crew. */
-enum sdr_status sdr_node_threads_launch(struct sdr_run *run, enum sdr_status (*loop)(struct sdr_node *node),
-                                bool (*lives_here)(const struct sdr_node *node));
+enum sdr_status sdr_node_threads_launch(struct sdr_run *run,
+                                        enum sdr_status (*loop)(struct sdr_node *node),
+                                        bool (*lives_here)(const struct sdr_node *node));
 /* Something failed, with the sentence of this thread: nobody waits any longer. */
 void sdr_node_threads_abort(struct sdr_node_threads *threads, enum sdr_status status);
 enum sdr_status sdr_node_threads_status(struct sdr_node_threads *threads);

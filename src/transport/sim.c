@@ -7,8 +7,8 @@
 #include "base/coroutine.h"
 #include "base/memory.h"
 #include "base/text.h"
-#include "server/network.h"
 #include "run/run.h"
+#include "server/network.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -79,8 +79,8 @@ struct shared {
     struct in_flight *in_flight; /* owned */
     uint64_t in_flights, in_flight_room;
     uint32_t in_flight_free; /* the first that is not under way, and + 1: 0 is none */
-    bool instant;         /* messages take no time */
-    int32_t *ready;       /* owned: a ring of nodes that can go on */
+    bool instant;            /* messages take no time */
+    int32_t *ready;          /* owned: a ring of nodes that can go on */
     uint64_t ready_from, ready_count, ready_mask;
     enum sdr_status (*loop)(struct sdr_node *node);
     enum sdr_status status;
@@ -169,8 +169,8 @@ static enum sdr_status deliver(struct shared *shared, const struct sdr_message *
     }
     enum sdr_status status = SDR_OK;
     if (endpoint->count == endpoint->room)
-        status = sdr_grow(&endpoint->mailbox, &endpoint->from, endpoint->count, &endpoint->room, sizeof *endpoint->mailbox,
-                          "messages");
+        status = sdr_grow(&endpoint->mailbox, &endpoint->from, endpoint->count, &endpoint->room,
+                          sizeof *endpoint->mailbox, "messages");
     if (status != SDR_OK) {
         sdr_body_drop(message->body);
         return status;
@@ -258,8 +258,8 @@ static enum sdr_status receive(struct sdr_node *node, struct sdr_message *messag
         return sdr_fail(SDR_RUNTIME, "the simulation is over");
     *message = endpoint->mailbox[endpoint->from];
     endpoint->count--;
-    endpoint->from =
-        endpoint->count ? (endpoint->from + 1) & (endpoint->room - 1) : 0; /* the first is in the cache */
+    endpoint->from = endpoint->count ? (endpoint->from + 1) & (endpoint->room - 1)
+                                     : 0; /* the first is in the cache */
     if (message->flags & SDR_URGENT)
         atomic_store_explicit(&endpoint->urgent,
                               atomic_load_explicit(&endpoint->urgent, memory_order_relaxed) - 1,
@@ -391,14 +391,16 @@ static enum sdr_status happen(struct shared *shared, const struct event *event)
     shared->time = event->time;
     shared->events++;
     make_ready(shared, endpoint);
-    return endpoint->work.certain ? SDR_OK : endpoint->work.run(endpoint->work.argument, &endpoint->urgent);
+    return endpoint->work.certain ? SDR_OK
+                                  : endpoint->work.run(endpoint->work.argument, &endpoint->urgent);
 }
 
 /* On to where the node rests again. Work that nobody can cancel is done when it begins: then the values it
    is computed from can be let go. It is never done on the node's own small stack. */
 static enum sdr_status go_on(struct shared *shared)
 {
-    struct endpoint *endpoint = &shared->endpoint[shared->ready[shared->ready_from & shared->ready_mask]];
+    struct endpoint *endpoint =
+        &shared->endpoint[shared->ready[shared->ready_from & shared->ready_mask]];
     shared->ready_from++;
     shared->ready_count--;
     shared->over += !sdr_coroutine_resume(endpoint->coroutine);
@@ -482,7 +484,8 @@ static enum sdr_status open_sim(struct sdr_run *run, const void *options)
         shared->ready_mask = 2 * shared->ready_mask + 1;
     SDR_TRY(sdr_allocate(&shared->ready, shared->ready_mask + 1, sizeof *shared->ready,
                          "the simulator"));
-    SDR_TRY(sdr_allocate(&shared->endpoint, (size_t)net->nodes, sizeof *shared->endpoint, "the simulator"));
+    SDR_TRY(sdr_allocate(&shared->endpoint, (size_t)net->nodes, sizeof *shared->endpoint,
+                         "the simulator"));
     if (shared->options->bandwidth > 0)
         SDR_TRY(sdr_allocate(&shared->busy, 2 * (size_t)net->nodes * (size_t)net->servers,
                              sizeof *shared->busy, "the simulator"));
@@ -493,8 +496,8 @@ static enum sdr_status open_sim(struct sdr_run *run, const void *options)
         struct endpoint *endpoint = &shared->endpoint[shared->nodes];
         endpoint->node = &net->node[shared->nodes];
         endpoint->node->endpoint = endpoint;
-        SDR_TRY(sdr_coroutine_create(run_node, endpoint, endpoint->node->server >= 0 ? LARGE : SMALL,
-                                     &endpoint->coroutine));
+        SDR_TRY(sdr_coroutine_create(
+            run_node, endpoint, endpoint->node->server >= 0 ? LARGE : SMALL, &endpoint->coroutine));
     }
     return plan_deaths(shared, net);
 }
@@ -509,7 +512,8 @@ static void close_sim(struct sdr_run *run)
     }
     for (int i = 0; i < shared->nodes; i++) {
         struct endpoint *endpoint = &shared->endpoint[i];
-        for (; endpoint->count; endpoint->count--, endpoint->from = (endpoint->from + 1) % endpoint->room)
+        for (; endpoint->count;
+             endpoint->count--, endpoint->from = (endpoint->from + 1) % endpoint->room)
             sdr_body_drop(endpoint->mailbox[endpoint->from].body);
         sdr_release(endpoint->mailbox);
         sdr_coroutine_destroy(endpoint->coroutine);

@@ -2,8 +2,8 @@
    handed over, not copied. */
 #include "base/clock.h"
 #include "base/memory.h"
-#include "server/network.h"
 #include "run/run.h"
+#include "server/network.h"
 #include "transport/node_threads.h"
 
 static enum sdr_status open_threads(struct sdr_run *run, const void *options)
@@ -60,7 +60,8 @@ static bool any(struct sdr_node *node)
 
 static int64_t now(const struct sdr_node *node)
 {
-    return sdr_clock_now() - ((const struct sdr_node_threads *)node->run->network->shared)->launched;
+    return sdr_clock_now() -
+           ((const struct sdr_node_threads *)node->run->network->shared)->launched;
 }
 
 SDR_REGISTER(transport, threads) = {

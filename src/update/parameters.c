@@ -1,7 +1,7 @@
 /* Parameters: see parameters.h. */
 #include "update/parameters.h"
-#include "base/memory.h"
 #include "base/affinity.h"
+#include "base/memory.h"
 #include "kernel/exchange.h"
 
 #include <math.h>
@@ -88,7 +88,7 @@ static float *array_of(const struct sdr_parameters *p, int i)
 }
 
 enum sdr_status sdr_parameters_replicate(struct sdr_parameters *p, const struct sdr_parameters *of,
-                                    bool copy, bool base)
+                                         bool copy, bool base)
 {
     *p = *of;
     p->borrowed = !copy;
@@ -198,7 +198,7 @@ static struct sdr_target shifted(struct sdr_target t, uint32_t first, uint32_t o
 }
 
 void sdr_parameters_catch_up_range(struct sdr_parameters *p, const struct sdr_batch *batch,
-                                 uint32_t first, uint32_t end)
+                                   uint32_t first, uint32_t end)
 {
     if (!p->penalty_paid || p->penalty_due == 0) /* nothing is due */
         return;
@@ -590,7 +590,8 @@ void sdr_parameters_apply_intercept(struct sdr_parameters *p, const struct sdr_u
 
 double sdr_step_penalty(const struct sdr_parameters *p, uint64_t update, double rate)
 {
-    return p->optimizer->penalty_due ? p->optimizer->penalty_due(p->optimizer_options, update, rate) : rate;
+    return p->optimizer->penalty_due ? p->optimizer->penalty_due(p->optimizer_options, update, rate)
+                                     : rate;
 }
 
 void sdr_parameters_finish(struct sdr_parameters *p, double rate)
@@ -671,13 +672,14 @@ void sdr_replica_pull(struct sdr_parameters *copy, const struct sdr_parameters *
 }
 
 void sdr_replica_push(struct sdr_parameters *copy, struct sdr_parameters *shared,
-                         const float *damping, int copies)
+                      const float *damping, int copies)
 {
     sdr_parameters_catch_up_all(copy);
     if (damping) /* what is not given is gone: the copy is taken anew */
         for (int i = 0; i <= copy->optimizer->slots; i++)
             for (uint64_t at = 0; at < copy->count && of_value(copy, i); at++) {
-                float share = damping[at] > 2.0f / (float)copies ? damping[at] : 2.0f / (float)copies;
+                float share =
+                    damping[at] > 2.0f / (float)copies ? damping[at] : 2.0f / (float)copies;
                 float *mine = &array_of(copy, i)[at], base = copy->base[i][at];
                 if (share < 1)
                     *mine = base + share * (*mine - base);
@@ -722,7 +724,7 @@ void sdr_replicas_blend(struct sdr_parameters *copy, int copies, uint64_t part, 
 }
 
 void sdr_replicas_merge(struct sdr_parameters *shared, struct sdr_parameters *copy, int copies,
-                          const float *damping, uint64_t part, uint64_t parts)
+                        const float *damping, uint64_t part, uint64_t parts)
 {
     enum { COPIES_MOST = 1024 };
     const float *array[COPIES_MOST];

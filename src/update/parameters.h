@@ -21,10 +21,10 @@ struct sdr_parameters {
     struct sdr_penalty penalty;
     const float *scale, *center; /* borrowed, per feature; may be NULL */
     const struct sdr_linear_kernels *kernels;
-    uint64_t version;                 /* updates applied */
+    uint64_t version;                      /* updates applied */
     double penalty_due;                    /* Σ rate since all penalties were settled */
     float *value, *slot[2], *penalty_paid; /* owned; charged is NULL without a penalty */
-    double *sum;                      /* owned; sum of published weights, NULL: no averaging */
+    double *sum;                           /* owned; sum of published weights, NULL: no averaging */
     uint64_t summed;
     double rate;    /* of the step that was begun, */
     uint64_t begun; /* and its number, from 1 */
@@ -55,7 +55,7 @@ void sdr_parameters_destroy(struct sdr_parameters *p);
 /* A twin with scratch of its own: on the same arrays, or with a copy of them, which with `base`
    remembers what it was taken from, so that it can give while others do. */
 enum sdr_status sdr_parameters_replicate(struct sdr_parameters *p, const struct sdr_parameters *of,
-                                    bool copy, bool base);
+                                         bool copy, bool base);
 /* Copies version, penalty due and step constants to an alias of the same arrays. */
 void sdr_parameters_follow(struct sdr_parameters *p, const struct sdr_parameters *of);
 /* A twin that takes steps on borrowed values, with state that is lent to it, and charges no penalties. */
@@ -80,7 +80,7 @@ void sdr_parameters_begin(struct sdr_parameters *p, double rate);
 /* The same with state that has seen another number of updates: this is number `update`, from 1. */
 void sdr_parameters_begin_as(struct sdr_parameters *p, uint64_t update, double rate);
 void sdr_parameters_catch_up_range(struct sdr_parameters *p, const struct sdr_batch *batch,
-                                 uint32_t first, uint32_t end);
+                                   uint32_t first, uint32_t end);
 void sdr_parameters_apply_range(struct sdr_parameters *p, const struct sdr_update *update,
                                 uint32_t first, uint32_t end);
 void sdr_parameters_apply_intercept(struct sdr_parameters *p, const struct sdr_update *update,
@@ -102,11 +102,11 @@ void sdr_replica_place(struct sdr_parameters *copy, struct sdr_affinity *affinit
    adds all. */
 void sdr_replica_pull(struct sdr_parameters *copy, const struct sdr_parameters *shared);
 void sdr_replica_push(struct sdr_parameters *copy, struct sdr_parameters *shared,
-                         const float *damping, int copies);
+                      const float *damping, int copies);
 /* Copies that were all taken from `shared` as it stands become one with it, in their order: part
    number `part` of `parts`. The work of the parts may go on in parallel. calm: see the kernel. */
 void sdr_replicas_merge(struct sdr_parameters *shared, struct sdr_parameters *copy, int copies,
-                          const float *damping, uint64_t part, uint64_t parts);
+                        const float *damping, uint64_t part, uint64_t parts);
 /* Values and state become the means of the copies', for evaluation. */
 void sdr_replicas_mean(struct sdr_parameters *p, struct sdr_parameters *copy, int copies);
 /* The values of all copies become their mean; state that is not the value itself stays with each. In

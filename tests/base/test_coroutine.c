@@ -37,7 +37,8 @@ static void take_turns(void **state)
     (void)state;
     for (int i = 0; i < MANY; i++) {
         counter[i] = (struct counter){.order = order, .next = &next, .id = i, .rounds = ROUNDS};
-        assert_int_equal(sdr_coroutine_create(count, &counter[i], 16384, &counter[i].coroutine), SDR_OK);
+        assert_int_equal(sdr_coroutine_create(count, &counter[i], 16384, &counter[i].coroutine),
+                         SDR_OK);
     }
     while (alive)
         for (int i = 0; i < MANY; i++)
@@ -107,9 +108,22 @@ static void delays_are_repeatable(void **state)
 
 static void nonsense_is_refused(void **state)
 {
-    static const char *const wrong[] = {"",          "1",          "const",       "const:",     "const:-1",
-                                        "const:1+",  "exp:0.5",    "exp:rate=0",  "uniform:3-1", "const:nan",
-                                        "pareto:scale=1,shape=0", "gamma:1", "exp:mean=1,rat=7", "const:1,2", "normal:mean=1", "const:1e300"};
+    static const char *const wrong[] = {"",
+                                        "1",
+                                        "const",
+                                        "const:",
+                                        "const:-1",
+                                        "const:1+",
+                                        "exp:0.5",
+                                        "exp:rate=0",
+                                        "uniform:3-1",
+                                        "const:nan",
+                                        "pareto:scale=1,shape=0",
+                                        "gamma:1",
+                                        "exp:mean=1,rat=7",
+                                        "const:1,2",
+                                        "normal:mean=1",
+                                        "const:1e300"};
     struct sdr_delay delay;
     (void)state;
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)

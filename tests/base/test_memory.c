@@ -30,9 +30,9 @@ static void memory_is_zeroed_and_aligned(void **state)
 
 static void sizes_that_overflow_are_refused(void **state)
 {
-    static const size_t bad[][2] = {{SIZE_MAX, 2},        {SIZE_MAX / 2 + 1, 2}, {SIZE_MAX, 1},
-                                    {SIZE_MAX - 63, 1},   {SIZE_MAX - 64, 1},
-                                    {(size_t)1 << 32, (size_t)1 << 32}};
+    static const size_t bad[][2] = {{SIZE_MAX, 2},      {SIZE_MAX / 2 + 1, 2},
+                                    {SIZE_MAX, 1},      {SIZE_MAX - 63, 1},
+                                    {SIZE_MAX - 64, 1}, {(size_t)1 << 32, (size_t)1 << 32}};
     (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         void *memory = &memory;

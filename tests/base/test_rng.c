@@ -25,8 +25,8 @@ static void philox_gives_the_known_answers_of_random123(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         const uint32_t *k = known[i];
-        struct sdr_random4 r = sdr_philox((uint64_t)k[5] << 32 | k[4], k[1],
-                                          (uint64_t)k[3] << 32 | k[2], k[0]);
+        struct sdr_random4 r =
+            sdr_philox((uint64_t)k[5] << 32 | k[4], k[1], (uint64_t)k[3] << 32 | k[2], k[0]);
         assert_memory_equal(r.word, k + 6, sizeof r.word);
     }
 }

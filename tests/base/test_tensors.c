@@ -44,8 +44,8 @@ static int leave(void **state)
 
 static enum sdr_status write_file(void)
 {
-    json_t *metadata = json_pack("{s:s, s:s, s:s}", "format", "test", "empty", "", "text",
-                                 "Grüße \"quoted\"\n\\");
+    json_t *metadata =
+        json_pack("{s:s, s:s, s:s}", "format", "test", "empty", "", "text", "Grüße \"quoted\"\n\\");
     enum sdr_status status = sdr_tensors_write("file", metadata, tensors, COUNT);
     json_decref(metadata);
     return status;
@@ -167,15 +167,30 @@ static void headers_that_lie_are_refused(void **state)
 #define TENSOR(shape, from, to)                                                                    \
     ",\"a\":{\"dtype\":\"F32\",\"shape\":" shape ",\"data_offsets\":[" from "," to "]}"
     static const char *const headers[] = {
-        "", "{", "[]", "1", "null", "{}", "{\"__metadata__\":1}", "{\"__metadata__\":{}}",
-        "{\"__metadata__\":{\"a\":1}}", "{\"__metadata__\":{\"a\":{}}}", FILE_OF(""),
-        FILE_OF(",\"a\":1"), FILE_OF(",\"a\":{}"),
+        "",
+        "{",
+        "[]",
+        "1",
+        "null",
+        "{}",
+        "{\"__metadata__\":1}",
+        "{\"__metadata__\":{}}",
+        "{\"__metadata__\":{\"a\":1}}",
+        "{\"__metadata__\":{\"a\":{}}}",
+        FILE_OF(""),
+        FILE_OF(",\"a\":1"),
+        FILE_OF(",\"a\":{}"),
         FILE_OF(TENSOR("[4]", "0", "16")), /* only the checksum is wrong */
-        FILE_OF(TENSOR("[4]", "0", "12")), FILE_OF(TENSOR("[4]", "4", "20")),
-        FILE_OF(TENSOR("[5]", "0", "20")), FILE_OF(TENSOR("[-1]", "0", "-4")),
-        FILE_OF(TENSOR("[4,0]", "0", "0")), FILE_OF(TENSOR("[]", "0", "4")),
-        FILE_OF(TENSOR("[1,1,4]", "0", "16")), FILE_OF(TENSOR("[4.0]", "0", "16")),
-        FILE_OF(TENSOR("\"4\"", "0", "16")), FILE_OF(TENSOR("[4]", "\"0\"", "16")),
+        FILE_OF(TENSOR("[4]", "0", "12")),
+        FILE_OF(TENSOR("[4]", "4", "20")),
+        FILE_OF(TENSOR("[5]", "0", "20")),
+        FILE_OF(TENSOR("[-1]", "0", "-4")),
+        FILE_OF(TENSOR("[4,0]", "0", "0")),
+        FILE_OF(TENSOR("[]", "0", "4")),
+        FILE_OF(TENSOR("[1,1,4]", "0", "16")),
+        FILE_OF(TENSOR("[4.0]", "0", "16")),
+        FILE_OF(TENSOR("\"4\"", "0", "16")),
+        FILE_OF(TENSOR("[4]", "\"0\"", "16")),
         FILE_OF(TENSOR("[1099511627776,1099511627776]", "0", "16")),
         FILE_OF(TENSOR("[1099511627777]", "0", "16")),
         FILE_OF(TENSOR("[4611686018427387904]", "0", "0")),

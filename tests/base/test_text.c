@@ -26,8 +26,7 @@ static const char *scan(const char *text, size_t length, double *value)
     static char *fence;
     enum { ROOM = 1 << 16 };
     if (!fence) {
-        fence = mmap(NULL, ROOM + 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-                     -1, 0);
+        fence = mmap(NULL, ROOM + 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         assert_true(fence != MAP_FAILED && mprotect(fence + ROOM, 4096, PROT_NONE) == 0);
     }
     assert_true(length <= ROOM);
@@ -47,15 +46,52 @@ static void expect_like_strtod(const char *text)
 
 static void numbers_are_rounded_as_strtod_does(void **state)
 {
-    static const char *const texts[] = {
-        "0", "-0", "+0", "1", "-1", "+1", ".5", "5.", "-.5e1", "1e0", "1E+2", "1e-2", "00012",
-        "0.1", "0.2", "0.3", "123456789012345678", "9007199254740993", "9007199254740992.5",
-        "18446744073709551615", "18446744073709551616", "99999999999999999999999999",
-        "1.7976931348623157e308", "1.7976931348623159e308", "1e308", "1e309", "-1e400", "1e99999",
-        "2.2250738585072011e-308", "2.2250738585072014e-308", "4.9e-324", "2.4e-324", "1e-999999",
-        "5e-324", "1e23", "8.41e21", "9e22", "1e22", "1e-22", "1e-23", "0e999999", "0.0e-999999",
-        "6.631236846766476e-316", "1.00000000000000011102230246251565404",
-        "1.00000000000000011102230246251565405", "0.000000000000000000000000000000000012345678901"};
+    static const char *const texts[] = {"0",
+                                        "-0",
+                                        "+0",
+                                        "1",
+                                        "-1",
+                                        "+1",
+                                        ".5",
+                                        "5.",
+                                        "-.5e1",
+                                        "1e0",
+                                        "1E+2",
+                                        "1e-2",
+                                        "00012",
+                                        "0.1",
+                                        "0.2",
+                                        "0.3",
+                                        "123456789012345678",
+                                        "9007199254740993",
+                                        "9007199254740992.5",
+                                        "18446744073709551615",
+                                        "18446744073709551616",
+                                        "99999999999999999999999999",
+                                        "1.7976931348623157e308",
+                                        "1.7976931348623159e308",
+                                        "1e308",
+                                        "1e309",
+                                        "-1e400",
+                                        "1e99999",
+                                        "2.2250738585072011e-308",
+                                        "2.2250738585072014e-308",
+                                        "4.9e-324",
+                                        "2.4e-324",
+                                        "1e-999999",
+                                        "5e-324",
+                                        "1e23",
+                                        "8.41e21",
+                                        "9e22",
+                                        "1e22",
+                                        "1e-22",
+                                        "1e-23",
+                                        "0e999999",
+                                        "0.0e-999999",
+                                        "6.631236846766476e-316",
+                                        "1.00000000000000011102230246251565404",
+                                        "1.00000000000000011102230246251565405",
+                                        "0.000000000000000000000000000000000012345678901"};
     (void)state;
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         expect_like_strtod(texts[i]);
@@ -118,8 +154,9 @@ static void leading_zeros_do_not_push_the_digits_out(void **state)
 
 static void what_is_no_number_is_refused(void **state)
 {
-    static const char *const bad[] = {"", "-", "+", ".", "-.", "e5", ".e5", "nan", "NaN", "inf",
-                                      "-inf", "infinity", "abc", " 1", "--1", "+-1", "0x"};
+    static const char *const bad[] = {"",    "-",   "+",   ".",   "-.",   "e5",
+                                      ".e5", "nan", "NaN", "inf", "-inf", "infinity",
+                                      "abc", " 1",  "--1", "+-1", "0x"};
     double value;
     (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
@@ -144,8 +181,9 @@ static void whole_numbers_do_not_overflow(void **state)
     (void)state;
     assert_true(sdr_parse_u64("18446744073709551615", &value) && value == UINT64_MAX);
     assert_true(sdr_parse_u64("0", &value) && value == 0);
-    static const char *const bad[] = {"", "-1", "+1", "18446744073709551616", "99999999999999999999",
-                                      "1.0", "1e3", " 1", "1 ", "0x1"};
+    static const char *const bad[] = {
+        "",   "-1", "+1", "18446744073709551616", "99999999999999999999", "1.0", "1e3",
+        " 1", "1 ", "0x1"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         assert_false(sdr_parse_u64(bad[i], &value));
 }
@@ -155,10 +193,11 @@ static void sizes_take_powers_of_1024(void **state)
     static const struct {
         const char *text;
         uint64_t bytes;
-    } good[] = {{"0", 0}, {"512", 512}, {"1k", 1024}, {"1K", 1024}, {"2M", 2 << 20},
-                {"3m", 3 << 20}, {"1.5G", 3ull << 29}, {"1T", 1ull << 40}, {"2GB", 2ull << 30}};
-    static const char *const bad[] = {"", "k", "-1", "1X", "1kk", "1MM", "nan", "1e300",
-                                      "8388608T", "1 M", "MB"};
+    } good[] = {{"0", 0},           {"512", 512},    {"1k", 1024},         {"1K", 1024},
+                {"2M", 2 << 20},    {"3m", 3 << 20}, {"1.5G", 3ull << 29}, {"1T", 1ull << 40},
+                {"2GB", 2ull << 30}};
+    static const char *const bad[] = {"",    "k",     "-1",       "1X",  "1kk", "1MM",
+                                      "nan", "1e300", "8388608T", "1 M", "MB"};
     uint64_t bytes;
     (void)state;
     for (size_t i = 0; i < sizeof good / sizeof *good; i++)
@@ -172,8 +211,8 @@ static void printed_numbers_come_back_and_are_short(void **state)
     static const struct {
         double value;
         const char *text;
-    } known[] = {{0, "0"}, {1, "1"}, {0.1, "0.1"}, {-2.5, "-2.5"}, {1e300, "1e+300"},
-                 {0.30000000000000004, "0.30000000000000004"}};
+    } known[] = {{0, "0"},       {1, "1"},          {0.1, "0.1"},
+                 {-2.5, "-2.5"}, {1e300, "1e+300"}, {0.30000000000000004, "0.30000000000000004"}};
     struct sdr_stream stream = sdr_stream_open(2, SDR_FOR_TEST, 0);
     char text[SDR_NUMBER_TEXT];
     double back;

@@ -25,8 +25,8 @@ static int load_samples(const char *format, struct sample *sample)
         snprintf(path, sizeof path, "%s/fuzz/corpus/%s/%s", source ? source : ".", format,
                  entry->d_name);
         snprintf(sample[count].name, sizeof sample[count].name, "%.63s", entry->d_name);
-        assert_int_equal(
-            sdr_file_load(path, 1 << 24, &sample[count].bytes, &sample[count].count), SDR_OK);
+        assert_int_equal(sdr_file_load(path, 1 << 24, &sample[count].bytes, &sample[count].count),
+                         SDR_OK);
         count++;
     }
     if (list)
@@ -109,7 +109,8 @@ static void expect_sound(const struct sdr_data *data)
             assert_true(sdr_dense_row(rows, r)[j] - sdr_dense_row(rows, r)[j] == 0);
 }
 
-static void expect_sound_or_refused(const struct sdr_format *format, const char *bytes, size_t count)
+static void expect_sound_or_refused(const struct sdr_format *format, const char *bytes,
+                                    size_t count)
 {
     struct sdr_data *data = NULL;
     enum sdr_status status = read_bytes(format->name, bytes, count, 1, &data);

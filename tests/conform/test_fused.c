@@ -6,9 +6,9 @@
 #include "base/memory.h"
 #include "kernel/linear.h"
 #include "model/linear.h"
-#include "update/parameters.h"
 #include "run/registry.h"
 #include "run/settings.h"
+#include "update/parameters.h"
 
 #include <stdlib.h>
 
@@ -73,7 +73,7 @@ struct variant {
 
 struct result {
     float value[FEATURES + 32];
-    double loss_sum, weight_sum, charge;
+    double loss_sum, weight_sum, penalty_due;
     uint64_t version;
 };
 
@@ -96,8 +96,9 @@ static void go(const struct example *e, const struct variant *v, enum sdr_cpu le
         rows.dense = e->dense;
         rows.stride = DENSE;
     }
-    assert_int_equal(sdr_plugin_choose("optimizer", sdr_optimizer_table[level], name, &plugin, &options),
-                     SDR_OK);
+    assert_int_equal(
+        sdr_plugin_choose("optimizer", sdr_optimizer_table[level], name, &plugin, &options),
+        SDR_OK);
     const struct sdr_optimizer *o = (const struct sdr_optimizer *)plugin;
     struct sdr_problem problem = {.rows = &rows,
                                   .target = e->target,
@@ -108,21 +109,28 @@ static void go(const struct example *e, const struct variant *v, enum sdr_cpu le
                                   .classes = 2,
                                   .intercept = v->intercept,
                                   .kernels = sdr_linear_kernels(level)};
-    struct sdr_penalty penalty = {.l1 = v->penalty ? 1e-3 : 0, .l2 = v->penalty ? 2e-3 : 0,
+    struct sdr_penalty penalty = {.l1 = v->penalty ? 1e-3 : 0,
+                                  .l2 = v->penalty ? 2e-3 : 0,
                                   .standardize = v->scaled && o->own_penalty};
     if (o->decay)
         penalty.l1 = 0;
     int blocks = kind->shape(&problem, block);
-    assert_int_equal(sdr_parameters_create(&p, block, blocks, o, options, &penalty, v->scaled ? e->scale : NULL,
-                                           problem.center, problem.kernels, false, false),
+    assert_int_equal(sdr_parameters_create(&p, block, blocks, o, options, &penalty,
+                                           v->scaled ? e->scale : NULL, problem.center,
+                                           problem.kernels, false, false),
                      SDR_OK);
     *result = (struct result){0};
     for (uint32_t at = 0, count; at < ROWS; at += count) {
         count = !walks ? 1 : at == 0 ? 23 : ROWS - at;
         if (walks) {
-            struct sdr_fused_steps walk = {.problem = &problem, .kind = kind, .row = e->order + at,
-                                    .ahead = at ? e->order : NULL, .rate = e->rate + at, .count = count,
-                                    .loss_sum = result->loss_sum, .weight_sum = result->weight_sum};
+            struct sdr_fused_steps walk = {.problem = &problem,
+                                           .kind = kind,
+                                           .row = e->order + at,
+                                           .ahead = at ? e->order : NULL,
+                                           .rate = e->rate + at,
+                                           .count = count,
+                                           .loss_sum = result->loss_sum,
+                                           .weight_sum = result->weight_sum};
             sdr_parameters_fused_steps(&p, &walk);
             result->loss_sum = walk.loss_sum;
             result->weight_sum = walk.weight_sum;
@@ -159,8 +167,8 @@ static void a_walk_is_one_step_after_the_other(void **unused)
             for (enum sdr_cpu level = 0; level <= sdr_cpu_best(); level++) {
                 go(&e, &v, level, (*o)->name, true, &walk);
                 if (memcmp(&steps, &walk, sizeof steps) != 0)
-                    fail_msg("%s on %s, %d bits of index%s%s%s%s: a walk differs from its steps", (*o)->name,
-                             sdr_cpu_name(level), v.form, v.scaled ? ", scaled" : "",
+                    fail_msg("%s on %s, %d bits of index%s%s%s%s: a walk differs from its steps",
+                             (*o)->name, sdr_cpu_name(level), v.form, v.scaled ? ", scaled" : "",
                              v.weighted ? ", weighted" : "", v.intercept ? ", intercept" : "",
                              v.penalty ? ", penalty" : "");
             }

@@ -4,9 +4,9 @@
 #include "base/cpu.h"
 #include "base/memory.h"
 #include "kernel/linear.h"
-#include "update/parameters.h"
 #include "run/registry.h"
 #include "run/settings.h"
+#include "update/parameters.h"
 
 enum { FEATURES = 160, OUTPUTS_MOST = 20, VALUES = FEATURES * OUTPUTS_MOST, MOST = 40 };
 
@@ -31,7 +31,7 @@ struct state {
 struct given {
     uint16_t index16[MOST];
     uint32_t index32[MOST], n, outputs;
-    float x[FEATURES], u[OUTPUTS_MOST], scale[FEATURES], center[FEATURES], rate, charge;
+    float x[FEATURES], u[OUTPUTS_MOST], scale[FEATURES], center[FEATURES], rate, penalty_due;
     bool scaled, centered, standardize;
     float l1, l2, group;
 };
@@ -63,8 +63,13 @@ static void make_given(struct given *g, uint32_t n, uint32_t outputs)
 
 static struct sdr_target target_on(struct state *s, const struct given *g, int slots)
 {
-    struct sdr_target t = {.value = s->value, .penalty_paid = s->penalty_paid, .constant = s->constant,
-                           .penalty_due = g->penalty_due, .l1 = g->l1, .l2 = g->l2, .group = g->group,
+    struct sdr_target t = {.value = s->value,
+                           .penalty_paid = s->penalty_paid,
+                           .constant = s->constant,
+                           .penalty_due = g->penalty_due,
+                           .l1 = g->l1,
+                           .l2 = g->l2,
+                           .group = g->group,
                            .standardize = g->standardize};
     for (int i = 0; i < slots; i++)
         t.slot[i] = s->slot[i];
@@ -84,24 +89,42 @@ static void random_state_of(struct state *s)
 }
 
 enum { ACTIONS = 9 };
-static const char *const action_name[ACTIONS] = {"sparse16", "sparse32", "dense",    "matrix16",
-                                                 "matrix32", "matrix",   "settle16", "settle32",
-                                                 "settle"};
+static const char *const action_name[ACTIONS] = {"sparse16", "sparse32", "dense",
+                                                 "matrix16", "matrix32", "matrix",
+                                                 "settle16", "settle32", "settle"};
 static void act(const struct sdr_optimizer *o, int action, struct sdr_target *t,
                 const struct given *g)
 {
     struct sdr_target sparse = *t;
     sparse.center = NULL;
     switch (action) {
-    case 0: o->sparse16(&sparse, g->index16, g->x, g->n, g->u[0]); break;
-    case 1: o->sparse32(&sparse, g->index32, g->x, g->n, g->u[0]); break;
-    case 2: o->dense(t, g->x, g->n, g->u[0]); break;
-    case 3: o->matrix16(&sparse, g->index16, g->x, g->n, g->u, g->outputs); break;
-    case 4: o->matrix32(&sparse, g->index32, g->x, g->n, g->u, g->outputs); break;
-    case 5: o->matrix(t, g->x, g->n, g->u, g->outputs); break;
-    case 6: o->catch_up16(t, g->index16, g->n, g->outputs); break;
-    case 7: o->catch_up32(t, g->index32, g->n, g->outputs); break;
-    case 8: o->catch_up(t, g->n, g->outputs); break;
+    case 0:
+        o->sparse16(&sparse, g->index16, g->x, g->n, g->u[0]);
+        break;
+    case 1:
+        o->sparse32(&sparse, g->index32, g->x, g->n, g->u[0]);
+        break;
+    case 2:
+        o->dense(t, g->x, g->n, g->u[0]);
+        break;
+    case 3:
+        o->matrix16(&sparse, g->index16, g->x, g->n, g->u, g->outputs);
+        break;
+    case 4:
+        o->matrix32(&sparse, g->index32, g->x, g->n, g->u, g->outputs);
+        break;
+    case 5:
+        o->matrix(t, g->x, g->n, g->u, g->outputs);
+        break;
+    case 6:
+        o->catch_up16(t, g->index16, g->n, g->outputs);
+        break;
+    case 7:
+        o->catch_up32(t, g->index32, g->n, g->outputs);
+        break;
+    case 8:
+        o->catch_up(t, g->n, g->outputs);
+        break;
     }
 }
 
@@ -110,28 +133,28 @@ static void every_level_gives_the_same_bits(void **unused)
     static struct state start, first, other;
     (void)unused;
     FOR_EVERY_OPTIMIZER(named)
-        for (uint32_t n = 0; n <= MOST; n++)
-            for (int action = 0; action < ACTIONS; action++) {
-                struct given g;
-                make_given(&g, n, action >= 3 && random_below(4) ? 1 + random_below(OUTPUTS_MOST) : 1);
-                if (named->uniform && random_below(2))
-                    g.group = 0.03f;
-                random_state_of(&start);
-                for (int level = 0; level <= (int)sdr_cpu_best(); level++) {
-                    struct state *s = level ? &other : &first;
-                    void *options;
-                    const struct sdr_optimizer *o = find((enum sdr_cpu)level, named->name, &options);
-                    *s = start;
-                    struct sdr_target t = target_on(s, &g, o->slots);
-                    o->begin(options, 7, g.rate, &t, s->constant);
-                    act(o, action, &t, &g);
-                    if (level && memcmp(&first, &other, sizeof first) != 0)
-                        fail_msg("%s.%s, n = %u, %u outputs: %s gives other bits than portable",
-                                 named->name, action_name[action], n, g.outputs,
-                                 sdr_cpu_name((enum sdr_cpu)level));
-                    sdr_release(options);
-                }
+    for (uint32_t n = 0; n <= MOST; n++)
+        for (int action = 0; action < ACTIONS; action++) {
+            struct given g;
+            make_given(&g, n, action >= 3 && random_below(4) ? 1 + random_below(OUTPUTS_MOST) : 1);
+            if (named->uniform && random_below(2))
+                g.group = 0.03f;
+            random_state_of(&start);
+            for (int level = 0; level <= (int)sdr_cpu_best(); level++) {
+                struct state *s = level ? &other : &first;
+                void *options;
+                const struct sdr_optimizer *o = find((enum sdr_cpu)level, named->name, &options);
+                *s = start;
+                struct sdr_target t = target_on(s, &g, o->slots);
+                o->begin(options, 7, g.rate, &t, s->constant);
+                act(o, action, &t, &g);
+                if (level && memcmp(&first, &other, sizeof first) != 0)
+                    fail_msg("%s.%s, n = %u, %u outputs: %s gives other bits than portable",
+                             named->name, action_name[action], n, g.outputs,
+                             sdr_cpu_name((enum sdr_cpu)level));
+                sdr_release(options);
             }
+        }
 }
 
 static void short_and_long_indices_give_the_same_bits(void **unused)
@@ -140,23 +163,23 @@ static void short_and_long_indices_give_the_same_bits(void **unused)
     static const int pair[3][2] = {{0, 1}, {3, 4}, {6, 7}};
     (void)unused;
     FOR_EVERY_OPTIMIZER(o)
-        for (uint32_t n = 0; n <= MOST; n++)
-            for (int p = 0; p < 3; p++) {
-                struct given g;
-                void *options;
-                find(sdr_cpu_level(), o->name, &options);
-                make_given(&g, n, p ? 1 + random_below(OUTPUTS_MOST) : 1);
-                random_state_of(&start);
-                first = other = start;
-                struct sdr_target a = target_on(&first, &g, o->slots);
-                struct sdr_target b = target_on(&other, &g, o->slots);
-                o->begin(options, 7, g.rate, &a, first.constant);
-                o->begin(options, 7, g.rate, &b, other.constant);
-                act(o, pair[p][0], &a, &g);
-                act(o, pair[p][1], &b, &g);
-                assert_memory_equal(&first, &other, sizeof first);
-                sdr_release(options);
-            }
+    for (uint32_t n = 0; n <= MOST; n++)
+        for (int p = 0; p < 3; p++) {
+            struct given g;
+            void *options;
+            find(sdr_cpu_level(), o->name, &options);
+            make_given(&g, n, p ? 1 + random_below(OUTPUTS_MOST) : 1);
+            random_state_of(&start);
+            first = other = start;
+            struct sdr_target a = target_on(&first, &g, o->slots);
+            struct sdr_target b = target_on(&other, &g, o->slots);
+            o->begin(options, 7, g.rate, &a, first.constant);
+            o->begin(options, 7, g.rate, &b, other.constant);
+            act(o, pair[p][0], &a, &g);
+            act(o, pair[p][1], &b, &g);
+            assert_memory_equal(&first, &other, sizeof first);
+            sdr_release(options);
+        }
 }
 
 /* A row of one output may go through any loop: they must not differ. */
@@ -166,26 +189,26 @@ static void one_output_is_the_matrix_of_one_column(void **unused)
     static const int pair[3][2] = {{0, 3}, {1, 4}, {2, 5}};
     (void)unused;
     FOR_EVERY_OPTIMIZER(o)
-        for (uint32_t n = 0; n <= MOST; n++)
-            for (int p = 0; p < 3; p++) {
-                struct given g;
-                void *options;
-                find(sdr_cpu_level(), o->name, &options);
-                make_given(&g, n, 1);
-                random_state_of(&start);
-                first = other = start;
-                struct sdr_target a = target_on(&first, &g, o->slots);
-                struct sdr_target b = target_on(&other, &g, o->slots);
-                o->begin(options, 7, g.rate, &a, first.constant);
-                o->begin(options, 7, g.rate, &b, other.constant);
-                act(o, pair[p][0], &a, &g);
-                act(o, pair[p][1], &b, &g);
-                for (uint32_t i = 0; i < FEATURES; i++)
-                    if (memcmp(&first.value[i], &other.value[i], sizeof(float)) != 0)
-                        fail_msg("%s: %s and %s differ", o->name, action_name[pair[p][0]],
-                                 action_name[pair[p][1]]);
-                sdr_release(options);
-            }
+    for (uint32_t n = 0; n <= MOST; n++)
+        for (int p = 0; p < 3; p++) {
+            struct given g;
+            void *options;
+            find(sdr_cpu_level(), o->name, &options);
+            make_given(&g, n, 1);
+            random_state_of(&start);
+            first = other = start;
+            struct sdr_target a = target_on(&first, &g, o->slots);
+            struct sdr_target b = target_on(&other, &g, o->slots);
+            o->begin(options, 7, g.rate, &a, first.constant);
+            o->begin(options, 7, g.rate, &b, other.constant);
+            act(o, pair[p][0], &a, &g);
+            act(o, pair[p][1], &b, &g);
+            for (uint32_t i = 0; i < FEATURES; i++)
+                if (memcmp(&first.value[i], &other.value[i], sizeof(float)) != 0)
+                    fail_msg("%s: %s and %s differ", o->name, action_name[pair[p][0]],
+                             action_name[pair[p][1]]);
+            sdr_release(options);
+        }
 }
 
 static void a_step_touches_its_own_values_only(void **unused)
@@ -193,29 +216,29 @@ static void a_step_touches_its_own_values_only(void **unused)
     static struct state start, s;
     (void)unused;
     FOR_EVERY_OPTIMIZER(o)
-        for (uint32_t n = 0; n <= MOST; n++)
-            for (int action = 0; action < ACTIONS; action++) {
-                struct given g;
-                void *options;
-                bool own[VALUES] = {0}, listed = action % 3 != 2;
-                find(sdr_cpu_level(), o->name, &options);
-                make_given(&g, n, action >= 3 ? 1 + random_below(OUTPUTS_MOST) : 1);
-                for (uint32_t i = 0; i < n; i++)
-                    for (uint32_t k = 0; k < g.outputs; k++)
-                        own[(listed ? g.index32[i] : i) * g.outputs + k] = true;
-                random_state_of(&start);
-                s = start;
-                struct sdr_target t = target_on(&s, &g, o->slots);
-                o->begin(options, 7, g.rate, &t, s.constant);
-                act(o, action, &t, &g);
-                for (int v = 0; v < VALUES; v++)
-                    if (!own[v] && (s.value[v] != start.value[v] || s.penalty_paid[v] != start.penalty_paid[v] ||
-                                    s.slot[0][v] != start.slot[0][v] ||
-                                    s.slot[1][v] != start.slot[1][v]))
-                        fail_msg("%s.%s wrote value %d, which is not in the row", o->name,
-                                 action_name[action], v);
-                sdr_release(options);
-            }
+    for (uint32_t n = 0; n <= MOST; n++)
+        for (int action = 0; action < ACTIONS; action++) {
+            struct given g;
+            void *options;
+            bool own[VALUES] = {0}, listed = action % 3 != 2;
+            find(sdr_cpu_level(), o->name, &options);
+            make_given(&g, n, action >= 3 ? 1 + random_below(OUTPUTS_MOST) : 1);
+            for (uint32_t i = 0; i < n; i++)
+                for (uint32_t k = 0; k < g.outputs; k++)
+                    own[(listed ? g.index32[i] : i) * g.outputs + k] = true;
+            random_state_of(&start);
+            s = start;
+            struct sdr_target t = target_on(&s, &g, o->slots);
+            o->begin(options, 7, g.rate, &t, s.constant);
+            act(o, action, &t, &g);
+            for (int v = 0; v < VALUES; v++)
+                if (!own[v] &&
+                    (s.value[v] != start.value[v] || s.penalty_paid[v] != start.penalty_paid[v] ||
+                     s.slot[0][v] != start.slot[0][v] || s.slot[1][v] != start.slot[1][v]))
+                    fail_msg("%s.%s wrote value %d, which is not in the row", o->name,
+                             action_name[action], v);
+            sdr_release(options);
+        }
 }
 
 /* ---- the first steps, from the papers ---- */
@@ -321,7 +344,8 @@ static void first_three_steps_are_those_worked_by_hand(void **unused)
     static const float g[3] = {0.5f, -1, 0.25f};
     static const float one = 1;
     (void)unused;
-    FOR_EVERY_OPTIMIZER(o) {
+    FOR_EVERY_OPTIMIZER(o)
+    {
         size_t entry = entry_of(o->name);
         struct state s = {.value = {(float)known[entry].start}};
         struct given none = {0};
@@ -341,7 +365,8 @@ static void first_three_steps_are_those_worked_by_hand(void **unused)
 static void many_steps_follow_the_formula(void **unused)
 {
     (void)unused;
-    FOR_EVERY_OPTIMIZER(o) {
+    FOR_EVERY_OPTIMIZER(o)
+    {
         size_t entry = entry_of(o->name);
         static struct state s;
         struct scalar exact[MOST];
@@ -468,11 +493,14 @@ static void walk(const struct trial *trial, bool always, uint64_t seed, float *w
             x[i] = random_float(1);
         for (uint32_t k = 0; k < trial->outputs; k++)
             u[k] = random_float(1) + 0.5f;
-        struct sdr_rows rows = {.count = 1, .features = SMALL, .start = start, .index32 = index,
-                                .value = x};
+        struct sdr_rows rows = {
+            .count = 1, .features = SMALL, .start = start, .index32 = index, .value = x};
         struct sdr_batch batch = {.rows = &rows, .row = &row, .count = 1};
-        struct sdr_update update = {.form = SDR_FACTORS, .sense = SDR_GRADIENT,
-                                    .outputs = trial->outputs, .u = u, .examples = batch};
+        struct sdr_update update = {.form = SDR_FACTORS,
+                                    .sense = SDR_GRADIENT,
+                                    .outputs = trial->outputs,
+                                    .u = u,
+                                    .examples = batch};
         sdr_parameters_catch_up(&p, &batch);
         sdr_parameters_apply(&p, &update,
                              trial->decreasing ? trial->rate / (1 + 0.05 * step) : trial->rate);
@@ -508,11 +536,12 @@ static int compare_walks(const struct trial *trial)
     for (uint32_t v = 0; v < SMALL * trial->outputs; v++)
         if (!(fabs((double)lazy[v] - dense[v]) <= 1e-6 * fabs(dense[v]) + allowed)) {
             if (!off)
-                print_error("%s l1=%g l2=%g group=%g scaled=%d standardize=%d decreasing=%d: weight %u "
-                            "is %.9g lazy, %.9g dense, the largest %g\n",
-                            trial->spec, trial->penalty.l1, trial->penalty.l2, trial->penalty.group,
-                            trial->scaled, trial->penalty.standardize, trial->decreasing, v, lazy[v],
-                            dense[v], most);
+                print_error(
+                    "%s l1=%g l2=%g group=%g scaled=%d standardize=%d decreasing=%d: weight %u "
+                    "is %.9g lazy, %.9g dense, the largest %g\n",
+                    trial->spec, trial->penalty.l1, trial->penalty.l2, trial->penalty.group,
+                    trial->scaled, trial->penalty.standardize, trial->decreasing, v, lazy[v],
+                    dense[v], most);
             off++;
         }
     return off;
@@ -520,11 +549,11 @@ static int compare_walks(const struct trial *trial)
 
 static double rate_for(const char *name)
 {
-    return strcmp(name, "sgd") == 0                                          ? 0.05
-           : strcmp(name, "momentum") == 0 || strcmp(name, "nesterov") == 0  ? 0.005
-           : strcmp(name, "adadelta") == 0                                   ? 1
-           : strcmp(name, "rmsprop-nesterov") == 0                           ? 0.001
-                                                                             : 0.02;
+    return strcmp(name, "sgd") == 0                                         ? 0.05
+           : strcmp(name, "momentum") == 0 || strcmp(name, "nesterov") == 0 ? 0.005
+           : strcmp(name, "adadelta") == 0                                  ? 1
+           : strcmp(name, "rmsprop-nesterov") == 0                          ? 0.001
+                                                                            : 0.02;
 }
 
 static int lazy_is_not_dense_for(const char *name)
@@ -535,8 +564,11 @@ static int lazy_is_not_dense_for(const char *name)
     for (size_t i = 0; i < 3; i++)
         for (int kind = 0; kind < 6; kind++)
             for (uint32_t outputs = 1; outputs <= CLASSES; outputs += CLASSES - 1) {
-                struct trial trial = {.spec = name, .penalty = penalties[i], .scaled = kind % 3,
-                                      .decreasing = kind >= 3, .outputs = outputs,
+                struct trial trial = {.spec = name,
+                                      .penalty = penalties[i],
+                                      .scaled = kind % 3,
+                                      .decreasing = kind >= 3,
+                                      .outputs = outputs,
                                       .rate = rate_for(name)};
                 trial.penalty.standardize = kind % 3 == 2;
                 off += compare_walks(&trial);
@@ -548,7 +580,8 @@ static void lazy_penalty_is_dense_penalty_for_every_optimizer(void **unused)
 {
     int off = 0;
     (void)unused;
-    FOR_EVERY_OPTIMIZER(o) {
+    FOR_EVERY_OPTIMIZER(o)
+    {
         if (!o->own_penalty) /* FTRL keeps its penalty in closed form */
             off += lazy_is_not_dense_for(o->name);
     }
@@ -558,12 +591,16 @@ static void lazy_penalty_is_dense_penalty_for_every_optimizer(void **unused)
 static int group_lasso_is_not_dense_with(struct sdr_penalty penalty)
 {
     int off = 0;
-    FOR_EVERY_OPTIMIZER(o) {
+    FOR_EVERY_OPTIMIZER(o)
+    {
         if (!o->uniform)
             continue;
         for (int kind = 0; kind < 6; kind++) {
-            struct trial trial = {.spec = o->name, .penalty = penalty, .scaled = kind % 3,
-                                  .decreasing = kind >= 3, .outputs = CLASSES,
+            struct trial trial = {.spec = o->name,
+                                  .penalty = penalty,
+                                  .scaled = kind % 3,
+                                  .decreasing = kind >= 3,
+                                  .outputs = CLASSES,
                                   .rate = rate_for(o->name)};
             trial.penalty.standardize = kind % 3 == 2;
             off += compare_walks(&trial);
@@ -581,13 +618,15 @@ static void lazy_penalty_is_dense_penalty_for_group_lasso(void **unused)
 static void lazy_penalty_is_dense_penalty_for_group_lasso_with_l2(void **unused)
 {
     (void)unused;
-    assert_int_equal(group_lasso_is_not_dense_with((struct sdr_penalty){.group = 0.03, .l2 = 0.1}), 0);
+    assert_int_equal(group_lasso_is_not_dense_with((struct sdr_penalty){.group = 0.03, .l2 = 0.1}),
+                     0);
 }
 
 static void lazy_penalty_is_dense_penalty_for_group_lasso_with_l1(void **unused)
 {
     (void)unused;
-    assert_int_equal(group_lasso_is_not_dense_with((struct sdr_penalty){.group = 0.03, .l1 = 0.02}), 0);
+    assert_int_equal(group_lasso_is_not_dense_with((struct sdr_penalty){.group = 0.03, .l1 = 0.02}),
+                     0);
 }
 
 /* The flow of step.h in double, against sgd on the same path. */
@@ -596,8 +635,11 @@ static void sgd_penalties_follow_the_flow(void **unused)
     (void)unused;
     for (int kind = 0; kind < 9; kind++) {
         double l1 = kind % 3 == 1 ? 0 : 0.03, l2 = kind % 3 == 0 ? 0 : 0.1;
-        struct trial trial = {.spec = "sgd", .penalty = {.l1 = l1, .l2 = l2}, .outputs = 1,
-                              .scaled = kind >= 3, .rate = 0.05};
+        struct trial trial = {.spec = "sgd",
+                              .penalty = {.l1 = l1, .l2 = l2},
+                              .outputs = 1,
+                              .scaled = kind >= 3,
+                              .rate = 0.05};
         trial.penalty.standardize = kind >= 6;
         float w[SMALL];
         double exact[SMALL] = {0}, q[SMALL];
@@ -632,8 +674,8 @@ static void sgd_penalties_follow_the_flow(void **unused)
         }
         assert_true(after == random_state); /* the same numbers were drawn */
         for (int j = 0; j < SMALL; j++)
-            assert_near(w[j], exact[j], 3e-6 * (1 + fabs(exact[j])), "flow, kind %d, weight %d", kind,
-                        j);
+            assert_near(w[j], exact[j], 3e-6 * (1 + fabs(exact[j])), "flow, kind %d, weight %d",
+                        kind, j);
     }
 }
 
@@ -658,8 +700,8 @@ static void a_small_penalty_is_not_lost_in_rounding(void **unused)
         uint32_t row = 0;
         struct sdr_rows rows = {.count = 1, .features = 1, .dense = zero, .stride = 1};
         struct sdr_batch batch = {.rows = &rows, .row = &row, .count = 1};
-        struct sdr_update update = {.form = SDR_FACTORS, .sense = SDR_GRADIENT, .outputs = 1, .u = &u,
-                                    .examples = batch};
+        struct sdr_update update = {
+            .form = SDR_FACTORS, .sense = SDR_GRADIENT, .outputs = 1, .u = &u, .examples = batch};
         for (int i = 0; i < TIMES; i++) {
             sdr_parameters_catch_up(&p, &batch);
             sdr_parameters_apply(&p, &update, 0.1);
@@ -679,57 +721,60 @@ static void units_of_a_feature_do_not_matter(void **unused)
     enum { WIDE = 20, TIMES = 60 };
     (void)unused;
     FOR_EVERY_OPTIMIZER(o)
-        for (int thousand = 0; thousand < 2; thousand++)
-            for (int penalised = 0; penalised < 2; penalised++) {
-                float by = thousand ? 1000.0f : 1024.0f, scale[2][WIDE];
-                struct sdr_parameters p[2];
-                struct sdr_penalty penalty = {.l1 = penalised ? 0.01 : 0, .l2 = penalised ? 0.1 : 0,
-                                              .standardize = true};
-                struct sdr_block block[1] = {
-                    {.name = "weight", .rows = WIDE, .cols = 1, .per_feature = true}};
-                void *options;
-                find(sdr_cpu_level(), o->name, &options);
-                for (int j = 0; j < WIDE; j++) {
-                    scale[0][j] = 1;
-                    scale[1][j] = j == 3 ? 1 / by : 1;
-                }
-                for (int v = 0; v < 2; v++)
-                    assert_int_equal(
-                        sdr_parameters_create(&p[v], block, 1, o, options, &penalty, scale[v], NULL,
-                                              sdr_linear_kernels(sdr_cpu_level()), false, false),
-                        SDR_OK);
-                for (int step = 0; step < TIMES; step++) {
-                    float x[2][WIDE], score[2];
-                    uint32_t row = 0;
-                    for (int j = 0; j < WIDE; j++)
-                        x[0][j] = x[1][j] = random_float(1);
-                    x[1][3] = x[0][3] * by;
-                    for (int v = 0; v < 2; v++) {
-                        struct sdr_rows rows = {.count = 1, .features = WIDE, .dense = x[v],
-                                                .stride = WIDE};
-                        struct sdr_batch batch = {.rows = &rows, .row = &row, .count = 1};
-                        sdr_parameters_catch_up(&p[v], &batch);
-                        score[v] = sdr_linear_kernels(SDR_CPU_PORTABLE)->dot(p[v].value, x[v], NULL,
-                                                                            WIDE);
-                    }
-                    float apart = fabsf(score[0] - score[1]);
-                    if (apart > (thousand ? 2e-5f : 0) * (1 + fabsf(score[0])))
-                        fail_msg("%s: x%g, step %d: %.9g against %.9g", o->name, by, step, score[0],
-                                 score[1]);
-                    for (int v = 0; v < 2; v++) {
-                        struct sdr_rows rows = {.count = 1, .features = WIDE, .dense = x[v],
-                                                .stride = WIDE};
-                        struct sdr_batch batch = {.rows = &rows, .row = &row, .count = 1};
-                        float u = score[0] - 1; /* the same slope: what differs is the step alone */
-                        struct sdr_update update = {.form = SDR_FACTORS, .sense = SDR_GRADIENT,
-                                                    .outputs = 1, .u = &u, .examples = batch};
-                        sdr_parameters_apply(&p[v], &update, rate_for(o->name));
-                    }
-                }
-                sdr_parameters_destroy(&p[0]);
-                sdr_parameters_destroy(&p[1]);
-                sdr_release(options);
+    for (int thousand = 0; thousand < 2; thousand++)
+        for (int penalised = 0; penalised < 2; penalised++) {
+            float by = thousand ? 1000.0f : 1024.0f, scale[2][WIDE];
+            struct sdr_parameters p[2];
+            struct sdr_penalty penalty = {
+                .l1 = penalised ? 0.01 : 0, .l2 = penalised ? 0.1 : 0, .standardize = true};
+            struct sdr_block block[1] = {
+                {.name = "weight", .rows = WIDE, .cols = 1, .per_feature = true}};
+            void *options;
+            find(sdr_cpu_level(), o->name, &options);
+            for (int j = 0; j < WIDE; j++) {
+                scale[0][j] = 1;
+                scale[1][j] = j == 3 ? 1 / by : 1;
             }
+            for (int v = 0; v < 2; v++)
+                assert_int_equal(
+                    sdr_parameters_create(&p[v], block, 1, o, options, &penalty, scale[v], NULL,
+                                          sdr_linear_kernels(sdr_cpu_level()), false, false),
+                    SDR_OK);
+            for (int step = 0; step < TIMES; step++) {
+                float x[2][WIDE], score[2];
+                uint32_t row = 0;
+                for (int j = 0; j < WIDE; j++)
+                    x[0][j] = x[1][j] = random_float(1);
+                x[1][3] = x[0][3] * by;
+                for (int v = 0; v < 2; v++) {
+                    struct sdr_rows rows = {
+                        .count = 1, .features = WIDE, .dense = x[v], .stride = WIDE};
+                    struct sdr_batch batch = {.rows = &rows, .row = &row, .count = 1};
+                    sdr_parameters_catch_up(&p[v], &batch);
+                    score[v] =
+                        sdr_linear_kernels(SDR_CPU_PORTABLE)->dot(p[v].value, x[v], NULL, WIDE);
+                }
+                float apart = fabsf(score[0] - score[1]);
+                if (apart > (thousand ? 2e-5f : 0) * (1 + fabsf(score[0])))
+                    fail_msg("%s: x%g, step %d: %.9g against %.9g", o->name, by, step, score[0],
+                             score[1]);
+                for (int v = 0; v < 2; v++) {
+                    struct sdr_rows rows = {
+                        .count = 1, .features = WIDE, .dense = x[v], .stride = WIDE};
+                    struct sdr_batch batch = {.rows = &rows, .row = &row, .count = 1};
+                    float u = score[0] - 1; /* the same slope: what differs is the step alone */
+                    struct sdr_update update = {.form = SDR_FACTORS,
+                                                .sense = SDR_GRADIENT,
+                                                .outputs = 1,
+                                                .u = &u,
+                                                .examples = batch};
+                    sdr_parameters_apply(&p[v], &update, rate_for(o->name));
+                }
+            }
+            sdr_parameters_destroy(&p[0]);
+            sdr_parameters_destroy(&p[1]);
+            sdr_release(options);
+        }
 }
 
 /* NaN must stay visible: a penalty that turns it into a weight of zero hides a diverged run. */
@@ -738,23 +783,26 @@ static void a_penalty_does_not_hide_nan(void **unused)
     int hidden = 0;
     (void)unused;
     FOR_EVERY_OPTIMIZER(o)
-        for (int kind = 0; kind < 3; kind++) {
-            static struct state s;
-            struct given g = {.n = 1, .outputs = 1, .penalty_due = 1, .l1 = kind != 1 ? 0.01f : 0,
-                              .l2 = kind != 0 ? 0.01f : 0};
-            void *options;
-            find(sdr_cpu_level(), o->name, &options);
-            s = (struct state){0};
-            s.value[0] = NAN;
-            s.slot[0][0] = o->own_penalty ? NAN : 1; /* FTRL's weight is in its state */
-            s.slot[1][0] = 1;
-            struct sdr_target t = target_on(&s, &g, o->slots);
-            o->begin(options, 3, 0.1, &t, s.constant);
-            o->catch_up(&t, 1, 1);
-            if (!isnan(s.value[0]) && ++hidden)
-                print_error("%s, l1=%g l2=%g: NaN became %g\n", o->name, g.l1, g.l2, s.value[0]);
-            sdr_release(options);
-        }
+    for (int kind = 0; kind < 3; kind++) {
+        static struct state s;
+        struct given g = {.n = 1,
+                          .outputs = 1,
+                          .penalty_due = 1,
+                          .l1 = kind != 1 ? 0.01f : 0,
+                          .l2 = kind != 0 ? 0.01f : 0};
+        void *options;
+        find(sdr_cpu_level(), o->name, &options);
+        s = (struct state){0};
+        s.value[0] = NAN;
+        s.slot[0][0] = o->own_penalty ? NAN : 1; /* FTRL's weight is in its state */
+        s.slot[1][0] = 1;
+        struct sdr_target t = target_on(&s, &g, o->slots);
+        o->begin(options, 3, 0.1, &t, s.constant);
+        o->catch_up(&t, 1, 1);
+        if (!isnan(s.value[0]) && ++hidden)
+            print_error("%s, l1=%g l2=%g: NaN became %g\n", o->name, g.l1, g.l2, s.value[0]);
+        sdr_release(options);
+    }
     assert_int_equal(hidden, 0);
 }
 
@@ -780,6 +828,6 @@ int main(void)
     };
     int failed = 0;
     FOR_EVERY_CPU_LEVEL
-        failed += cmocka_run_group_tests(tests, NULL, NULL);
+    failed += cmocka_run_group_tests(tests, NULL, NULL);
     return failed;
 }

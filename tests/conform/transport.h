@@ -3,10 +3,10 @@
 #ifndef TESTS_CONFORM_TRANSPORT_H
 #define TESTS_CONFORM_TRANSPORT_H
 
-#include "server/message.h"
-#include "server/network.h"
 #include "run/registry.h"
 #include "run/run.h"
+#include "server/message.h"
+#include "server/network.h"
 
 #include <setjmp.h>
 #include <signal.h>

@@ -59,10 +59,11 @@ static void dots_are_the_sums_with_one_set_of_bits(void **unused)
             float first[4] = {portable->dot16(w, r.index16, r.x, n),
                               portable->dot32(w, r.index32, r.x, n), portable->dot(w, r.x, NULL, n),
                               portable->dot(w, r.x, r.center, n)};
-            FOR_EVERY_LEVEL(kernels) {
+            FOR_EVERY_LEVEL(kernels)
+            {
                 float all[4] = {kernels->dot16(w, r.index16, r.x, n),
-                                kernels->dot32(w, r.index32, r.x, n),
-                                kernels->dot(w, r.x, NULL, n), kernels->dot(w, r.x, r.center, n)};
+                                kernels->dot32(w, r.index32, r.x, n), kernels->dot(w, r.x, NULL, n),
+                                kernels->dot(w, r.x, r.center, n)};
                 same_bits(first, all, 4, "dot", n);
                 assert_near(all[0], sparse, 4e-7 * size, "dot16");
                 assert_near(all[1], sparse, 4e-7 * size, "dot32");
@@ -82,7 +83,8 @@ static void scores_are_the_sums_with_one_set_of_bits(void **unused)
             float start[OUTPUTS_MOST + GUARD], first[4][OUTPUTS_MOST + GUARD];
             for (uint32_t k = 0; k < OUTPUTS_MOST + GUARD; k++)
                 start[k] = random_float(1);
-            FOR_EVERY_LEVEL(kernels) {
+            FOR_EVERY_LEVEL(kernels)
+            {
                 float all[4][OUTPUTS_MOST + GUARD];
                 for (int i = 0; i < 4; i++)
                     memcpy(all[i], start, sizeof start);
@@ -124,7 +126,8 @@ static void add_adds_and_touches_nothing_else(void **unused)
                 start[i] = random_float(1);
             memcpy(first, start, sizeof start);
             portable->add(first, a, r.x, center, n);
-            FOR_EVERY_LEVEL(kernels) {
+            FOR_EVERY_LEVEL(kernels)
+            {
                 memcpy(all, start, sizeof start);
                 kernels->add(all, a, r.x, center, n);
                 same_bits(first, all, MOST, "add", n);

@@ -61,8 +61,8 @@ static void blocks_have_the_same_load(void **unused)
         index[2 * row] = (uint32_t)(FEATURES / 2 * u * u);
         index[2 * row + 1] = FEATURES / 2 + (uint32_t)(FEATURES / 2 * v * v);
     }
-    struct sdr_rows rows = {.count = ROWS, .features = FEATURES, .start = start, .index32 = index,
-                            .value = value};
+    struct sdr_rows rows = {
+        .count = ROWS, .features = FEATURES, .start = start, .index32 = index, .value = value};
     assert_int_equal(sdr_blocks_assign(&rows, NULL, ROWS, block), SDR_OK);
     for (uint32_t i = 0; i < 2 * ROWS; i++) {
         assert_true(block[index[i]] < SDR_BLOCKS);

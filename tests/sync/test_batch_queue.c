@@ -65,7 +65,7 @@ static void every_number_once(void **state)
 static void bad_numbers_are_refused(void **state)
 {
     (void)state;
-    static const double bad[][3] = {{-1, 0, 0},  {5, 3, 3}, {5, 4, 3},
+    static const double bad[][3] = {{-1, 0, 0}, {5, 3, 3},   {5, 4, 3},
                                     {5, 1, 5},  {5, 1.5, 2}, {5, -1, 2}};
     struct sdr_batch_queue queue;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
