@@ -3,7 +3,7 @@
 # Writes the tables sdr_<kind>_table, one per kind, NULL-terminated, sorted by name.
 # Kinds registered per CPU get one table per level: sdr_<kind>_table[level].
 function(sdr_registry sources output)
-    set(kinds format generator model_kind optimizer schedule strategy transport)
+    set(kinds format generator model_kind optimizer schedule strategy transport codec aggregate)
     foreach(kind ${kinds})
         set(names_${kind} "")
     endforeach()

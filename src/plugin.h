@@ -6,6 +6,7 @@
 #define SDR_PLUGIN_H
 
 #include "base/option.h"
+#include "base/tensors.h"
 #include <stdatomic.h>
 #include <stdint.h>
 
@@ -114,60 +115,70 @@ struct sdr_generator {
 struct sdr_block {
     char name[24];
     uint32_t rows, cols;
-    uint64_t offset;  /* of its first value in the array */
-    bool per_feature; /* row j belongs to feature j: it has its scale and is penalised; otherwise
-                         (an intercept) neither */
+    uint64_t offset; /* of its first value in the array */
+    enum sdr_dtype dtype; /* SDR_F32, or SDR_I32 for numbers in the same four bytes */
+    bool per_feature; /* row j belongs to feature j: it has the feature's scale */
+    bool penalised;   /* --l1, --l2 and decay act on it */
+    bool fixed;       /* keeps the values it starts with: no update has a part of it */
 };
 enum { SDR_BLOCKS_MOST = 64 };
+/* Values first … end − 1 of that array, whole rows of blocks: what is cut for servers and threads. */
+struct sdr_span {
+    uint64_t first, end;
+};
 
 /* ---- batches and updates ---- */
 struct sdr_batch {
     const struct sdr_rows *rows; /* borrowed */
-    const uint32_t *row;         /* count row numbers, borrowed until the next deal */
+    const uint32_t *row;         /* count row numbers, borrowed until the next batch */
     uint32_t count;
-    uint64_t number; /* updates before it: what to deal again after a loss */
+    uint64_t number; /* updates before it: what to compute again after a loss */
     uint64_t at;     /* rows of the epoch before it: sets the step's place in its schedule */
-    uint32_t of;     /* rows of the update it is a part of; 0: it is a whole one */
+    uint32_t of;     /* rows of the batch it is a part of; 0: it is a whole one */
 };
 
-/* A gradient is born as factors, Σ u_i·v_iᵀ with v_i the examples, and multiplied out late; or, where
-   it is no such product, as a row of values for every entry of an example. */
-enum sdr_form { SDR_DENSE, SDR_ROWS, SDR_FACTORS, SDR_ENTRIES, SDR_COLUMNS };
-enum { SDR_COLUMN_TIMES = 1, SDR_COLUMN_FLOATS = 3 };
+/* How one block's part of an update is written down. A part is multiplied out as late as possible.
+   DENSE    count values, of the rows from `first` on
+   ROWS     count rows of the block: index[i] says which, value[i·cols + k] what. A row may be listed
+            several times unless `distinct` is set: its values add up
+   TOUCHED  count rows: those of the features of the batch, in the order in which it first meets them
+   FACTORS  Σ v_i·u_iᵀ over count examples. u_i is value[i·cols …], or where index is set
+            value[i] in column index[i] and zero elsewhere. v_i is, by `right`, the i-th example of
+            the batch (as the model sees it: centered), or v[i·rows …], or 1 for a block of one row */
+enum sdr_form { SDR_DENSE, SDR_ROWS, SDR_TOUCHED, SDR_FACTORS };
+enum sdr_right { SDR_EXAMPLES, SDR_STORED, SDR_ONES };
+struct sdr_part {
+    int block;
+    enum sdr_form form;
+    enum sdr_right right;
+    bool distinct;
+    uint32_t count;
+    uint32_t first;        /* DENSE: the row of the block that the values begin with */
+    uint32_t leaf, leaves; /* DENSE: the leaves of the batch that are summed up in it */
+    const uint32_t *index;
+    const float *value;
+    const float *v;
+};
 /* What an update is. A statistic is a sum over rows: it is added, and no optimizer is asked. */
 enum sdr_sense { SDR_GRADIENT, SDR_STEP, SDR_STATE, SDR_STATISTIC };
 struct sdr_update {
-    enum sdr_form form;
     enum sdr_sense sense;
-    uint32_t outputs; /* values per row of the block */
-    /* FACTORS: u[i * stride + k] for example i; the mean over the batch is already in u.
-       ENTRIES: behind the slopes of example i come `outputs` values for each of its entries.
-       COLUMNS: example i adds u[i * stride + 1] times itself to column u[i * stride], and that
-       number to the intercept's; u[i * stride + 2] bounds its squared distance from the second
-       nearest column from below, whatever rounding did.
-       The intercept's part is the sum of the slopes. */
-    const float *u;
-    uint32_t stride;
-    struct sdr_batch examples;
-    /* ROWS: count rows of the first block, index[i], value[i * outputs + k]; the intercept apart.
-     */
-    const uint32_t *index;
-    uint32_t count;
-    /* DENSE: value has every value of the parameter array. */
-    const float *value;
-    uint64_t version; /* of the view it was computed from */
-    double loss;      /* weighted sum of the losses before the update */
-    double weight;    /* sum of the weights: what the sum of losses is divided by */
+    uint64_t version;       /* of the view it was computed from */
+    double loss;            /* weighted sum of the losses before the update */
+    double weight;          /* sum of the weights: what the sum of losses is divided by */
+    struct sdr_batch batch; /* the examples of FACTORS; its place in the schedule */
+    struct sdr_part *part;  /* borrowed, with room for one a block */
+    int parts;
 };
 
 /* ---- models: what is computed ---- */
-/* Clusters and cuts have no truth that predictions could be compared with: a loss is all there is. */
-enum sdr_truth { SDR_REGRESSION, SDR_BINARY, SDR_CLASSES, SDR_CLUSTERS, SDR_CUT };
-
-static inline bool sdr_has_truth(enum sdr_truth task)
-{
-    return task != SDR_CLUSTERS && task != SDR_CUT;
-}
+/* What the label of a row is, and a prediction is compared with. */
+enum sdr_truth { SDR_REGRESSION, SDR_BINARY, SDR_CLASSES, SDR_UNSUPERVISED };
+/* Which values a gradient reads: those of the features of its rows (and all blocks that are not per
+   feature), or all. */
+enum sdr_reads { SDR_READS_TOUCHED, SDR_READS_ALL };
+/* What the rows must have. PAIRS: two features, which have no size; SIDES: one is a user, one an item. */
+enum sdr_needs { SDR_NEEDS_LABELS = 1, SDR_NEEDS_PAIRS = 2, SDR_NEEDS_SIDES = 4 };
 
 /* The problem as the model sees it: fixed before training, const afterwards. */
 struct sdr_problem {
@@ -178,7 +189,10 @@ struct sdr_problem {
     const float *center;         /* dense rows: subtracted from x; NULL: nothing */
     const uint8_t *side;         /* pairs, per feature: 0 a user, 1 an item; NULL: as they stand */
     uint32_t features, outputs, classes;
+    uint32_t image[3]; /* rows, columns, channels of an example that is an image; else 0 */
+    uint64_t seed;
     bool intercept;
+    bool named_features; /* features are ids of categories, not numbers */
     const void *model_options;
     const struct sdr_linear_kernels *kernels;
 };
@@ -215,50 +229,95 @@ static inline __attribute__((always_inline)) void sdr_fetch_row(const struct sdr
         sdr_fetch(r.index32, r.n * sizeof(uint32_t));
 }
 
+/* What a score or a gradient is computed from. */
+struct sdr_view {
+    const struct sdr_problem *problem;
+    const struct sdr_block *block;
+    const float *w; /* the array of values behind the blocks; borrowed until the next commit */
+    uint64_t version;
+};
+
+/* Batches of one row with one output, for which the optimizer's file has loops of its own
+   (optimizer/step_loops.h): a linear score of block 0, and block 1 as its intercept; or, with factors,
+   the product of the two rows of block 0 that a pair names. */
+struct sdr_fused_model {
+    /* Factors of a row of block 0; what is behind them is a bias. NULL: a linear model. */
+    uint32_t (*factors)(const struct sdr_problem *problem);
+    /* With factors: l2 of the two sides of a pair. */
+    void (*pair_penalty)(const void *options, float l2[2]);
+};
+
+struct sdr_model_kind;
+/* What the model does with all rows at once, for --sync batch. One of the two may be NULL. */
+struct sdr_full_batch {
+    /* Smooth losses of linear scores: the mean loss at w and its gradient, in double; or with `curve`
+       the product of w with a bound on the second derivatives, and no loss. */
+    double (*gradient)(const struct sdr_model_kind *kind, const struct sdr_view *view,
+                       const struct sdr_batch *rows, const double *w, bool curve, double *gradient);
+    /* An exact round in place of steps (Lloyd's): w becomes better, *loss is that of the view. *memory
+       is NULL in the first round, and given to forget() after the last. */
+    enum sdr_status (*round)(const struct sdr_view *view, const struct sdr_batch *rows, int threads,
+                             void **memory, double *loss, double *w);
+    void (*forget)(void *memory);
+    const char *converged; /* why there is nothing to do once a round changes nothing */
+};
+
 struct sdr_model_kind {
     SDR_ABOUT;
     enum sdr_truth truth;
-    bool linear; /* score and gradient are those of model/linear.h: rows can be walked over */
-    bool pairs;  /* rows are pairs of features, and the gradient has a row for each: ENTRIES */
-    /* Pairs that are factors, and can be walked over: how many a row of block 0 has; what is behind
-       them is a bias. NULL: they are not. */
-    uint32_t (*rank)(const struct sdr_problem *problem);
-    /* Clusters: how many outputs; NULL: one, or as many as there are classes. */
+    enum sdr_reads reads;
+    enum sdr_sense sense; /* of its updates: GRADIENT, or STATISTIC */
+    unsigned needs;       /* of enum sdr_needs */
+    bool bilinear;        /* scores are products of two parameters: steps scale with 1/labels */
+    bool picks;           /* the prediction is the number of the largest score */
+    bool no_intercept;    /* --no-intercept would do nothing */
+    const char *total;    /* what the sum of all losses is called in results; NULL: nothing */
+    struct {
+        uint64_t batch;                   /* --batch; 0: 1 */
+        uint64_t epochs;                  /* --epochs at least */
+        const char *optimizer, *schedule; /* what auto means; NULL: adagrad, and what suits it */
+        double step; /* --lr in units of a linear model's; 0: 1 */
+    } defaults;
+    double curvature; /* bound on the second derivative of the loss by a score; 0: not smooth */
+    const struct sdr_fused_model *fused; /* NULL: steps are never fused */
+    const struct sdr_full_batch *full;   /* NULL: steps of the optimizer alone */
+    /* How many scores an example has; NULL: one, or as many as there are classes. */
     uint32_t (*outputs)(const void *options);
-    uint64_t batch;                   /* default --batch; 0: 1 */
-    uint64_t epochs;                  /* default --epochs at least */
-    const char *optimizer, *schedule; /* what --optimizer auto and --schedule auto mean; NULL:
-                                         adagrad, and what suits the optimizer */
-    double step;                      /* default --lr in units of a linear model's; 0: 1 */
-    double curvature;                 /* bound on the second derivative of the loss by a score */
-    /* Loss of one example; writes slope[k] = ∂loss/∂score[k]. score and slope may be the same
-     * array. */
+    /* Loss of one example; writes dloss[k] = ∂loss/∂score[k]. Both may be the same array. */
     double (*loss)(const void *options, const float *score, uint32_t outputs, float target,
                    float *dloss);
     /* Probabilities of the classes from the scores (classes values); NULL: it has none. */
     void (*probability)(const float *score, uint32_t outputs, float *probability);
-    /* Declares the blocks (name, rows, cols, per_feature); returns how many. */
+    /* Declares the blocks (all but their offsets); returns how many. */
     int (*shape)(const struct sdr_problem *problem, struct sdr_block *block);
-    /* Scores of `batch`, count × outputs. w is the array of values behind the blocks. */
-    void (*score)(const struct sdr_problem *problem, const struct sdr_block *block, const float *w,
-                  const struct sdr_batch *batch, float *score);
-    /* Values to start from, which are zero before; NULL: zero it is. The same seed gives the same.
-       `rows` are those that will be trained on; row is NULL: all of them. */
+    /* Bytes of scratch that score and gradient need for batches of up to `rows` rows. */
+    size_t (*workspace)(const struct sdr_problem *problem, uint32_t rows);
+    /* Scores of the batch, count × outputs. */
+    enum sdr_status (*score)(const struct sdr_view *view, const struct sdr_batch *batch,
+                             void *workspace, float *score);
+    /* Values to start from, which are zero before; NULL: zero. The same seed gives the same. `rows`
+       are those that will be trained on (row is NULL: all of them), size that of their targets. */
     enum sdr_status (*start)(const struct sdr_problem *problem, const struct sdr_block *block,
-                             const struct sdr_batch *rows, uint64_t seed, double size, float *w);
-    /* Whether rows are as the model needs them, or a sentence; NULL: any rows will do. */
+                             const struct sdr_batch *rows, double size, float *w);
+    /* Refuses rows that are not as the model needs them; NULL: it takes any. */
     enum sdr_status (*check)(const struct sdr_problem *problem, const char *name);
-    /* Floats of scratch that the gradient needs for one example; NULL: outputs. */
-    uint32_t (*scratch)(const struct sdr_problem *problem);
-    /* Puts a row of block 0 back into the set it must lie in, after every step; NULL: any value will
-       do. */
+    /* Stages of a gradient; NULL: one. After a stage the parts it added are final: the last layer's
+       first. */
+    int (*stages)(const struct sdr_problem *problem);
+    /* Gradient of the mean loss of the batch (over batch->of rows, if that is set), one stage of it.
+       Adds parts to the update, in the workspace; the first stage sets loss and weight. */
+    enum sdr_status (*gradient)(const struct sdr_model_kind *kind, const struct sdr_view *view,
+                                const struct sdr_batch *batch, int stage, void *workspace,
+                                struct sdr_update *update);
+    /* The penalty that belongs to one example, part of the objective; NULL: none. */
+    double (*row_penalty)(const struct sdr_view *view, uint32_t row);
+    /* Puts a row of a block that is per feature back into the set it must lie in, after every step;
+       NULL: any value will do. */
     void (*project)(float *row, uint32_t cols);
-    /* Penalties that belong to an example's own values: l2 of the two sides of a pair. */
-    void (*pair_penalty)(const void *options, float l2[2]);
-    /* Gradient of the mean loss of the batch. scratch backs update->u. */
-    void (*gradient)(const struct sdr_model_kind *kind, const struct sdr_problem *problem,
-                     const struct sdr_block *block, const float *w, const struct sdr_batch *batch,
-                     float *scratch, struct sdr_update *update);
+    /* After every epoch of small steps, on all values; NULL: nothing. */
+    void (*epoch_end)(const struct sdr_block *block, float *w);
+    /* Weights of centered rows become those of rows as they are; NULL: centers are no matter. */
+    void (*uncenter)(const struct sdr_block *block, const float *center, float *w);
 };
 
 /* ---- optimizers: gradient → step ---- */
@@ -303,8 +362,8 @@ struct sdr_fused_steps {
     const double *penalty_due_at;
     float *dloss;
     uint32_t count;
-    uint32_t rank,
-        columns; /* pairs: factors of a row of the block, and all of its values; else 0 */
+    uint32_t factors; /* pairs: of a row of the block; else 0 */
+    uint32_t columns; /* of the block */
     const void *optimizer_options;
     struct sdr_target *weight, *intercept; /* intercept may be NULL */
     float *constant;                       /* of both targets */

@@ -42,16 +42,16 @@ static bool all_finite(const float *w, uint64_t count)
    and need the weights of rows as they are. */
 enum sdr_status sdr_evaluate_valid(struct sdr_run *run, const float *w)
 {
-    const struct sdr_parameters *p = &run->parameters;
+    const struct sdr_layout *layout = &run->layout;
     float *folded = NULL;
-    if (run->center && run->kind->linear && run->problem.intercept &&
+    if (run->center && run->kind->uncenter && run->problem.intercept &&
         !run->valid_problem.rows->dense) {
-        SDR_TRY(sdr_allocate(&folded, p->count, sizeof *folded, "weights for sparse rows"));
-        memcpy(folded, w, p->count * sizeof *w);
-        sdr_fold_center(p->block, run->center, folded);
+        SDR_TRY(sdr_allocate(&folded, layout->count, sizeof *folded, "weights for sparse rows"));
+        memcpy(folded, w, layout->count * sizeof *w);
+        run->kind->uncenter(layout->block, run->center, folded);
     }
     enum sdr_status status =
-        sdr_evaluate(run->kind, &run->valid_problem, p->block, folded ? folded : w,
+        sdr_evaluate(run->kind, &run->valid_problem, layout->block, folded ? folded : w,
                      &run->valid_rows, sdr_run_threads(run), &run->valid_result);
     sdr_release(folded);
     run->valid_known = status == SDR_OK;
@@ -66,7 +66,7 @@ static void consider_early_stop(struct sdr_run *run, const float *w)
         run->best_valid = loss;
         run->best_epoch = run->epoch;
         run->has_best = true;
-        memcpy(run->best, w, run->parameters.count * sizeof *w);
+        memcpy(run->best, w, run->layout.count * sizeof *w);
     } else if (run->epoch - run->best_epoch >= run->options.settings.early_stop) {
         run->over = run->ended_early = true;
         run->why_over = "the validation loss stopped falling";
@@ -88,7 +88,7 @@ void sdr_consider_target(struct sdr_run *run, double reached)
 
 static enum sdr_status evaluate_objective(struct sdr_run *run, const float *w, double *objective)
 {
-    SDR_TRY(sdr_evaluate(run->kind, &run->problem, run->parameters.block, w, &run->train_rows,
+    SDR_TRY(sdr_evaluate(run->kind, &run->problem, run->layout.block, w, &run->train_rows,
                          sdr_run_threads(run), &run->train_result));
     *objective = sdr_objective(run, &run->train_result, w);
     return SDR_OK;
@@ -117,11 +117,15 @@ static enum sdr_status target_at_end(struct sdr_run *run, const float *w, double
     return SDR_OK;
 }
 
-static void halve_sums(struct sdr_run *run)
+/* What the model does to its values after an epoch. */
+static void end_epoch_of_model(struct sdr_run *run)
 {
-    sdr_parameters_halve(&run->parameters);
-    for (int c = 0; c < run->replicas && run->plan.shards; c++) /* copies that are not taken anew */
-        sdr_parameters_halve(&run->copy[c]);
+    const struct sdr_block *block = run->layout.block;
+    if (!run->kind->epoch_end || run->strategy->full_batch)
+        return;
+    run->kind->epoch_end(block, run->parameters.value);
+    for (int c = 0; c < run->replicas && run->plan.shards; c++) /* others are pulled again */
+        run->kind->epoch_end(block, run->copy[c].value);
 }
 
 enum sdr_status sdr_epoch_end(struct sdr_run *run)
@@ -134,10 +138,9 @@ enum sdr_status sdr_epoch_end(struct sdr_run *run)
     bool unknown = run->went_back && run->loss_sum.weight == 0; /* it has just gone back */
     run->went_back = false;
     run->loss_sum = (struct sdr_loss_sum){0};
-    if (run->kind->truth == SDR_CLUSTERS && !run->strategy->full_batch)
-        halve_sums(run);
+    end_epoch_of_model(run);
     const float *w = sdr_parameters_result(&run->parameters);
-    if (!all_finite(w, run->parameters.count) || (!isfinite(run->last_epoch_loss) && !unknown)) {
+    if (!all_finite(w, run->layout.count) || (!isfinite(run->last_epoch_loss) && !unknown)) {
         sdr_diverge(run);
         if (run->diverged)
             return SDR_OK;
@@ -147,7 +150,7 @@ enum sdr_status sdr_epoch_end(struct sdr_run *run)
     if (run->restarts < run->options.settings.restarts)
         SDR_TRY(look_at_loss(run, w, &sound));
     if (sound)
-        memcpy(run->good, w, run->parameters.count * sizeof *w);
+        memcpy(run->good, w, run->layout.count * sizeof *w);
     run->good_epoch = sound ? run->epoch : run->good_epoch;
     run->has_good |= sound;
     if (run->valid)
@@ -187,7 +190,7 @@ static enum sdr_status finish(struct sdr_run *run)
     const float *w = final_weights(run);
     if (!w)
         return SDR_OK;
-    SDR_TRY(sdr_evaluate(run->kind, &run->problem, run->parameters.block, w, &run->train_rows,
+    SDR_TRY(sdr_evaluate(run->kind, &run->problem, run->layout.block, w, &run->train_rows,
                          sdr_run_threads(run), &run->train_result));
     if (run->valid)
         SDR_TRY(sdr_evaluate_valid(run, w));
@@ -218,7 +221,7 @@ static enum sdr_status close_record(struct sdr_run *run)
     struct sdr_record *record = run->record;
     const struct sdr_replay *replay = run->replay;
     const float *w = run->parameters.value;
-    uint64_t count = run->parameters.count;
+    uint64_t count = run->layout.count;
     double loss = sdr_evaluation_loss(&run->train_result);
     run->record = NULL;
     if (record && (run->preempted || !run->model)) {

@@ -11,7 +11,7 @@
 static const struct {
     const char *name;
     uint64_t bytes;
-} dtypes[] = {{"F32", 4}, {"F64", 8}, {"U8", 1}};
+} dtypes[] = {{"F32", 4}, {"F64", 8}, {"U8", 1}, {"I32", 4}};
 
 uint64_t sdr_tensor_count(const struct sdr_tensor *tensor)
 {

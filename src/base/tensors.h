@@ -10,7 +10,7 @@
 #include <jansson.h>
 #include <stdint.h>
 
-enum sdr_dtype { SDR_F32, SDR_F64, SDR_U8 };
+enum sdr_dtype { SDR_F32, SDR_F64, SDR_U8, SDR_I32 };
 struct sdr_tensor {
     char name[64];
     enum sdr_dtype dtype;

@@ -28,17 +28,20 @@ static uint32_t parts_of(const struct sdr_problem *problem)
 
 static int shape(const struct sdr_problem *problem, struct sdr_block *block)
 {
-    block[0] = (struct sdr_block){
-        .name = "part", .rows = problem->features, .cols = parts_of(problem), .per_feature = true};
+    block[0] = (struct sdr_block){.name = "part",
+                                  .rows = problem->features,
+                                  .cols = parts_of(problem),
+                                  .per_feature = true,
+                                  .penalised = true};
     return 1;
 }
 
 /* All vertices begin in the middle. */
 static enum sdr_status start(const struct sdr_problem *problem, const struct sdr_block *block,
-                             const struct sdr_batch *rows, uint64_t seed, double size, float *w)
+                             const struct sdr_batch *rows, double size, float *w)
 {
     uint32_t parts = parts_of(problem);
-    (void)rows, (void)seed, (void)size;
+    (void)rows, (void)size;
     for (uint32_t v = 0; v < problem->features; v++)
         for (uint32_t k = 0; k < parts; k++)
             w[block[0].offset + (size_t)v * parts + k] =
@@ -49,6 +52,11 @@ static enum sdr_status start(const struct sdr_problem *problem, const struct sdr
 static enum sdr_status check(const struct sdr_problem *problem, const char *name)
 {
     const struct sdr_rows *rows = problem->rows;
+    if (problem->named_features)
+        return sdr_fail(SDR_BAD_DATA,
+                        "%s: edges join vertices of one kind, numbered from 1: LIBSVM rows "
+                        "'weight one:1 other:1' (triples have users and items)",
+                        name);
     if (rows->features <= parts_of(problem))
         return sdr_fail(SDR_BAD_DATA, "%s: %u vertices are not more than the %u terminals", name,
                         rows->features, parts_of(problem));
@@ -65,11 +73,11 @@ static enum sdr_status check(const struct sdr_problem *problem, const char *name
     return SDR_OK;
 }
 
-static const float *end_of(const struct sdr_problem *problem, const struct sdr_block *block,
-                           const float *w, uint32_t row, uint32_t n)
+static const float *end_of(const struct sdr_view *view, uint32_t row, uint32_t n)
 {
-    struct sdr_sparse_row r = sdr_sparse_row(problem->rows, row);
-    return n < r.n ? w + block[0].offset + (size_t)sdr_row_index(&r, n) * block[0].cols : NULL;
+    const struct sdr_block *block = &view->block[0];
+    struct sdr_sparse_row r = sdr_sparse_row(view->problem->rows, row);
+    return n < r.n ? view->w + block->offset + (size_t)sdr_row_index(&r, n) * block->cols : NULL;
 }
 
 static float distance(const float *a, const float *b, uint32_t parts)
@@ -80,12 +88,14 @@ static float distance(const float *a, const float *b, uint32_t parts)
     return sum;
 }
 
-static void score(const struct sdr_problem *problem, const struct sdr_block *block, const float *w,
-                  const struct sdr_batch *batch, float *scores)
+static enum sdr_status score(const struct sdr_view *view, const struct sdr_batch *batch,
+                             void *workspace, float *scores)
 {
+    (void)workspace;
     for (uint32_t i = 0; i < batch->count; i++)
-        scores[i] = distance(end_of(problem, block, w, batch->row[i], 0),
-                             end_of(problem, block, w, batch->row[i], 1), block[0].cols);
+        scores[i] = distance(end_of(view, batch->row[i], 0), end_of(view, batch->row[i], 1),
+                             view->block[0].cols);
+    return SDR_OK;
 }
 
 static double loss(const void *options, const float *score, uint32_t outputs, float target,
@@ -97,43 +107,48 @@ static double loss(const void *options, const float *score, uint32_t outputs, fl
     return value;
 }
 
-static uint32_t scratch_floats(const struct sdr_problem *problem)
+/* Of every edge: its ends, and a gradient row for each. */
+static size_t workspace_bytes(const struct sdr_problem *problem, uint32_t rows)
 {
-    return 1 + 2 * parts_of(problem);
+    return (size_t)rows * 2 * (sizeof(uint32_t) + parts_of(problem) * sizeof(float));
 }
 
-static void gradient(const struct sdr_model_kind *kind, const struct sdr_problem *problem,
-                     const struct sdr_block *block, const float *w, const struct sdr_batch *batch,
-                     float *scratch, struct sdr_update *update)
+static enum sdr_status gradient(const struct sdr_model_kind *kind, const struct sdr_view *view,
+                                const struct sdr_batch *batch, int stage, void *workspace,
+                                struct sdr_update *update)
 {
-    uint32_t parts = block[0].cols, stride = scratch_floats(problem);
+    const struct sdr_problem *problem = view->problem;
+    uint32_t parts = view->block[0].cols, *index = workspace;
+    float *value = (float *)(void *)(index + 2 * (size_t)batch->count);
     float share = 1.0f / (float)(batch->of ? batch->of : batch->count);
     double sum = 0, weights = 0;
+    (void)stage;
     for (uint32_t i = 0; i < batch->count; i++) {
         uint32_t row = batch->row[i];
         struct sdr_sparse_row r = sdr_sparse_row(problem->rows, row);
-        const float *a = end_of(problem, block, w, row, 0), *b = end_of(problem, block, w, row, 1);
-        float *one = scratch + (size_t)i * stride + 1, *two = one + parts, dloss;
+        const float *a = end_of(view, row, 0), *b = end_of(view, row, 1);
+        float *one = value + 2 * (size_t)i * parts, *two = one + parts, dloss;
         float weight = problem->row_weight ? problem->row_weight[row] : 1.0f;
         float apart = distance(a, b, parts);
         bool moves[2] = {sdr_row_index(&r, 0) >= parts, sdr_row_index(&r, 1) >= parts};
+        index[2 * (size_t)i] = sdr_row_index(&r, 0);
+        index[2 * (size_t)i + 1] = sdr_row_index(&r, 1);
         sum += weight * kind->loss(problem->model_options, &apart, 1, problem->target[row], &dloss);
         weights += weight;
-        one[-1] = 0;
         for (uint32_t k = 0; k < parts; k++) {
             float pull = a[k] == b[k] ? 0 : copysignf(dloss * weight * share, a[k] - b[k]);
             one[k] = moves[0] ? pull : 0;
             two[k] = moves[1] ? -pull : 0;
         }
     }
-    *update = (struct sdr_update){.form = SDR_ENTRIES,
-                                  .sense = SDR_GRADIENT,
-                                  .outputs = parts,
-                                  .u = scratch,
-                                  .stride = stride,
-                                  .examples = *batch,
-                                  .loss = sum,
-                                  .weight = weights};
+    update->loss = sum;
+    update->weight = weights;
+    update->part[update->parts++] = (struct sdr_part){.form = SDR_ROWS,
+                                                      .distinct = batch->count == 1,
+                                                      .count = 2 * batch->count,
+                                                      .index = index,
+                                                      .value = value};
+    return SDR_OK;
 }
 
 /* The nearest point of the simplex (Michelot, 1986): what is too much is taken from all alike, and who
@@ -164,14 +179,15 @@ SDR_REGISTER(model_kind, graph_cut) = {
     .summary = "a graph cut into parts; rows are edges between vertices",
     .options = table,
     .options_size = sizeof(struct options),
-    .truth = SDR_CUT,
-    .pairs = true,
-    .epochs = 20,
+    .truth = SDR_UNSUPERVISED,
+    .needs = SDR_NEEDS_LABELS | SDR_NEEDS_PAIRS,
+    .no_intercept = true,
+    .defaults = {.epochs = 20},
     .loss = loss,
     .shape = shape,
     .start = start,
     .check = check,
-    .scratch = scratch_floats,
+    .workspace = workspace_bytes,
     .project = project,
     .score = score,
     .gradient = gradient,

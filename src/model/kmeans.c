@@ -16,7 +16,7 @@
 #include "base/rng.h"
 #include "kernel/cluster.h"
 #include "kernel/linear.h"
-#include "plugin.h"
+#include "model/kmeans.h"
 
 #include <math.h>
 #include <string.h>
@@ -40,7 +40,8 @@ static int shape(const struct sdr_problem *problem, struct sdr_block *block)
     block[0] = (struct sdr_block){
         .name = "sum", .rows = problem->features, .cols = problem->outputs, .per_feature = true};
     block[1] = (struct sdr_block){.name = "count", .rows = 1, .cols = problem->outputs};
-    block[2] = (struct sdr_block){.name = "origin", .rows = problem->features, .cols = 1};
+    block[2] = (struct sdr_block){
+        .name = "origin", .rows = problem->features, .cols = 1, .fixed = true};
     return 3;
 }
 
@@ -63,12 +64,12 @@ static double square_of(const float *x, uint32_t n)
     return sum;
 }
 
-static void look_at_centers(const struct sdr_problem *problem, const struct sdr_block *block,
-                            const float *w, struct centers *c)
+static void look_at_centers(const struct sdr_view *view, struct centers *c)
 {
-    const float *count = w + block[1].offset;
-    c->sum = w + block[0].offset;
-    c->origin = w + block[2].offset;
+    const struct sdr_problem *problem = view->problem;
+    const float *count = view->w + view->block[1].offset;
+    c->sum = view->w + view->block[0].offset;
+    c->origin = view->w + view->block[2].offset;
     c->count = problem->outputs;
     c->kernels = sdr_cluster_kernels(sdr_cpu_level());
     for (uint32_t k = 0; k < c->count; k++)
@@ -125,19 +126,21 @@ static void multiply(const struct sdr_problem *problem, const struct centers *c,
 }
 
 /* Scores are −(squared distance): the nearest center has the largest. */
-static void score(const struct sdr_problem *problem, const struct sdr_block *block, const float *w,
-                  const struct sdr_batch *batch, float *scores)
+static enum sdr_status score(const struct sdr_view *view, const struct sdr_batch *batch,
+                             void *workspace, float *scores)
 {
     struct centers c;
     float length[SDR_TOGETHER];
-    look_at_centers(problem, block, w, &c);
+    (void)workspace;
+    look_at_centers(view, &c);
     for (uint32_t i = 0, n; i < batch->count; i += n) {
         n = batch->count - i < SDR_TOGETHER ? batch->count - i : SDR_TOGETHER;
-        multiply(problem, &c, batch->row + i, n, scores, length);
+        multiply(view->problem, &c, batch->row + i, n, scores, length);
         for (uint32_t r = 0; r < n; r++, scores += c.count)
             for (uint32_t k = 0; k < c.count; k++)
                 scores[k] = scores[k] * c.share[k] - c.norm[k] - length[r];
     }
+    return SDR_OK;
 }
 
 /* A row at its center has no loss, whatever rounding says. */
@@ -154,47 +157,80 @@ static double loss(const void *options, const float *score, uint32_t outputs, fl
     return distance > 0 ? distance : 0;
 }
 
-static uint32_t scratch_floats(const struct sdr_problem *problem)
-{
-    (void)problem;
-    return SDR_COLUMN_FLOATS;
-}
-
-static void gradient(const struct sdr_model_kind *kind, const struct sdr_problem *problem,
-                     const struct sdr_block *block, const float *w, const struct sdr_batch *batch,
-                     float *scratch, struct sdr_update *update)
+double sdr_kmeans_assign(const struct sdr_view *view, const struct sdr_batch *batch,
+                         uint32_t *cluster, float *bound)
 {
     enum { AHEAD = 2 * SDR_TOGETHER }; /* rows that are fetched meanwhile */
+    const struct sdr_problem *problem = view->problem;
     struct centers c;
     float product[SDR_TOGETHER * CLUSTERS_MOST], length[SDR_TOGETHER], value, second;
-    float *u = scratch;
-    double sum = 0, weights = 0;
-    (void)kind;
-    look_at_centers(problem, block, w, &c);
+    double sum = 0;
+    look_at_centers(view, &c);
     for (uint32_t i = 0, n; i < batch->count; i += n) {
         n = batch->count - i < SDR_TOGETHER ? batch->count - i : SDR_TOGETHER;
         for (uint32_t r = i + AHEAD; r < i + AHEAD + n && r < batch->count; r++)
             sdr_fetch_row(problem, batch->row[r]);
         multiply(problem, &c, batch->row + i, n, product, length);
-        for (uint32_t r = 0; r < n; r++, u += SDR_COLUMN_FLOATS) {
-            float weight = problem->row_weight ? problem->row_weight[batch->row[i + r]] : 1.0f;
-            u[0] = (float)c.kernels->nearest(product + (size_t)r * c.count, c.share, c.norm,
-                                             c.count, &value, &second);
-            u[1] = weight;
-            u[2] = length[r] - second - 4e-5f * (length[r] + fabsf(second));
+        for (uint32_t r = 0; r < n; r++) {
+            double weight = problem->row_weight ? problem->row_weight[batch->row[i + r]] : 1.0f;
+            cluster[i + r] = c.kernels->nearest(product + (size_t)r * c.count, c.share, c.norm,
+                                                c.count, &value, &second);
+            if (bound)
+                bound[i + r] = length[r] - second - 4e-5f * (length[r] + fabsf(second));
             double distance = (double)length[r] - value;
             sum += distance > 0 ? weight * distance : 0;
-            weights += weight;
         }
     }
-    *update = (struct sdr_update){.form = SDR_COLUMNS,
-                                  .sense = SDR_STATISTIC,
-                                  .outputs = c.count,
-                                  .u = scratch,
-                                  .stride = SDR_COLUMN_FLOATS,
-                                  .examples = *batch,
-                                  .loss = sum,
-                                  .weight = weights};
+    return sum;
+}
+
+/* Of every row: its cluster, and its weight. */
+static size_t workspace_bytes(const struct sdr_problem *problem, uint32_t rows)
+{
+    (void)problem;
+    return (size_t)rows * (sizeof(uint32_t) + sizeof(float));
+}
+
+/* Every row, times its weight, is added to the sum of its cluster, and its weight to the count. */
+static enum sdr_status statistic(const struct sdr_model_kind *kind, const struct sdr_view *view,
+                                 const struct sdr_batch *batch, int stage, void *workspace,
+                                 struct sdr_update *update)
+{
+    const float *row_weight = view->problem->row_weight;
+    uint32_t *cluster = workspace;
+    float *weight = (float *)(void *)(cluster + batch->count);
+    double weights = 0;
+    (void)kind, (void)stage;
+    update->loss = sdr_kmeans_assign(view, batch, cluster, NULL);
+    for (uint32_t i = 0; i < batch->count; i++) {
+        weight[i] = row_weight ? row_weight[batch->row[i]] : 1.0f;
+        weights += weight[i];
+    }
+    update->weight = weights;
+    update->part[update->parts++] = (struct sdr_part){
+        .form = SDR_FACTORS, .count = batch->count, .index = cluster, .value = weight};
+    update->part[update->parts++] = (struct sdr_part){.block = 1,
+                                                      .form = SDR_FACTORS,
+                                                      .right = SDR_ONES,
+                                                      .count = batch->count,
+                                                      .index = cluster,
+                                                      .value = weight};
+    return SDR_OK;
+}
+
+/* Sums and counts lose half their weight against what will be added. Clusters of less than a row are
+   kept: they would be rounded to nothing. */
+static void halve(const struct sdr_block *block, float *w)
+{
+    size_t clusters = block[1].cols;
+    float *sum = w + block[0].offset, *count = w + block[1].offset;
+    for (uint32_t k = 0; k < clusters; k++) {
+        if (!(count[k] > 1))
+            continue;
+        count[k] *= 0.5f;
+        for (uint32_t j = 0; j < block[0].rows; j++)
+            sum[j * clusters + k] *= 0.5f;
+    }
 }
 
 /* ---- where to start ---- */
@@ -293,8 +329,7 @@ static uint32_t choose(struct seeding *s, struct sdr_stream *stream, double *sum
 }
 
 static enum sdr_status open_seeding(struct seeding *s, const struct sdr_problem *problem,
-                                    const struct sdr_batch *rows, uint64_t seed,
-                                    const float *origin)
+                                    const struct sdr_batch *rows, const float *origin)
 {
     const double work = 1e9; /* products of two numbers: well below a second */
     uint32_t candidates = 2 + (uint32_t)log(problem->outputs);
@@ -312,7 +347,7 @@ static enum sdr_status open_seeding(struct seeding *s, const struct sdr_problem 
     SDR_TRY(sdr_allocate(&s->product, (size_t)s->count * s->candidates, sizeof(float), "seeding"));
     SDR_TRY(sdr_allocate(&s->point, points, sizeof *s->point, "seeding"));
     c.origin_length = square_of(origin, problem->features);
-    sdr_sample(seed, rows->count, s->count, s->row);
+    sdr_sample(problem->seed, rows->count, s->count, s->row);
     for (uint32_t i = 0; i < s->count; i++) {
         if (rows->row)
             s->row[i] = rows->row[s->row[i]];
@@ -323,10 +358,10 @@ static enum sdr_status open_seeding(struct seeding *s, const struct sdr_problem 
 }
 
 static enum sdr_status start(const struct sdr_problem *problem, const struct sdr_block *block,
-                             const struct sdr_batch *rows, uint64_t seed, double size, float *w)
+                             const struct sdr_batch *rows, double size, float *w)
 {
     uint32_t clusters = problem->outputs;
-    struct sdr_stream stream = sdr_stream_open(seed, SDR_FOR_START, 0);
+    struct sdr_stream stream = sdr_stream_open(problem->seed, SDR_FOR_START, 0);
     struct seeding s;
     double sum = INFINITY;
     (void)size;
@@ -335,7 +370,7 @@ static enum sdr_status start(const struct sdr_problem *problem, const struct sdr
                         clusters, rows->count);
     for (uint32_t j = 0; j < problem->features && problem->center; j++)
         w[block[2].offset + j] = problem->center[j];
-    enum sdr_status status = open_seeding(&s, problem, rows, seed, w + block[2].offset);
+    enum sdr_status status = open_seeding(&s, problem, rows, w + block[2].offset);
     for (uint32_t k = 0; k < clusters && status == SDR_OK; k++) {
         uint32_t chosen = choose(&s, &stream, &sum);
         copy_row(problem, s.row[chosen], w + block[0].offset + k, clusters);
@@ -354,16 +389,19 @@ SDR_REGISTER(model_kind, kmeans) = {
     .summary = "clusters of rows near a common center; no labels",
     .options = table,
     .options_size = sizeof(struct options),
-    .truth = SDR_CLUSTERS,
+    .truth = SDR_UNSUPERVISED,
+    .reads = SDR_READS_ALL,
+    .sense = SDR_STATISTIC,
+    .picks = true,
+    .total = "inertia",
+    .defaults = {.batch = 1024, .epochs = 10, .optimizer = "sgd", .schedule = "recent"},
+    .full = &sdr_kmeans_lloyd,
     .outputs = outputs_of,
-    .batch = 1024,
-    .epochs = 10,
-    .optimizer = "sgd",
-    .schedule = "recent",
     .loss = loss,
     .shape = shape,
     .start = start,
-    .scratch = scratch_floats,
+    .workspace = workspace_bytes,
     .score = score,
-    .gradient = gradient,
+    .gradient = statistic,
+    .epoch_end = halve,
 };

@@ -1,15 +1,24 @@
 /* Linear models: see linear.h. */
 #include "model/linear.h"
+#include "base/memory.h"
 
-#include <stdio.h>
+#include <math.h>
 #include <string.h>
 
 int sdr_linear_shape(const struct sdr_problem *problem, struct sdr_block *block)
 {
-    block[0] = (struct sdr_block){
-        .name = "weight", .rows = problem->features, .cols = problem->outputs, .per_feature = true};
+    block[0] = (struct sdr_block){.name = "weight",
+                                  .rows = problem->features,
+                                  .cols = problem->outputs,
+                                  .per_feature = true,
+                                  .penalised = true};
     block[1] = (struct sdr_block){.name = "intercept", .rows = 1, .cols = problem->outputs};
     return problem->intercept ? 2 : 1;
+}
+
+size_t sdr_linear_workspace(const struct sdr_problem *problem, uint32_t rows)
+{
+    return (size_t)rows * problem->outputs * sizeof(float);
 }
 
 static float score_one(const struct sdr_problem *problem, const float *w, uint64_t row)
@@ -41,12 +50,14 @@ static void score_many(const struct sdr_problem *problem, const float *w, uint64
         kernels->scores32(w, r.index32, r.x, r.n, outputs, score);
 }
 
-void sdr_linear_score(const struct sdr_problem *problem, const struct sdr_block *block,
-                      const float *w, const struct sdr_batch *batch, float *score)
+enum sdr_status sdr_linear_score(const struct sdr_view *view, const struct sdr_batch *batch,
+                                 void *workspace, float *score)
 {
-    const float *weight = w + block[0].offset;
-    const float *intercept = problem->intercept ? w + block[1].offset : NULL;
+    const struct sdr_problem *problem = view->problem;
+    const float *weight = view->w + view->block[0].offset;
+    const float *intercept = problem->intercept ? view->w + view->block[1].offset : NULL;
     uint32_t outputs = problem->outputs;
+    (void)workspace;
     for (uint32_t i = 0; i < batch->count; i++, score += outputs) {
         if (outputs == 1) {
             *score = score_one(problem, weight, batch->row[i]) + (intercept ? *intercept : 0.0f);
@@ -56,19 +67,22 @@ void sdr_linear_score(const struct sdr_problem *problem, const struct sdr_block 
             score[k] = intercept ? intercept[k] : 0.0f;
         score_many(problem, weight, batch->row[i], score);
     }
+    return SDR_OK;
 }
 
-void sdr_linear_gradient(const struct sdr_model_kind *kind, const struct sdr_problem *problem,
-                         const struct sdr_block *block, const float *w,
-                         const struct sdr_batch *batch, float *scratch, struct sdr_update *update)
+enum sdr_status sdr_linear_gradient(const struct sdr_model_kind *kind, const struct sdr_view *view,
+                                    const struct sdr_batch *batch, int stage, void *workspace,
+                                    struct sdr_update *update)
 {
+    const struct sdr_problem *problem = view->problem;
     uint32_t outputs = problem->outputs;
-    float share = 1.0f / (float)(batch->of ? batch->of : batch->count);
+    float share = 1.0f / (float)(batch->of ? batch->of : batch->count), *dloss = workspace;
     double loss = 0, weights = 0;
-    sdr_linear_score(problem, block, w, batch, scratch);
+    (void)stage;
+    SDR_TRY(sdr_linear_score(view, batch, NULL, dloss));
     for (uint32_t i = 0; i < batch->count; i++) {
         uint32_t row = batch->row[i];
-        float *u = scratch + (size_t)i * outputs; /* scores in, slopes out */
+        float *u = dloss + (size_t)i * outputs; /* scores in, derivatives out */
         float weight = problem->row_weight ? problem->row_weight[row] : 1.0f;
         loss += weight * kind->loss(problem->model_options, u, outputs, problem->target[row], u);
         weights += weight;
@@ -76,12 +90,119 @@ void sdr_linear_gradient(const struct sdr_model_kind *kind, const struct sdr_pro
             for (uint32_t k = 0; k < outputs; k++)
                 u[k] *= weight * share;
     }
-    *update = (struct sdr_update){.form = SDR_FACTORS,
-                                  .sense = SDR_GRADIENT,
-                                  .outputs = outputs,
-                                  .u = scratch,
-                                  .stride = outputs,
-                                  .examples = *batch,
-                                  .loss = loss,
-                                  .weight = weights};
+    update->loss = loss;
+    update->weight = weights;
+    update->part[update->parts++] =
+        (struct sdr_part){.form = SDR_FACTORS, .count = batch->count, .value = dloss};
+    if (problem->intercept)
+        update->part[update->parts++] = (struct sdr_part){.block = 1,
+                                                          .form = SDR_FACTORS,
+                                                          .right = SDR_ONES,
+                                                          .count = batch->count,
+                                                          .value = dloss};
+    return SDR_OK;
 }
+
+/* Training saw x − center; others will see x: b ← b − Σ w_j·center_j. */
+void sdr_linear_uncenter(const struct sdr_block *block, const float *center, float *w)
+{
+    const struct sdr_block *weight = &block[0];
+    float *intercept = w + block[1].offset;
+    for (uint32_t k = 0; k < weight->cols; k++) {
+        double moved = intercept[k];
+        for (uint32_t j = 0; j < weight->rows; j++)
+            moved -= (double)w[weight->offset + (uint64_t)j * weight->cols + k] * center[j];
+        intercept[k] = (float)moved;
+    }
+}
+
+/* ---- all rows at once ---- */
+/* Feature n of a row as training sees it, and its number. */
+struct entries {
+    const struct sdr_problem *problem;
+    struct sdr_sparse_row sparse;
+    const float *dense;
+    uint32_t count;
+};
+
+static struct entries entries_of(const struct sdr_problem *problem, uint32_t row)
+{
+    const struct sdr_rows *rows = problem->rows;
+    struct entries e = {.problem = problem};
+    if (rows->dense) {
+        e.dense = sdr_dense_row(rows, row);
+        e.count = rows->features;
+    } else {
+        e.sparse = sdr_sparse_row(rows, row);
+        e.count = e.sparse.n;
+    }
+    return e;
+}
+
+static inline double entry(const struct entries *e, uint32_t n, uint32_t *feature)
+{
+    if (!e->dense) {
+        *feature = sdr_row_index(&e->sparse, n);
+        return e->sparse.x[n];
+    }
+    *feature = n;
+    return (double)e->dense[n] - (e->problem->center ? e->problem->center[n] : 0.0f);
+}
+
+/* Σ u·x over all rows in double: first-order methods stall on float sums long before they are done.
+   u is the derivative of the loss at the scores of w, or with `curve` the scores themselves. */
+static double full_gradient(const struct sdr_model_kind *kind, const struct sdr_view *view,
+                            const struct sdr_batch *rows, const double *w, bool curve,
+                            double *gradient)
+{
+    enum { PASS = 8192, OUTPUTS = 64 };
+    const struct sdr_problem *problem = view->problem;
+    uint32_t outputs = problem->outputs, feature, passed = 0;
+    uint64_t intercept = problem->intercept ? view->block[1].offset : 0;
+    uint64_t count = (uint64_t)problem->features * outputs;
+    double total = 0;
+    float few[OUTPUTS], *many = NULL, *u = few;
+    if (outputs > OUTPUTS && sdr_allocate(&many, outputs, sizeof *u, "scores") != SDR_OK)
+        return NAN;
+    u = many ? many : few;
+    memset(gradient, 0, count * sizeof *gradient);
+    for (uint32_t k = 0; k < outputs && problem->intercept; k++)
+        gradient[intercept + k] = 0;
+    for (uint32_t i = 0; i < rows->count; i++) {
+        uint32_t row = rows->row ? rows->row[i] : i;
+        if (row >= passed + PASS) {
+            sdr_rows_release(problem->rows, passed, row);
+            passed = row;
+        }
+        struct entries e = entries_of(problem, row);
+        for (uint32_t k = 0; k < outputs; k++) {
+            double score = problem->intercept ? w[intercept + k] : 0.0;
+            for (uint32_t n = 0; n < e.count; n++) {
+                double x = entry(&e, n, &feature);
+                score += w[(uint64_t)feature * outputs + k] * x;
+            }
+            u[k] = (float)score;
+        }
+        double weight = problem->row_weight ? problem->row_weight[row] : 1.0;
+        if (!curve)
+            total +=
+                weight * kind->loss(problem->model_options, u, outputs, problem->target[row], u);
+        for (uint32_t n = 0; n < e.count; n++) {
+            double x = weight * entry(&e, n, &feature);
+            for (uint32_t k = 0; k < outputs; k++)
+                gradient[(uint64_t)feature * outputs + k] += u[k] * x;
+        }
+        for (uint32_t k = 0; k < outputs && problem->intercept; k++)
+            gradient[intercept + k] += weight * u[k];
+    }
+    sdr_release(many);
+    double share = (curve ? kind->curvature : 1.0) / rows->count;
+    for (uint64_t i = 0; i < count; i++)
+        gradient[i] *= share;
+    for (uint32_t k = 0; k < outputs && problem->intercept; k++)
+        gradient[intercept + k] *= share;
+    return total / rows->count;
+}
+
+const struct sdr_fused_model sdr_linear_fused = {NULL, NULL};
+const struct sdr_full_batch sdr_linear_full = {.gradient = full_gradient};

@@ -8,14 +8,19 @@
 
 /* Block 0 "weight" (features × outputs), block 1 "intercept" (1 × outputs) if there is one. */
 int sdr_linear_shape(const struct sdr_problem *problem, struct sdr_block *block);
-void sdr_linear_score(const struct sdr_problem *problem, const struct sdr_block *block,
-                      const float *w, const struct sdr_batch *batch, float *score);
-void sdr_linear_gradient(const struct sdr_model_kind *kind, const struct sdr_problem *problem,
-                         const struct sdr_block *block, const float *w,
-                         const struct sdr_batch *batch, float *scratch, struct sdr_update *update);
+size_t sdr_linear_workspace(const struct sdr_problem *problem, uint32_t rows);
+enum sdr_status sdr_linear_score(const struct sdr_view *view, const struct sdr_batch *batch,
+                                 void *workspace, float *score);
+enum sdr_status sdr_linear_gradient(const struct sdr_model_kind *kind, const struct sdr_view *view,
+                                    const struct sdr_batch *batch, int stage, void *workspace,
+                                    struct sdr_update *update);
+void sdr_linear_uncenter(const struct sdr_block *block, const float *center, float *w);
+extern const struct sdr_fused_model sdr_linear_fused;
+extern const struct sdr_full_batch sdr_linear_full;
 
 #define SDR_LINEAR                                                                                 \
-    .linear = true, .shape = sdr_linear_shape, .score = sdr_linear_score,                          \
-    .gradient = sdr_linear_gradient
+    .needs = SDR_NEEDS_LABELS, .fused = &sdr_linear_fused, .full = &sdr_linear_full,               \
+    .shape = sdr_linear_shape, .workspace = sdr_linear_workspace, .score = sdr_linear_score,       \
+    .gradient = sdr_linear_gradient, .uncenter = sdr_linear_uncenter
 
 #endif

@@ -43,20 +43,23 @@ static uint32_t columns(const struct sdr_problem *problem)
 
 static int shape(const struct sdr_problem *problem, struct sdr_block *block)
 {
-    block[0] = (struct sdr_block){
-        .name = "factor", .rows = problem->features, .cols = columns(problem), .per_feature = true};
-    block[1] = (struct sdr_block){.name = "intercept", .rows = 1, .cols = 1};
+    block[0] = (struct sdr_block){.name = "factor",
+                                  .rows = problem->features,
+                                  .cols = columns(problem),
+                                  .per_feature = true,
+                                  .penalised = true};
+    block[1] = (struct sdr_block){.name = "intercept", .rows = 1, .cols = 1, .fixed = true};
     return problem->intercept ? 2 : 1;
 }
 
 /* Small random factors: from zeros no step leads away. */
 static enum sdr_status start(const struct sdr_problem *problem, const struct sdr_block *block,
-                             const struct sdr_batch *rows, uint64_t seed, double size, float *w)
+                             const struct sdr_batch *rows, double size, float *w)
 {
     (void)rows;
     uint64_t rank = options_of(problem)->rank, cols = block[0].cols;
     double scale = 0.5 * sqrt(size / sqrt((double)rank));
-    struct sdr_stream stream = sdr_stream_open(seed, SDR_FOR_START, 0);
+    struct sdr_stream stream = sdr_stream_open(problem->seed, SDR_FOR_START, 0);
     for (uint64_t j = 0; j < block[0].rows; j++)
         for (uint64_t k = 0; k < rank; k++)
             w[block[0].offset + j * cols + k] = (float)(scale * sdr_stream_normal(&stream));
@@ -80,9 +83,10 @@ static enum sdr_status check(const struct sdr_problem *problem, const char *name
     return SDR_OK;
 }
 
-static uint32_t scratch_floats(const struct sdr_problem *problem)
+/* Of every row: the two features, and a gradient row for each. */
+static size_t workspace_bytes(const struct sdr_problem *problem, uint32_t rows)
 {
-    return 1 + 2 * columns(problem);
+    return (size_t)rows * 2 * (sizeof(uint32_t) + columns(problem) * sizeof(float));
 }
 
 static uint32_t rank_of(const struct sdr_problem *problem)
@@ -97,54 +101,82 @@ static void pair_penalty(const void *options, float l2[2])
     l2[1] = (float)(o->l2_item >= 0 ? o->l2_item : o->l2);
 }
 
-static float score_row(const struct sdr_problem *problem, const struct sdr_block *block,
-                       const float *w, uint32_t row)
+static float score_row(const struct sdr_view *view, uint32_t row)
 {
+    const struct sdr_problem *problem = view->problem;
     const struct options *o = options_of(problem);
     struct sdr_sparse_row r = sdr_sparse_row(problem->rows, row);
-    uint32_t rank = (uint32_t)o->rank, cols = block[0].cols;
-    const float *one = r.n > 0 ? w + block[0].offset + (size_t)sdr_row_index(&r, 0) * cols : NULL;
-    const float *two = r.n > 1 ? w + block[0].offset + (size_t)sdr_row_index(&r, 1) * cols : NULL;
+    uint32_t rank = (uint32_t)o->rank, cols = view->block[0].cols;
+    const float *factor = view->w + view->block[0].offset;
+    const float *one = r.n > 0 ? factor + (size_t)sdr_row_index(&r, 0) * cols : NULL;
+    const float *two = r.n > 1 ? factor + (size_t)sdr_row_index(&r, 1) * cols : NULL;
     float score = two ? problem->kernels->dot(one, two, NULL, rank) : 0;
     if (one && o->bias)
         score += one[rank];
     if (two && o->bias)
         score += two[rank];
     if (problem->intercept)
-        score += w[block[1].offset];
+        score += view->w[view->block[1].offset];
     return score;
 }
 
-static void score(const struct sdr_problem *problem, const struct sdr_block *block, const float *w,
-                  const struct sdr_batch *batch, float *scores)
+static enum sdr_status score(const struct sdr_view *view, const struct sdr_batch *batch,
+                             void *workspace, float *scores)
 {
+    (void)workspace;
     for (uint32_t i = 0; i < batch->count; i++)
-        scores[i] = score_row(problem, block, w, batch->row[i]);
+        scores[i] = score_row(view, batch->row[i]);
+    return SDR_OK;
 }
 
-static void gradient(const struct sdr_model_kind *kind, const struct sdr_problem *problem,
-                     const struct sdr_block *block, const float *w, const struct sdr_batch *batch,
-                     float *scratch, struct sdr_update *update)
+/* l2/2 of the values of the two entries. */
+static double row_penalty(const struct sdr_view *view, uint32_t row)
 {
+    const struct sdr_problem *problem = view->problem;
+    struct sdr_sparse_row r = sdr_sparse_row(problem->rows, row);
+    size_t cols = view->block[0].cols;
+    float l2[2];
+    double sum = 0;
+    pair_penalty(problem->model_options, l2);
+    for (uint32_t n = 0; n < r.n && n < 2; n++) {
+        uint32_t j = sdr_row_index(&r, n);
+        const float *value = view->w + view->block[0].offset + j * cols;
+        double square = 0;
+        for (size_t k = 0; k < cols; k++)
+            square += (double)value[k] * value[k];
+        sum += 0.5 * l2[sdr_side(problem, j, n)] * square;
+    }
+    return sum;
+}
+
+static enum sdr_status gradient(const struct sdr_model_kind *kind, const struct sdr_view *view,
+                                const struct sdr_batch *batch, int stage, void *workspace,
+                                struct sdr_update *update)
+{
+    const struct sdr_problem *problem = view->problem;
     const struct options *o = options_of(problem);
-    uint32_t rank = (uint32_t)o->rank, cols = block[0].cols, stride = scratch_floats(problem);
+    uint32_t rank = (uint32_t)o->rank, cols = view->block[0].cols, *index = workspace;
+    float *value = (float *)(void *)(index + 2 * (size_t)batch->count);
+    const float *factor = view->w + view->block[0].offset;
     float share = 1.0f / (float)(batch->of ? batch->of : batch->count), l2[2];
     double sum = 0, weights = 0;
+    (void)stage;
     pair_penalty(o, l2);
     for (uint32_t i = 0; i < batch->count; i++) {
         uint32_t row = batch->row[i];
-        float *at = scratch + (size_t)i * stride, *one = at + 1, *two = one + cols, dloss;
+        float *one = value + 2 * (size_t)i * cols, *two = one + cols, dloss;
         struct sdr_sparse_row r = sdr_sparse_row(problem->rows, row);
-        const float *a = w + block[0].offset + (size_t)sdr_row_index(&r, 0) * cols;
-        const float *b = w + block[0].offset + (size_t)sdr_row_index(&r, 1) * cols;
+        const float *a = factor + (size_t)sdr_row_index(&r, 0) * cols;
+        const float *b = factor + (size_t)sdr_row_index(&r, 1) * cols;
         float weight = problem->row_weight ? problem->row_weight[row] : 1.0f;
-        float z = score_row(problem, block, w, row);
+        float z = score_row(view, row);
         float l2_a = weight * l2[sdr_side(problem, sdr_row_index(&r, 0), 0)];
         float l2_b = weight * l2[sdr_side(problem, sdr_row_index(&r, 1), 1)];
+        index[2 * (size_t)i] = sdr_row_index(&r, 0);
+        index[2 * (size_t)i + 1] = sdr_row_index(&r, 1);
         sum += weight * kind->loss(o, &z, 1, problem->target[row], &dloss);
         weights += weight;
         dloss *= weight;
-        *at = dloss * share;
         for (uint32_t k = 0; k < rank; k++) {
             one[k] = (dloss * b[k] + l2_a * a[k]) * share;
             two[k] = (dloss * a[k] + l2_b * b[k]) * share;
@@ -154,15 +186,17 @@ static void gradient(const struct sdr_model_kind *kind, const struct sdr_problem
             two[rank] = (dloss + l2_b * b[rank]) * share;
         }
     }
-    *update = (struct sdr_update){.form = SDR_ENTRIES,
-                                  .sense = SDR_GRADIENT,
-                                  .outputs = cols,
-                                  .u = scratch,
-                                  .stride = stride,
-                                  .examples = *batch,
-                                  .loss = sum,
-                                  .weight = weights};
+    update->loss = sum;
+    update->weight = weights;
+    update->part[update->parts++] = (struct sdr_part){.form = SDR_ROWS,
+                                                      .distinct = batch->count == 1,
+                                                      .count = 2 * batch->count,
+                                                      .index = index,
+                                                      .value = value};
+    return SDR_OK;
 }
+
+static const struct sdr_fused_model fused = {rank_of, pair_penalty};
 
 SDR_REGISTER(model_kind, mf) = {
     .name = "mf",
@@ -171,17 +205,16 @@ SDR_REGISTER(model_kind, mf) = {
     .options_size = sizeof(struct options),
     .truth = SDR_REGRESSION,
     .curvature = 1,
-    .pairs = true,
-    .rank = rank_of,
-    .optimizer = "sgd",
-    .step = 0.35,
-    .epochs = 10,
+    .needs = SDR_NEEDS_LABELS | SDR_NEEDS_PAIRS | SDR_NEEDS_SIDES,
+    .bilinear = true,
+    .defaults = {.optimizer = "sgd", .step = 0.35, .epochs = 10},
+    .fused = &fused,
     .loss = sdr_squared_loss,
     .shape = shape,
     .start = start,
     .check = check,
-    .scratch = scratch_floats,
-    .pair_penalty = pair_penalty,
+    .workspace = workspace_bytes,
+    .row_penalty = row_penalty,
     .score = score,
     .gradient = gradient,
 };

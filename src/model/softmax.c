@@ -43,6 +43,7 @@ SDR_REGISTER(model_kind, softmax) = {
     .name = "softmax",
     .summary = "several classes, multinomial logistic regression",
     .truth = SDR_CLASSES,
+    .picks = true,
     .curvature = 0.5,
     .loss = loss,
     .probability = probability,

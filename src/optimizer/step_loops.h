@@ -303,7 +303,7 @@ SDR_INLINE void finish_row(struct sdr_fused_steps *fused, const float *c, uint64
     const struct sdr_optimizer *o = fused->optimizer;
     if (fused->dloss) {
         fused->dloss[at] = dloss;
-    } else if (fused->intercept && !fused->rank) {
+    } else if (fused->intercept && !fused->factors) {
         float own[SDR_CONSTANTS] = {0};
         bool differs = o->own_penalty || o->decay; /* its constants hold the penalty */
         if (differs)
@@ -424,9 +424,9 @@ SDR_INLINE void fused_pairs(struct sdr_fused_steps *fused)
 {
     enum { AHEAD = 6 };
     struct sdr_target *t = fused->weight;
-    uint32_t cols = fused->columns, rank = fused->rank;
+    uint32_t cols = fused->columns, rank = fused->factors;
     float dloss, l2[2], c[SDR_CONSTANTS] = {0};
-    fused->kind->pair_penalty(fused->problem->model_options, l2);
+    fused->kind->fused->pair_penalty(fused->problem->model_options, l2);
     for (uint32_t i = 0; i < fused->count; i++) {
         uint32_t at = fused->place ? fused->place[i] : i;
         uint64_t update = fused->version + at + 1;
@@ -472,7 +472,7 @@ static void pairs(struct sdr_fused_steps *w)
 
 static void fused(struct sdr_fused_steps *w)
 {
-    if (w->rank) {
+    if (w->factors) {
         pairs(w);
         return;
     }
@@ -487,7 +487,7 @@ static void fused(struct sdr_fused_steps *w)
    somebody wrote. Nothing but weights and their state is read so, and nothing is indexed by them. */
 static __attribute__((no_sanitize("thread"))) void fused_shared(struct sdr_fused_steps *w)
 {
-    if (!w->rank)
+    if (!w->factors)
         fused_rows(w, w->weight->scale != NULL, true);
     else
 #if defined(__SANITIZE_THREAD__)

@@ -220,7 +220,7 @@ static bool get_double(const struct sdr_tensors *file, const char *key, double *
     X(rows_done, run->rows_done)                                                                   \
     X(best_epoch, run->best_epoch)                                                                 \
     X(version, run->parameters.version)                                                            \
-    X(summed, run->parameters.summed)                                                              \
+    X(summed, run->parameters.average.summed)                                                              \
     X(restarts, run->restarts)
 #define DOUBLES(X, run)                                                                            \
     X(loss_sum, run->loss_sum.loss)                                                                \
@@ -272,7 +272,7 @@ static void add_copies(struct sdr_run *run, struct sdr_tensor *tensor, int *coun
         const float *array[COPY_ARRAYS] = {p->value, p->slot[0], p->slot[1], p->penalty_paid};
         for (int i = 0; i < COPY_ARRAYS; i++) {
             snprintf(name, sizeof name, "copy%d.%d", c, i);
-            add_array(tensor, count, name, SDR_F32, array[i], p->count);
+            add_array(tensor, count, name, SDR_F32, array[i], p->layout->count);
         }
         snprintf(name, sizeof name, "copy%d.constant", c);
         add_array(tensor, count, name, SDR_F32, p->constant, SDR_CONSTANTS);
@@ -297,14 +297,14 @@ static enum sdr_status list_arrays(struct sdr_run *run, struct sdr_tensor **list
         enum sdr_dtype dtype;
         const void *data;
         uint64_t count;
-    } all[] = {{"value", SDR_F32, p->value, p->count},
-               {"slot0", SDR_F32, p->slot[0], p->count},
-               {"slot1", SDR_F32, p->slot[1], p->count},
-               {"charged", SDR_F32, p->penalty_paid, p->count},
+    } all[] = {{"value", SDR_F32, p->value, p->layout->count},
+               {"slot0", SDR_F32, p->slot[0], p->layout->count},
+               {"slot1", SDR_F32, p->slot[1], p->layout->count},
+               {"charged", SDR_F32, p->penalty_paid, p->layout->count},
                {"constant", SDR_F32, p->constant, SDR_CONSTANTS},
-               {"sum", SDR_F64, p->sum, p->count},
-               {"best", SDR_F32, run->best, p->count},
-               {"good", SDR_F32, run->good, p->count},
+               {"sum", SDR_F64, p->average.sum, p->layout->count},
+               {"best", SDR_F32, run->best, p->layout->count},
+               {"good", SDR_F32, run->good, p->layout->count},
                {"state", SDR_U8, run->node[0].state, run->strategy->state_size}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         add_array(tensor, count, all[i].name, all[i].dtype, all[i].data, all[i].count);
@@ -496,9 +496,9 @@ static enum sdr_status take(struct sdr_run *run, const char *path, const struct 
     DOUBLES(GET, run)
 #undef GET
     if (!complete || run->at >= run->train_rows.count || (run->strategy->full_batch && run->at) ||
-        (run->parameters.summed && !run->parameters.sum))
+        (run->parameters.average.summed && !run->parameters.average.sum))
         return bad(path, "a number is missing or out of range");
-    static const uint64_t width[] = {4, 8, 1};
+    static const uint64_t width[] = {4, 8, 1, 4};
     for (int i = 0; i < count; i++) {
         const struct sdr_tensor *found = sdr_tensors_find(file, tensor[i].name);
         if (found)

@@ -13,8 +13,7 @@ enum { LEAF = 4096, CHUNK = 64 };
 struct job {
     const struct sdr_model_kind *kind;
     const struct sdr_problem *problem;
-    const struct sdr_block *block;
-    const float *w;
+    struct sdr_view view;
     const struct sdr_row_list *rows;
     struct sdr_evaluation *leaf;
 };
@@ -28,26 +27,6 @@ static uint32_t best_output(const float *score, uint32_t outputs)
     return best;
 }
 
-/* The penalty that belongs to a row: l2/2 of the values of its two entries. */
-static double pair_penalty(const struct job *job, uint32_t row)
-{
-    const struct sdr_problem *problem = job->problem;
-    struct sdr_sparse_row r = sdr_sparse_row(problem->rows, row);
-    size_t cols = job->block[0].cols;
-    float l2[2];
-    double sum = 0;
-    job->kind->pair_penalty(problem->model_options, l2);
-    for (uint32_t n = 0; n < r.n && n < 2; n++) {
-        uint32_t j = sdr_row_index(&r, n);
-        const float *value = job->w + job->block[0].offset + j * cols;
-        double square = 0;
-        for (size_t k = 0; k < cols; k++)
-            square += (double)value[k] * value[k];
-        sum += 0.5 * l2[sdr_side(problem, j, n)] * square;
-    }
-    return sum;
-}
-
 /* score is overwritten with slopes. */
 static void count_row(const struct job *job, uint32_t row, float *score, struct sdr_evaluation *sum)
 {
@@ -55,7 +34,7 @@ static void count_row(const struct job *job, uint32_t row, float *score, struct 
     float target = problem->target[row];
     double weight = problem->metric_weight ? problem->metric_weight[row] : 1.0;
     sum->rows++;
-    if (!sdr_has_truth(job->kind->truth)) {
+    if (job->kind->truth == SDR_UNSUPERVISED) {
         sum->counted += weight;
     } else if (job->kind->truth != SDR_REGRESSION) {
         sum->counted += weight;
@@ -75,8 +54,8 @@ static void count_row(const struct job *job, uint32_t row, float *score, struct 
         sum->target_square += weight * (double)target * target;
     }
     weight = problem->row_weight ? problem->row_weight[row] : 1.0;
-    if (job->kind->pair_penalty)
-        sum->penalty += weight * pair_penalty(job, row);
+    if (job->kind->row_penalty)
+        sum->penalty += weight * job->kind->row_penalty(&job->view, row);
     sum->loss +=
         weight * job->kind->loss(problem->model_options, score, problem->outputs, target, score);
     sum->weight += weight;
@@ -87,25 +66,30 @@ static enum sdr_status evaluate_leaf(void *context, size_t index)
     struct job *job = context;
     uint32_t outputs = job->problem->outputs;
     uint32_t first = (uint32_t)index * LEAF, end = first + LEAF;
-    float *score;
+    unsigned char *workspace = NULL;
+    float *score = NULL;
     if (end > job->rows->count || end < first)
         end = job->rows->count;
-    SDR_TRY(sdr_allocate(&score, (size_t)CHUNK * outputs, sizeof(float), "scores"));
-    for (uint32_t at = first; at < end; at += CHUNK) {
+    enum sdr_status status =
+        sdr_allocate(&score, (size_t)CHUNK * outputs, sizeof(float), "scores");
+    if (status == SDR_OK)
+        status = sdr_allocate(&workspace, job->kind->workspace(job->problem, CHUNK), 1, "scores");
+    for (uint32_t at = first; at < end && status == SDR_OK; at += CHUNK) {
         uint32_t row[CHUNK], count = end - at < CHUNK ? end - at : CHUNK;
         for (uint32_t i = 0; i < count; i++)
             row[i] = job->rows->row ? job->rows->row[at + i] : at + i;
         struct sdr_batch batch = {.rows = job->problem->rows, .row = row, .count = count};
-        job->kind->score(job->problem, job->block, job->w, &batch, score);
-        for (uint32_t i = 0; i < count; i++)
+        status = job->kind->score(&job->view, &batch, workspace, score);
+        for (uint32_t i = 0; i < count && status == SDR_OK; i++)
             count_row(job, row[i], score + (size_t)i * outputs, &job->leaf[index]);
     }
+    sdr_release(workspace);
     sdr_release(score);
     if (job->rows->row && first < end)
         sdr_rows_release(job->problem->rows, job->rows->row[first], job->rows->row[end - 1] + 1);
     else
         sdr_rows_release(job->problem->rows, first, end);
-    return SDR_OK;
+    return status;
 }
 
 /* The weight of the most frequent class among the rows: what a constant gets right. */
@@ -132,7 +116,7 @@ enum sdr_status sdr_evaluate(const struct sdr_model_kind *kind, const struct sdr
                              const struct sdr_row_list *rows, int threads,
                              struct sdr_evaluation *result)
 {
-    struct job job = {kind, problem, block, w, rows, NULL};
+    struct job job = {kind, problem, {problem, block, w, 0}, rows, NULL};
     size_t leaves = ((size_t)rows->count + LEAF - 1) / LEAF;
     *result = (struct sdr_evaluation){0};
     SDR_TRY(sdr_allocate(&job.leaf, leaves, sizeof *job.leaf, "evaluation"));
@@ -169,7 +153,7 @@ double sdr_objective(const struct sdr_run *run, const struct sdr_evaluation *e, 
 
 double sdr_evaluation_metric(const struct sdr_evaluation *e, enum sdr_truth task)
 {
-    if (!sdr_has_truth(task))
+    if (task == SDR_UNSUPERVISED)
         return NAN;
     if (task != SDR_REGRESSION)
         return e->counted > 0 ? e->correct / e->counted : NAN;
@@ -186,13 +170,14 @@ static void add_number(json_t *object, const char *prefix, const char *name, dou
         sdr_json_set(object, key, json_real(value));
 }
 
-void sdr_evaluation_json(const struct sdr_evaluation *e, enum sdr_truth task, const char *prefix,
-                         json_t *object)
+void sdr_evaluation_json(const struct sdr_evaluation *e, const struct sdr_model_kind *kind,
+                         const char *prefix, json_t *object)
 {
+    enum sdr_truth task = kind->truth;
     add_number(object, prefix, "loss", sdr_evaluation_loss(e));
-    if (!sdr_has_truth(task)) {
-        if (task == SDR_CLUSTERS)
-            add_number(object, prefix, "inertia", e->loss);
+    if (task == SDR_UNSUPERVISED) {
+        if (kind->total)
+            add_number(object, prefix, kind->total, e->loss);
     } else if (task != SDR_REGRESSION) {
         add_number(object, prefix, "accuracy", sdr_evaluation_metric(e, task));
         add_number(object, prefix, "baseline", e->majority / e->counted);

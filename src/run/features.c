@@ -245,12 +245,13 @@ static enum sdr_status measure(struct sdr_run *run)
     bool deviation = rows->dense || s->standardize;
     double count = run->train_rows.count, typical = 0;
     struct moments moments;
-    if (run->kind->pairs && (s->standardize || s->scale == SDR_SCALE_FEATURE))
+    bool pairs = run->kind->needs & SDR_NEEDS_PAIRS;
+    if (pairs && (s->standardize || s->scale == SDR_SCALE_FEATURE))
         return sdr_fail(SDR_USAGE, "--%s does nothing with --model %s: its features have no size",
                         s->standardize ? "standardize" : "scale feature", run->kind->name);
-    if (run->kind->pairs)
+    if (pairs)
         scaled = false;
-    if (run->kind->truth == SDR_CLUSTERS)
+    if (run->kind->sense == SDR_STATISTIC)
         return center_rows(run);
     if (s->standardize && s->scale == SDR_SCALE_NONE)
         return sdr_fail(SDR_USAGE,

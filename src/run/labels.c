@@ -138,15 +138,15 @@ static int64_t class_of_number(const struct sdr_classes *classes, float value)
 }
 
 enum sdr_status sdr_targets(const struct sdr_data *data, const struct sdr_classes *classes,
-                            enum sdr_truth task, float **target)
+                            const struct sdr_model_kind *kind, float **target)
 {
     const struct sdr_schema *schema = &data->schema;
     uint64_t count = data->rows.count;
     int64_t *of_text = NULL;
     SDR_TRY(sdr_allocate(target, count, sizeof(float), "targets"));
-    if (task == SDR_CLUSTERS) /* whatever the labels say */
+    if (!(kind->needs & SDR_NEEDS_LABELS)) /* whatever the labels say */
         return SDR_OK;
-    if (task == SDR_REGRESSION || task == SDR_CUT) {
+    if (kind->truth == SDR_REGRESSION || kind->truth == SDR_UNSUPERVISED) {
         if (schema->text_labels)
             return sdr_fail(SDR_BAD_DATA,
                             "%s: the label '%s' is not a number: regression needs numbers",
@@ -167,7 +167,7 @@ enum sdr_status sdr_targets(const struct sdr_data *data, const struct sdr_classe
         if (number < 0)
             (*target)[row] = NAN; /* a label training never saw */
         else
-            (*target)[row] = task == SDR_BINARY ? (number ? 1.0f : -1.0f) : (float)number;
+            (*target)[row] = kind->truth == SDR_BINARY ? (number ? 1.0f : -1.0f) : (float)number;
     }
     sdr_release(of_text);
     return SDR_OK;

@@ -79,7 +79,7 @@ static int arrays_of(const struct sdr_parameters *p, float *array[4])
         return 0;
     array[count++] = p->value;
     array[count++] = p->penalty_paid;
-    for (int s = 0; s < p->optimizer->slots; s++)
+    for (int s = 0; s < p->rule.optimizer->slots; s++)
         array[count++] = p->slot[s];
     return count;
 }
@@ -90,9 +90,9 @@ static enum sdr_status save(struct sdr_run *run, struct saved *saved)
     *saved = (struct saved){.handle = run->parameters};
     int count = arrays_of(&run->parameters, array);
     for (int i = 0; i < count; i++) {
-        SDR_TRY(sdr_allocate(&saved->array[i], run->parameters.count, sizeof(float),
+        SDR_TRY(sdr_allocate(&saved->array[i], run->layout.count, sizeof(float),
                              "parameters to come back to"));
-        memcpy(saved->array[i], array[i], run->parameters.count * sizeof(float));
+        memcpy(saved->array[i], array[i], run->layout.count * sizeof(float));
     }
     return SDR_OK;
 }
@@ -102,19 +102,18 @@ static void restore(struct sdr_run *run, struct saved *saved)
     float *array[4];
     int count = arrays_of(&saved->handle, array);
     for (int i = 0; i < count && saved->array[i]; i++)
-        memcpy(array[i], saved->array[i], run->parameters.count * sizeof(float));
+        memcpy(array[i], saved->array[i], run->layout.count * sizeof(float));
     for (int i = 0; i < 4; i++)
         sdr_release(saved->array[i]);
     run->parameters.penalty_due =
         saved->handle.penalty_due; /* no more: workers may be looking at the rest */
-    run->parameters.target[0].penalty_due = saved->handle.target[0].penalty_due;
 }
 
 static enum sdr_status evaluate(struct sdr_run *run, double *objective)
 {
     struct sdr_evaluation result;
     const float *w = sdr_parameters_result(&run->parameters);
-    SDR_TRY(sdr_evaluate(run->kind, &run->problem, run->parameters.block, w, &run->point_rows,
+    SDR_TRY(sdr_evaluate(run->kind, &run->problem, run->layout.block, w, &run->point_rows,
                          sdr_run_threads(run), &result));
     *objective = sdr_objective(run, &result, w);
     return run->valid ? sdr_evaluate_valid(run, w) : SDR_OK;

@@ -85,7 +85,7 @@ static const char *guess_model(const struct sdr_data *data, char why[300])
 
 static enum sdr_status check_labels(const struct sdr_run *run)
 {
-    if (run->kind->truth == SDR_CLUSTERS)
+    if (!(run->kind->needs & SDR_NEEDS_LABELS))
         return SDR_OK;
     if (!run->data->has_labels)
         return sdr_fail(SDR_BAD_DATA,
@@ -114,12 +114,7 @@ static enum sdr_status choose_model(struct sdr_run *run)
     SDR_TRY(sdr_plugin_choose("model", sdr_model_kind_table, spec, &plugin, &run->model_options));
     run->kind = (const struct sdr_model_kind *)plugin;
     SDR_TRY(check_labels(run));
-    if (run->kind->truth == SDR_CUT && run->data->schema.category.count)
-        return sdr_fail(SDR_BAD_DATA,
-                        "%s: edges join vertices of one kind, numbered from 1: LIBSVM rows "
-                        "'weight one:1 other:1' (triples have users and items)",
-                        run->data->name);
-    if (run->kind->truth == SDR_REGRESSION || !sdr_has_truth(run->kind->truth))
+    if (run->kind->truth == SDR_REGRESSION || run->kind->truth == SDR_UNSUPERVISED)
         return SDR_OK;
     SDR_TRY(sdr_classes_find(run->data, &run->classes));
     uint32_t count = run->classes.count;
@@ -137,6 +132,11 @@ static enum sdr_status choose_model(struct sdr_run *run)
                         "%s: %u different labels, but the model '%s' takes two (try --model %s)",
                         run->data->name, count, run->kind->name, guess_model(run->data, why));
     return SDR_OK;
+}
+
+uint32_t sdr_outputs(const struct sdr_model_kind *kind, const void *options, uint32_t classes)
+{
+    return kind->outputs ? kind->outputs(options) : kind->truth == SDR_CLASSES ? classes : 1;
 }
 
 /* ---- which rows ---- */
@@ -272,7 +272,8 @@ static enum sdr_status find_sides(struct sdr_run *run)
 {
     const struct sdr_schema *schema = &run->data->schema;
     uint32_t features = run->data->rows.features;
-    if (!run->kind->rank || schema->category.count + schema->numbers < features)
+    if (!(run->kind->needs & SDR_NEEDS_SIDES) ||
+        schema->category.count + schema->numbers < features)
         return SDR_OK;
     SDR_TRY(sdr_allocate(&run->side, features, 1, "sides of ratings"));
     for (uint32_t j = schema->numbers; j < features; j++)
@@ -295,7 +296,7 @@ enum sdr_status sdr_problem_prepare(struct sdr_run *run)
         SDR_TRY(sdr_labels_list(run->valid));
     SDR_TRY(choose_model(run));
     SDR_TRY(split_rows(run));
-    SDR_TRY(sdr_targets(run->data, &run->classes, run->kind->truth, &run->target));
+    SDR_TRY(sdr_targets(run->data, &run->classes, run->kind, &run->target));
     for (uint32_t i = 0; i < run->train_rows.count; i++)
         if (isnan(run->target[sdr_listed(&run->train_rows,
                                          i)])) /* read with another model's schema */
@@ -313,9 +314,10 @@ enum sdr_status sdr_problem_prepare(struct sdr_run *run)
                              .center = run->center,
                              .side = run->side,
                              .features = rows->features,
-                             .outputs = run->kind->outputs ? run->kind->outputs(run->model_options)
-                                        : run->kind->truth == SDR_CLASSES ? run->classes.count
-                                                                          : 1,
+                             .outputs =
+                                 sdr_outputs(run->kind, run->model_options, run->classes.count),
+                             .seed = s->seed,
+                             .named_features = run->data->schema.category.count > 0,
                              .classes = run->classes.count,
                              .intercept = s->intercept,
                              .model_options = run->model_options,
@@ -325,12 +327,12 @@ enum sdr_status sdr_problem_prepare(struct sdr_run *run)
     run->valid_problem = run->problem;
     run->valid_problem.row_weight = rows->weight; /* class weights are for training */
     if (run->valid != run->data) {
-        SDR_TRY(sdr_targets(run->valid, &run->classes, run->kind->truth, &run->valid_target));
+        SDR_TRY(sdr_targets(run->valid, &run->classes, run->kind, &run->valid_target));
         run->valid_problem.rows = &run->valid->rows;
         run->valid_problem.target = run->valid_target;
         run->valid_problem.row_weight = run->valid_problem.metric_weight = run->valid->rows.weight;
         run->valid_rows.count = (uint32_t)run->valid->rows.count;
-        for (uint64_t row = 0; row < run->valid->rows.count && run->kind->pairs; row++)
+        for (uint64_t row = 0; row < run->valid->rows.count && run->kind->needs & SDR_NEEDS_PAIRS; row++)
             if (run->valid->rows.dense || sdr_sparse_row(&run->valid->rows, row).n > 2)
                 return sdr_fail(SDR_BAD_DATA, "%s: row %llu has more than two features",
                                 run->valid->name, (unsigned long long)row + 1);

@@ -4,6 +4,8 @@
 
 #include "base/cpu.h"
 #include "data/data.h"
+#include "kind/aggregate.h"
+#include "kind/codec.h"
 #include "run/record.h"
 #include "run/settings.h"
 #include "server/network.h"
@@ -45,7 +47,6 @@ struct sdr_evaluation {
 };
 
 enum { SDR_PROGRESS = 3 }; /* of a worker with a shard: shares taken, steps, penalties due */
-struct sdr_clustering;
 struct sdr_turns;
 struct sdr_run {
     struct sdr_options options; /* own copy */
@@ -58,8 +59,10 @@ struct sdr_run {
     const struct sdr_schedule *schedule;
     const struct sdr_strategy *strategy;
     const struct sdr_transport *transport;
+    const struct sdr_aggregate *aggregate;
+    const struct sdr_codec *codec; /* NULL: values travel as they are */
     void *model_options, *optimizer_options, *schedule_options, *strategy_options,
-        *transport_options; /* owned */
+        *transport_options, *aggregate_options, *codec_options; /* owned */
 
     struct sdr_classes classes;
     struct sdr_problem problem, valid_problem;
@@ -80,20 +83,22 @@ struct sdr_run {
     uint64_t average_from;           /* epochs before averaging starts; UINT64_MAX: never */
     uint64_t average_every;          /* updates between two additions to the average */
 
+    struct sdr_layout layout; /* of the values */
     struct sdr_parameters parameters;
     struct sdr_plan plan;   /* of the strategy */
     int process, processes; /* of the job: the first one has the results */
     int workers;
     int nodes, replicas, loss_sums; /* how many there are in node, copy and copied */
-    uint32_t example_floats;        /* scratch that the gradient of one example needs */
-    uint32_t rank;                  /* of pairs that are walked over; 0: a linear model */
+    uint32_t factors; /* of pairs whose steps are fused; 0: a linear model */
     uint64_t update_rows;        /* rows of an update: --batch, of all workers where it is joint */
     struct sdr_node *node;       /* owned: one per worker */
     struct sdr_parameters *copy; /* owned: twins of the parameters, or copies */
     struct sdr_loss_sum *copied; /* owned: losses since workers last met, by workers or by pieces */
-    float *joint;                /* owned: slopes of an update that all workers compute */
+    struct sdr_gradient_space *leaf; /* owned: of an update that all workers compute, by leaves */
+    int leaves;
+    struct sdr_sum joint; /* of these leaves */
     float *frequency;            /* owned, per feature: the share of the rows that touch it */
-    uint32_t *cut;               /* owned: features from cut[w] to cut[w + 1] are worker w's part */
+    struct sdr_span *span;       /* owned: the values that each worker steps on in a joint update */
     struct sdr_team *team;       /* owned: the threads, while they train */
     struct sdr_network
         *network;              /* owned: nodes that exchange messages; NULL: workers share memory */
@@ -105,7 +110,7 @@ struct sdr_run {
     struct sdr_replay *replay;     /* owned: where it comes from; NULL: from what happens */
     double replay_difference;      /* of the weights of a replay from those recorded, relative */
     double raced, lost; /* steps of the intercept by racing workers, and those that got lost */
-    struct sdr_clustering *clustering; /* owned: what rounds of Lloyd remember; NULL: nothing */
+    void *round_memory;                /* the model's, between rounds on all rows */
     struct sdr_turns *turns;           /* owned: gradients in flight; NULL: workers take no turns */
     double *progress;                  /* owned, with shards: SDR_PROGRESS numbers of each worker */
 
@@ -159,6 +164,8 @@ struct sdr_run {
 
 /* problem.c: which model, which rows, weights of rows. */
 enum sdr_status sdr_problem_prepare(struct sdr_run *run);
+/* Scores of an example. */
+uint32_t sdr_outputs(const struct sdr_model_kind *kind, const void *options, uint32_t classes);
 void sdr_problem_release(struct sdr_run *run);
 
 /* features.c */
@@ -186,7 +193,7 @@ enum sdr_status sdr_classes_find(const struct sdr_data *data, struct sdr_classes
 int64_t sdr_class_of_text(const struct sdr_classes *classes, const char *text); /* −1: none */
 /* Class of every row's label by the classes given, −1 where it is none of them. */
 enum sdr_status sdr_targets(const struct sdr_data *data, const struct sdr_classes *classes,
-                            enum sdr_truth task, float **target);
+                            const struct sdr_model_kind *kind, float **target);
 enum sdr_status sdr_classes_copy(struct sdr_classes *to, const struct sdr_classes *from);
 void sdr_classes_free(struct sdr_classes *classes);
 
@@ -202,8 +209,8 @@ double sdr_objective(const struct sdr_run *run, const struct sdr_evaluation *e, 
 double sdr_evaluation_metric(const struct sdr_evaluation *e, enum sdr_truth task);
 /* Adds loss, accuracy and its baseline, or rmse and r2 to a JSON object, with a prefix such as "valid_" on their
  * names. */
-void sdr_evaluation_json(const struct sdr_evaluation *e, enum sdr_truth task, const char *prefix,
-                         json_t *object);
+void sdr_evaluation_json(const struct sdr_evaluation *e, const struct sdr_model_kind *kind,
+                         const char *prefix, json_t *object);
 
 /* watch.c: the run directory: metrics, status, and what callers are told. */
 enum sdr_status sdr_log_open(struct sdr_run *run); /* resumes, where that is asked for */
@@ -242,9 +249,6 @@ enum sdr_status sdr_job_text(const struct sdr_run *run, char **text);
 /* The name of the first option that is not the same in two paths of runs; "" if none is. */
 void sdr_path_difference(const char *a, const char *b, char name[32]);
 
-/* clustering.c */
-void sdr_clustering_destroy(struct sdr_clustering *known); /* NULL is fine */
-
 /* node.c: `rows` more were trained on: what is due at this place? Ends epochs, reports, writes
    checkpoints, ends the run. Nobody may be training meanwhile. */
 enum sdr_status sdr_account(struct sdr_run *run, uint64_t rows);
@@ -252,9 +256,6 @@ enum sdr_status sdr_account(struct sdr_run *run, uint64_t rows);
 enum sdr_status sdr_poll_requests(struct sdr_run *run);
 /* Data that streams: the rows from a place in the order on are needed. */
 void sdr_stream(struct sdr_run *run, uint64_t at);
-/* Wraps a batch's slopes as an update; loss, weight and version are not set. */
-struct sdr_update sdr_update_of(const struct sdr_run *run, const float *u,
-                                const struct sdr_batch *batch);
 /* The step of an update that begins `at` rows into the present epoch. */
 double sdr_rate_at(const struct sdr_run *run, uint64_t at);
 /* Training goes wrong: goes back to the last good weights if that is wanted, or ends the run. */
@@ -265,7 +266,7 @@ void sdr_rates(const struct sdr_run *run, uint64_t at, uint32_t count, double *r
 /* plan.c: asks the strategy how the work is to be shared, into run->plan; then makes the workers, and the
    copies and shared memory they need, for batches of so many rows. */
 enum sdr_status sdr_plan_make(struct sdr_run *run);
-enum sdr_status sdr_plan_carry_out(struct sdr_run *run, uint64_t batch);
+enum sdr_status sdr_plan_carry_out(struct sdr_run *run);
 
 /* job.c: which process of a job this is; before there is a run, and in one: bytes of the first process become
    everybody's, where there are several. */

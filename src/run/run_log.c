@@ -68,12 +68,12 @@ static enum sdr_status print_state(const struct sdr_run *run, const char *state,
     set_number(object, "seconds", sdr_run_seconds(run));
     set_number(object, "running_loss", loss);
     if (run->model) /* trained: the figures of the final weights, as in the results */
-        sdr_evaluation_json(&run->train_result, run->kind->truth, "train_", object);
+        sdr_evaluation_json(&run->train_result, run->kind, "train_", object);
     set_number(object, "objective", objective);
     if (run->network && run->network->alive < run->workers)
         sdr_json_set(object, "workers_lost", json_integer(run->workers - run->network->alive));
     if (run->valid_known)
-        sdr_evaluation_json(&run->valid_result, run->kind->truth, "valid_", object);
+        sdr_evaluation_json(&run->valid_result, run->kind, "valid_", object);
     if (line && run->network)
         sdr_ledger_interval(&run->network->ledger, object);
     SDR_TRY(sdr_json_print(object, JSON_COMPACT | JSON_REAL_PRECISION(line ? 9 : 17), &text));
@@ -236,7 +236,7 @@ static struct sdr_report report_of(const struct sdr_run *run, enum sdr_report_ki
         .running_loss = loss_of(run),
         .objective = NAN,
         .valid_loss = run->valid_known ? sdr_evaluation_loss(&run->valid_result) : NAN,
-        .metric = !run->valid_known || !sdr_has_truth(run->kind->truth) ? NULL
+        .metric = !run->valid_known || run->kind->truth == SDR_UNSUPERVISED ? NULL
                   : run->kind->truth == SDR_REGRESSION                  ? "r2"
                                                                         : "accuracy",
         .valid_metric =

@@ -51,6 +51,9 @@ static enum sdr_status choose_plugins(struct sdr_run *run)
     SDR_TRY(sdr_plugin_choose("transport", sdr_transport_table, s->transport, &plugin,
                               &run->transport_options));
     run->transport = (const struct sdr_transport *)plugin;
+    SDR_TRY(sdr_plugin_choose("aggregate", sdr_aggregate_table, "mean", &plugin,
+                              &run->aggregate_options));
+    run->aggregate = (const struct sdr_aggregate *)plugin;
     run->processes = 1;
     if (run->transport->join)
         SDR_TRY(run->transport->join(run->transport_options, &run->process, &run->processes));
@@ -121,7 +124,7 @@ static enum sdr_status check_added_steps(const struct sdr_run *run)
     const char *sync = run->strategy->name, *optimizer = run->optimizer->name;
     if (!sdr_sends_steps(run))
         return SDR_OK;
-    if (run->kind->truth == SDR_CLUSTERS || run->kind->project)
+    if (run->kind->sense == SDR_STATISTIC || run->kind->project)
         return sdr_fail(
             SDR_USAGE,
             "--model %s does not take steps that could be added up, as --sync %s wants: "
@@ -191,7 +194,7 @@ static enum sdr_status check_clusters(struct sdr_run *run)
     static const char *const idle[] = {"optimizer", "lr",          "schedule",    "average",
                                        "l1",        "l2",          "group-lasso", "penalty-on",
                                        "scale",     "standardize", "intercept",   "class-weight"};
-    if (run->kind->truth != SDR_CLUSTERS)
+    if (run->kind->sense != SDR_STATISTIC)
         return SDR_OK;
     for (size_t i = 0; i < sizeof idle / sizeof *idle; i++)
         if (sdr_options_given(&run->options, idle[i]))
@@ -209,17 +212,17 @@ static enum sdr_status choose_by_model(struct sdr_run *run)
 {
     const struct sdr_settings *s = &run->options.settings;
     const struct sdr_plugin *plugin;
-    if (run->kind->optimizer && strcmp(s->optimizer, "auto") == 0) {
+    if (run->kind->defaults.optimizer && strcmp(s->optimizer, "auto") == 0) {
         sdr_release(run->optimizer_options);
         run->optimizer_options = NULL;
-        SDR_TRY(sdr_plugin_choose("optimizer", sdr_optimizers(), run->kind->optimizer, &plugin,
+        SDR_TRY(sdr_plugin_choose("optimizer", sdr_optimizers(), run->kind->defaults.optimizer, &plugin,
                                   &run->optimizer_options));
         run->optimizer = (const struct sdr_optimizer *)plugin;
     }
-    if (run->kind->schedule && strcmp(s->schedule, "auto") == 0) {
+    if (run->kind->defaults.schedule && strcmp(s->schedule, "auto") == 0) {
         sdr_release(run->schedule_options);
         run->schedule_options = NULL;
-        SDR_TRY(sdr_plugin_choose("schedule", sdr_schedule_table, run->kind->schedule, &plugin,
+        SDR_TRY(sdr_plugin_choose("schedule", sdr_schedule_table, run->kind->defaults.schedule, &plugin,
                                   &run->schedule_options));
         run->schedule = (const struct sdr_schedule *)plugin;
     }
@@ -230,7 +233,7 @@ static enum sdr_status choose_workers(struct sdr_run *run)
 {
     const struct sdr_settings *s = &run->options.settings;
     const struct sdr_strategy *strategy = run->strategy;
-    if (!strategy->team && s->workers > 1 && run->kind->truth == SDR_CLUSTERS &&
+    if (!strategy->team && s->workers > 1 && run->kind->full && run->kind->full->round &&
         strategy->full_batch)
         return sdr_fail(SDR_USAGE,
                         "--sync %s with --model %s uses all cores without --workers "
@@ -269,8 +272,9 @@ static enum sdr_status choose_workers(struct sdr_run *run)
     if (workers > run->train_rows.count && !by_messages(run))
         workers = run->train_rows.count;
     run->workers = (int)workers;
-    if (run->kind->batch && !strategy->windows && !sdr_options_given(&run->options, "batch"))
-        run->options.settings.batch = run->kind->batch;
+    if (run->kind->defaults.batch && !strategy->windows &&
+        !sdr_options_given(&run->options, "batch"))
+        run->options.settings.batch = run->kind->defaults.batch;
     run->update_rows = s->batch;
     uint64_t rows = run->train_rows.count, quorum = 1;
     if (strategy->joint) { /* one batch, of which every worker computes a part */
@@ -300,7 +304,7 @@ static enum sdr_status check_options(const struct sdr_run *run)
     if (s->group_lasso > 0 && !own_steps(run) && !run->optimizer->uniform)
         return sdr_fail(SDR_USAGE, "--group-lasso needs steps that are equal within a feature: "
                                    "--optimizer sgd, momentum or nesterov, or --sync batch");
-    if (own_steps(run) && !run->kind->linear && run->kind->truth != SDR_CLUSTERS)
+    if (own_steps(run) && !run->kind->full)
         return sdr_fail(SDR_USAGE,
                         "--sync %s takes its own steps on linear models only: use "
                         "%s:optimizer, or another --sync, with --model %s",
@@ -318,7 +322,7 @@ static enum sdr_status check_options(const struct sdr_run *run)
                         "--optimizer %s looks ahead, out of the set that --model %s keeps "
                         "its values in (try momentum)",
                         run->optimizer->name, run->kind->name);
-    if (run->kind->truth == SDR_CUT && sdr_options_given(o, "intercept"))
+    if (run->kind->no_intercept && sdr_options_given(o, "intercept"))
         return sdr_fail(SDR_USAGE, "--no-intercept does nothing with --model %s", run->kind->name);
     if (run->optimizer->decay && s->l2 > 0)
         return sdr_fail(SDR_USAGE, "--l2 does nothing with %s, which decays by %s:decay",
@@ -379,7 +383,7 @@ static void choose_length(struct sdr_run *run)
         run->epochs = 100;
     else
         run->epochs =
-            (uint64_t)fmax(fmin(fmax(ceil(300000 / rows), 2), 20), (double)run->kind->epochs);
+            (uint64_t)fmax(fmin(fmax(ceil(300000 / rows), 2), 20), (double)run->kind->defaults.epochs);
     run->per_row = 1 / rows;
     run->length = (double)run->epochs;
     if (s->updates && by_updates < run->length)
@@ -426,10 +430,10 @@ double sdr_automatic_rate(const struct sdr_run *run)
         if (run->kind->truth == SDR_CLASSES) /* a class wins by the difference of two scores */
             rate *= 2;
     }
-    if (run->kind->step > 0)
-        rate *= run->kind->step;
+    if (run->kind->defaults.step > 0)
+        rate *= run->kind->defaults.step;
     if (o->rate_power == 2 &&
-        run->kind->rank) /* factors grow with the ratings, and their slopes too */
+        run->kind->bilinear) /* factors grow with the ratings, and their slopes too */
         rate /= run->target_size;
     return rate;
 }
@@ -437,7 +441,9 @@ double sdr_automatic_rate(const struct sdr_run *run)
 static void choose_rate(struct sdr_run *run)
 {
     double given = run->options.settings.lr;
-    run->rate = run->kind->truth == SDR_CLUSTERS ? 1 : given > 0 ? given : sdr_automatic_rate(run);
+    run->rate = run->kind->sense == SDR_STATISTIC ? 1
+                : given > 0                       ? given
+                                                  : sdr_automatic_rate(run);
 }
 
 static struct sdr_penalty penalty_of(const struct sdr_run *run)
@@ -455,40 +461,49 @@ static struct sdr_penalty penalty_of(const struct sdr_run *run)
     return penalty;
 }
 
+/* Regression starts at the mean: the intercept need not travel there in small steps. */
+static void start_at_mean(struct sdr_run *run)
+{
+    if (!run->problem.intercept || run->kind->truth != SDR_REGRESSION ||
+        run->optimizer->own_penalty)
+        return;
+    for (int b = 0; b < run->layout.blocks; b++)
+        if (strcmp(run->layout.block[b].name, "intercept") == 0)
+            run->parameters.value[run->layout.block[b].offset] = (float)run->target_mean;
+}
+
 static enum sdr_status make_parameters(struct sdr_run *run)
 {
-    struct sdr_block block[SDR_BLOCKS_MOST];
+    struct sdr_block block[SDR_BLOCKS_MOST] = {0};
+    const struct sdr_model_kind *kind = run->kind;
+    const struct sdr_strategy *strategy = run->strategy;
     struct sdr_parameters *p = &run->parameters;
-    struct sdr_penalty penalty = penalty_of(run);
-    int blocks = run->kind->shape(&run->problem, block);
-    run->example_floats =
-        run->kind->scratch ? run->kind->scratch(&run->problem) : run->problem.outputs;
-    run->rank = run->kind->rank ? run->kind->rank(&run->problem) : 0;
-    uint64_t batch = own_steps(run)              ? 1
-                     : run->strategy->full_batch ? run->train_rows.count
-                                                 : run->update_rows;
-    if (batch > run->train_rows.count)
-        batch = run->train_rows.count;
-    SDR_TRY(sdr_parameters_create(p, block, blocks, run->optimizer, run->optimizer_options,
-                                  &penalty, run->scale, run->center, run->problem.kernels,
-                                  batch > 1 || run->strategy->joint || run->strategy->server,
+    struct sdr_step_rule rule = {.optimizer = run->optimizer,
+                                 .optimizer_options = run->optimizer_options,
+                                 .penalty = penalty_of(run),
+                                 .scale = run->scale,
+                                 .center = run->center,
+                                 .kernels = run->problem.kernels,
+                                 .project = kind->project,
+                                 .reads = kind->reads};
+    sdr_layout_make(&run->layout, block, kind->shape(&run->problem, block));
+    if (kind->fused && kind->fused->factors)
+        run->factors = kind->fused->factors(&run->problem);
+    bool single = own_steps(run) || (run->update_rows == 1 && !strategy->full_batch);
+    bool batches = !single || strategy->joint || strategy->server || strategy->windows ||
+                   kind->sense == SDR_STATISTIC;
+    SDR_TRY(sdr_parameters_create(p, &run->layout, &rule, batches,
                                   run->average_from != UINT64_MAX));
-    SDR_TRY(sdr_allocate(&run->good, p->count, sizeof(float), "the last good model"));
+    SDR_TRY(sdr_allocate(&run->good, run->layout.count, sizeof(float), "the last good model"));
     if (run->options.settings.early_stop)
-        SDR_TRY(sdr_allocate(&run->best, p->count, sizeof(float), "the best model"));
-    p->still = run->kind->pairs;
-    p->project = run->kind->project;
-    p->whole = run->kind->truth == SDR_CLUSTERS;
-    struct sdr_batch rows = {&run->data->rows, run->train_rows.row, run->train_rows.count, 0, 0, 0};
-    if (run->kind->start && run->process == 0) /* which has the servers */
-        SDR_TRY(run->kind->start(&run->problem, p->block, &rows, run->options.settings.seed,
-                                 run->target_size, p->value));
-    /* Regression starts at the mean: the intercept need not travel there in small steps. */
-    if (run->problem.intercept && run->kind->truth == SDR_REGRESSION &&
-        !run->optimizer->own_penalty)
-        p->value[p->block[1].offset] = (float)run->target_mean;
+        SDR_TRY(sdr_allocate(&run->best, run->layout.count, sizeof(float), "the best model"));
+    struct sdr_batch rows = {
+        .rows = &run->data->rows, .row = run->train_rows.row, .count = run->train_rows.count};
+    if (kind->start && run->process == 0) /* which has the servers */
+        SDR_TRY(kind->start(&run->problem, run->layout.block, &rows, run->target_size, p->value));
+    start_at_mean(run);
     memcpy(run->good, p->value,
-           p->count * sizeof *p->value); /* what --restarts goes back to at first */
+           run->layout.count * sizeof *p->value); /* what --restarts goes back to at first */
     if (by_messages(run)) {
         uint64_t quorum;
         SDR_TRY(check_added_steps(run));
@@ -496,7 +511,7 @@ static enum sdr_status make_parameters(struct sdr_run *run)
         SDR_TRY(sdr_network_create(run, quorum));
     } else {
         SDR_TRY(sdr_plan_make(run));
-        SDR_TRY(sdr_plan_carry_out(run, batch));
+        SDR_TRY(sdr_plan_carry_out(run));
     }
     return sdr_order_allocate(run);
 }
@@ -578,7 +593,7 @@ enum sdr_status sdr_run_create(const struct sdr_options *options, struct sdr_dat
     SDR_CHECK(sdr_fingerprint(run));
     SDR_CHECK(open_record(run));
     SDR_CHECK(sdr_points_plan(run));
-    if (!own_steps(run) && run->kind->truth != SDR_CLUSTERS)
+    if (!own_steps(run) && run->kind->sense != SDR_STATISTIC)
         sdr_note(&run->options, "%s, step %.3g (%s), schedule %s%s, up to %g epoch%s",
                  run->optimizer->name, run->rate,
                  run->options.settings.lr > 0 ? "given" : "automatic", run->schedule->name,
@@ -615,7 +630,7 @@ void sdr_run_destroy(struct sdr_run *run)
         for (int i = 0; i < run->node[w].arrays; i++)
             sdr_release(run->node[w].array[i].value);
         sdr_release(run->node[w].state);
-        sdr_release(run->node[w].scratch);
+        sdr_gradient_space_free(&run->node[w].space);
         sdr_release(run->node[w].snapshot);
     }
     sdr_release(run->node);
@@ -628,15 +643,22 @@ void sdr_run_destroy(struct sdr_run *run)
     sdr_release(run->frequency);
     sdr_window_destroy(run->window);
     sdr_rotation_destroy(run->rotation);
-    sdr_clustering_destroy(run->clustering);
-    sdr_release(run->joint);
-    sdr_release(run->cut);
+    if (run->kind && run->kind->full && run->kind->full->forget)
+        run->kind->full->forget(run->round_memory);
+    for (int i = 0; i < run->leaves; i++)
+        sdr_gradient_space_free(&run->leaf[i]);
+    sdr_release(run->leaf);
+    if (run->joint.layout)
+        sdr_sum_free(&run->joint);
+    sdr_release(run->span);
     sdr_parameters_destroy(&run->parameters);
     sdr_problem_release(run);
     sdr_release(run->optimizer_options);
     sdr_release(run->schedule_options);
     sdr_plugin_free(run->strategy, run->strategy_options);
     sdr_plugin_free(run->transport, run->transport_options);
+    sdr_plugin_free(run->aggregate, run->aggregate_options);
+    sdr_plugin_free(run->codec, run->codec_options);
     sdr_release(run->point_rows.row);
     sdr_release(run->good);
     sdr_release(run->best);

@@ -52,7 +52,7 @@ enum sdr_status sdr_run_summary(const struct sdr_run *run, char **json)
         object, "seconds_total",
         json_real(run->data->seconds + (double)sdr_clock_now() * 1e-9 - run->seconds_total_start));
     if (run->model) {
-        sdr_evaluation_json(&run->train_result, run->kind->truth, "train_", object);
+        sdr_evaluation_json(&run->train_result, run->kind, "train_", object);
         if (isfinite(run->objective))
             sdr_json_set(object, "objective", json_real(run->objective));
         double penalty = run->objective - sdr_evaluation_loss(&run->train_result);
@@ -60,7 +60,7 @@ enum sdr_status sdr_run_summary(const struct sdr_run *run, char **json)
             sdr_json_set(object, "penalty", json_real(penalty));
         if (run->valid) {
             set_integer(object, "valid_rows", run->valid_rows.count);
-            sdr_evaluation_json(&run->valid_result, run->kind->truth, "valid_", object);
+            sdr_evaluation_json(&run->valid_result, run->kind, "valid_", object);
         }
         sdr_json_set(object, "model_hash", json_string(run->model->hash));
         set_integer(object, "weights_nonzero", count_nonzero(run->model));

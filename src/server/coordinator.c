@@ -126,17 +126,21 @@ static enum sdr_status drop_everywhere(struct sdr_node *node, int worker, uint64
     return SDR_OK;
 }
 
-/* What the ledger will say of a gradient that has come. */
-static void accept_gradient(struct sdr_node *node, const struct sdr_message *message,
-                            struct sdr_gradient *gradient)
+/* A gradient has come from the worker it was expected of: what the ledger will say of it, and what the
+   worker does now. */
+static enum sdr_status accept_gradient(struct sdr_node *node, const struct sdr_message *message,
+                                       struct sdr_gradient *gradient)
 {
     struct sdr_network *net = node->run->network;
     int worker = message->from - net->servers;
-    struct sdr_assignment *of = &net->assignment[worker];
-    const struct sdr_gradient_head *head =
-        (const struct sdr_gradient_head *)(const void *)message->body->data;
+    struct sdr_assignment *assigned = &net->assignment[worker];
+    struct sdr_wire_facts facts;
+    if (!message->body || !sdr_wire_facts_of(message->body->data, message->body->bytes, &facts)) {
+        sdr_body_drop(message->body);
+        return sdr_fail(SDR_RUNTIME, "worker %d sent a gradient that cannot be read", worker);
+    }
     int64_t now = node->run->transport->now(node);
-    double under_way = (double)(now - of->assigned) * 1e-9 - head->computing;
+    double under_way = (double)(now - assigned->assigned) * 1e-9 - facts.computing;
     *gradient = (struct sdr_gradient){
         .worker = worker,
         .batch = message->batch,
@@ -144,22 +148,23 @@ static void accept_gradient(struct sdr_node *node, const struct sdr_message *mes
         .body = message->body,
         .weight = 1,
         .record = {.worker = (uint32_t)worker,
-                   .waited_for = of->waited_for,
+                   .waited_for = assigned->waited_for,
                    .read = message->version,
                    .batch = message->batch,
-                   .bytes = of->bytes + (uint32_t)sdr_message_bytes(message),
-                   .computing = head->computing,
+                   .bytes = assigned->bytes + (uint32_t)sdr_message_bytes(message),
+                   .computing = facts.computing,
                    .travelling = (float)(under_way > 0 ? under_way : 0),
-                   .waiting = (float)((double)(of->assigned - of->came) * 1e-9)}};
-    of->busy = of->prefetched; /* then it has begun with that */
-    of->came = now;
+                   .waiting = (float)((double)(assigned->assigned - assigned->came) * 1e-9)}};
+    assigned->busy = assigned->prefetched; /* it goes on with the task that it was sent ahead */
+    assigned->came = now;
     net->last = worker;
-    if (of->prefetched) {
-        of->prefetched = false;
-        of->batch = of->next;
-        of->assigned = now;
-        of->waited_for = -1;
+    if (assigned->prefetched) {
+        assigned->prefetched = false;
+        assigned->batch = assigned->next;
+        assigned->assigned = now;
+        assigned->waited_for = -1;
     }
+    return SDR_OK;
 }
 
 /* A worker is gone: what it had is dealt again. */
@@ -233,8 +238,7 @@ enum sdr_status sdr_await_gradient(struct sdr_node *node, struct sdr_gradient *g
             struct sdr_assignment *of = &net->assignment[worker];
             if (of->busy && of->batch == message.batch &&
                 (of->version == message.version || net->steps)) {
-                accept_gradient(node, &message, gradient);
-                return SDR_OK;
+                return accept_gradient(node, &message, gradient);
             }
             /* It crossed the message that cancelled it. */
             SDR_TRY(drop_everywhere(node, worker, message.batch, message.version));
@@ -289,7 +293,9 @@ static enum sdr_status await_others(struct sdr_node *node)
     for (int waiting = node->servers - 1; waiting > 0;) {
         struct sdr_message message;
         SDR_TRY(node->run->transport->receive(node, &message));
-        if (message.kind == SDR_MESSAGE_APPLIED)
+        if (!sdr_message_sound(node, &message))
+            sdr_body_drop(message.body);
+        else if (message.kind == SDR_MESSAGE_APPLIED)
             waiting--;
         else if (message.kind != SDR_MESSAGE_NONE)
             SDR_TRY(sdr_defer_message(sdr_server_of(node), &message));
@@ -308,6 +314,51 @@ static void sort_by_worker(struct sdr_gradient *gradient, uint64_t count)
         }
 }
 
+/* The weight of each gradient in the sum: that of the aggregate, times its own. Parts of one batch, and
+   statistics, are summed up as they are. */
+static enum sdr_status weigh(struct sdr_node *node, struct sdr_gradient *gradient, uint64_t count)
+{
+    struct sdr_run *run = node->run;
+    struct sdr_network *net = run->network;
+    if (!net->joint && !net->steps && run->kind->sense == SDR_GRADIENT && count > 1) {
+        float *weight;
+        SDR_TRY(sdr_allocate(&weight, count, sizeof *weight, "weights of gradients"));
+        enum sdr_status status =
+            run->aggregate->weights(run->aggregate_options, (uint32_t)count, NULL, weight);
+        for (uint64_t i = 0; i < count && status == SDR_OK; i++)
+            gradient[i].weight *= weight[i];
+        sdr_release(weight);
+        SDR_TRY(status);
+    }
+    for (uint64_t i = 0; i < count; i++)
+        if (gradient[i].version < net->discard_before)
+            gradient[i].weight = 0;
+    return SDR_OK;
+}
+
+/* Counts a gradient, its staleness and its losses. */
+static enum sdr_status count_gradient(struct sdr_node *node, struct sdr_gradient *gradient,
+                                      uint64_t *rows)
+{
+    struct sdr_run *run = node->run;
+    struct sdr_network *net = run->network;
+    uint64_t missed = sdr_current_version(node) - gradient->version;
+    struct sdr_wire_facts facts;
+    sdr_wire_facts_of(gradient->body->data, gradient->body->bytes, &facts); /* it was accepted */
+    net->applied++;
+    net->assignment[gradient->worker].steps++;
+    log_gradient(node, gradient, sdr_current_version(node));
+    net->staleness += missed;
+    net->stalest = missed > net->stalest ? missed : net->stalest;
+    *rows += facts.rows;
+    for (uint32_t leaf = 0; leaf < facts.leaves && gradient->version >= net->discard_before;
+         leaf++) {
+        run->loss_sum.loss += facts.losses[leaf].loss;
+        run->loss_sum.weight += facts.losses[leaf].weight;
+    }
+    return SDR_OK;
+}
+
 enum sdr_status sdr_apply(struct sdr_node *node, struct sdr_gradient *gradient, uint64_t count,
                           bool *more)
 {
@@ -317,30 +368,10 @@ enum sdr_status sdr_apply(struct sdr_node *node, struct sdr_gradient *gradient, 
     double rate = sdr_rate_at(run, run->at);
     if (net->joint)
         sort_by_worker(gradient, count);
-    float mean = run->kind->truth == SDR_CLUSTERS
-                     ? 1
-                     : (float)net->quorum / (float)count; /* the last update may have fewer */
-    for (uint64_t i = 0; i < count; i++)
-        gradient[i].weight =
-            gradient[i].version < net->discard_before ? 0 : gradient[i].weight * mean;
+    SDR_TRY(weigh(node, gradient, count));
     SDR_TRY(spread_decision(node, gradient, count, rate));
-    for (uint64_t i = 0; i < count; i++) {
-        const struct sdr_gradient_head *head =
-            (const struct sdr_gradient_head *)(const void *)gradient[i].body->data;
-        uint64_t missed = sdr_current_version(node) - gradient[i].version;
-        net->applied++;
-        net->assignment[gradient[i].worker].steps++;
-        log_gradient(node, &gradient[i], sdr_current_version(node));
-        net->staleness += missed;
-        net->stalest = missed > net->stalest ? missed : net->stalest;
-        rows += head->rows;
-        if (gradient[i].version < net->discard_before)
-            continue;
-        for (uint32_t leaf = 0; leaf < head->leaves; leaf++) {
-            run->loss_sum.loss += head->loss_sum[leaf].loss;
-            run->loss_sum.weight += head->loss_sum[leaf].weight;
-        }
-    }
+    for (uint64_t i = 0; i < count; i++)
+        SDR_TRY(count_gradient(node, &gradient[i], &rows));
     SDR_TRY(sdr_server_step(node, gradient, count, rate));
     SDR_TRY(await_others(node));
     for (uint64_t i = 0; i < count; i++) {

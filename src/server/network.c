@@ -79,73 +79,13 @@ enum sdr_status sdr_network_batch(struct sdr_run *run, uint64_t number, int work
     SDR_TRY(copy_rows(run, epoch, place + from, end - from, row));
     if (run->data->checked)
         SDR_TRY(sdr_data_demand(run->data, row, end - from));
-    /* Gradients are of mean losses: over the batch and, since their mean is taken, over the quorum. */
-    uint64_t of = net->joint ? rows : rows * net->quorum;
     *batch = (struct sdr_batch){.rows = &run->data->rows,
                                 .row = row,
                                 .count = end - from,
                                 .number = number,
                                 .at = place + from,
-                                .of = (uint32_t)of};
+                                .of = rows};
     return SDR_OK;
-}
-
-/* ---- values that a batch touches ---- */
-/* Calls for memory are many and small where rows are sparse: both ends walk over the batch in the same order,
-   so that values travel without saying whose they are. */
-static inline void pass_one(float *value, float *place, uint32_t cols, enum sdr_pass how)
-{
-    for (uint32_t k = 0; k < cols; k++)
-        if (how == SDR_PACK)
-            place[k] = value[k];
-        else
-            value[k] = how == SDR_ADD ? value[k] + place[k] : place[k];
-}
-
-/* With the columns and the direction known the loop over entries has few branches. */
-static inline __attribute__((always_inline)) uint64_t pass_rows(
-    const struct sdr_workspace *workspace, const struct sdr_batch *batch, uint32_t first,
-    uint32_t end, uint32_t cols, float *w, float *packed, enum sdr_pass how)
-{
-    uint64_t count = 0;
-    uint32_t stamp = workspace->stamp, *mark = workspace->mark;
-    for (uint32_t i = 0; i < batch->count; i++) {
-        struct sdr_sparse_row r = sdr_sparse_row(batch->rows, batch->row[i]);
-        for (uint32_t n = 0; n < r.n; n++) {
-            uint32_t j = sdr_row_index(&r, n);
-            if (mark[j] == stamp || j < first || j >= end)
-                continue;
-            mark[j] = stamp;
-            pass_one(w + (size_t)j * cols, packed + count, cols, how);
-            count += cols;
-        }
-    }
-    return count;
-}
-
-uint64_t sdr_pass_values(struct sdr_workspace *workspace, const struct sdr_batch *batch,
-                         uint32_t first, uint32_t end, uint32_t cols, float *w, float *packed,
-                         enum sdr_pass how)
-{
-    uint64_t count;
-    workspace->stamp++;
-    if (cols == 1 && how == SDR_PACK)
-        count = pass_rows(workspace, batch, first, end, 1, w, packed, SDR_PACK);
-    else if (cols == 1 && how == SDR_UNPACK)
-        count = pass_rows(workspace, batch, first, end, 1, w, packed, SDR_UNPACK);
-    else
-        count = pass_rows(workspace, batch, first, end, cols, w, packed, how);
-    if (workspace->stamp == UINT32_MAX) {
-        memset(workspace->mark, 0, batch->rows->features * sizeof *workspace->mark);
-        workspace->stamp = 0;
-    }
-    return count;
-}
-
-/* Blocks behind the first are the first server's. */
-uint64_t sdr_values_behind(const struct sdr_parameters *p)
-{
-    return p->count - (p->blocks > 1 ? p->block[1].offset : p->count);
 }
 
 /* ---- messages ---- */
@@ -156,6 +96,50 @@ static void add(const struct sdr_network *net, atomic_uint_fast64_t *sum, uint64
                               memory_order_relaxed);
     else
         atomic_fetch_add_explicit(sum, count, memory_order_relaxed);
+}
+
+/* Whose messages a node takes, by their kind: what cannot be is dropped. */
+static bool may_come(const struct sdr_node *node, const struct sdr_message *message)
+{
+    bool from_worker = message->from >= node->servers, first = message->from == 0;
+    switch (message->kind) {
+    case SDR_MESSAGE_NONE:
+    case SDR_MESSAGE_LOST:
+        return node->server == 0;
+    case SDR_MESSAGE_TASK:
+        return node->worker >= 0 && !from_worker;
+    case SDR_MESSAGE_GRADIENT:
+        return node->server >= 0 && from_worker && message->body;
+    case SDR_MESSAGE_APPLY:
+        return node->server > 0 && first && message->body;
+    case SDR_MESSAGE_DROP:
+    case SDR_MESSAGE_ANSWER:
+        return node->server > 0 && first;
+    case SDR_MESSAGE_APPLIED:
+        return node->server == 0 && !from_worker && !first;
+    case SDR_MESSAGE_STOP:
+        return first;
+    default:
+        return false;
+    }
+}
+
+bool sdr_message_sound(const struct sdr_node *node, const struct sdr_message *message)
+{
+    const struct sdr_network *net = node->run->network;
+    bool about_worker = message->kind == SDR_MESSAGE_DROP || message->kind == SDR_MESSAGE_ANSWER ||
+                        message->kind == SDR_MESSAGE_LOST;
+    bool has_batch = message->kind == SDR_MESSAGE_TASK || message->kind == SDR_MESSAGE_GRADIENT ||
+                     message->kind == SDR_MESSAGE_ANSWER || message->kind == SDR_MESSAGE_DROP;
+    bool sound = message->from >= 0 && message->from < net->nodes && may_come(node, message) &&
+                 !(about_worker && (message->about < 0 || message->about >= net->workers)) &&
+                 !(has_batch && message->batch >= UINT64_C(1) << 53);
+    if (message->kind == SDR_MESSAGE_TASK && sound) { /* with values, unless it needs none */
+        bool kept = message->flags & SDR_KEEP;
+        sound = message->about >= 0 && (kept ? node->task->local != NULL : message->body != NULL) &&
+                (!(message->flags & SDR_PATCH) || message->body->bytes % 8 == 0);
+    }
+    return sound;
 }
 
 enum sdr_status sdr_send(struct sdr_node *node, struct sdr_message *message)
@@ -244,63 +228,76 @@ static enum sdr_status parse_delays(struct sdr_run *run)
 }
 
 /* ---- a run ---- */
-static enum sdr_status make_workspace(const struct sdr_run *run, struct sdr_workspace *workspace)
+static enum sdr_status make_workspace(const struct sdr_run *run, bool worker,
+                                      struct sdr_workspace *workspace)
 {
-    SDR_TRY(sdr_allocate(&workspace->w, run->parameters.count, sizeof *workspace->w,
-                         "a worker's view"));
-    SDR_TRY(sdr_allocate(&workspace->mark, run->problem.features, sizeof *workspace->mark,
-                         "a worker's view"));
-    SDR_TRY(sdr_allocate(&workspace->row, run->network->batch, sizeof *workspace->row,
-                         "rows of a batch"));
-    if (!run->network->steps)
+    const struct sdr_network *net = run->network;
+    uint64_t count = run->layout.count, steps = (net->batch + net->local - 1) / net->local;
+    uint64_t leaves = steps * sdr_leaves((uint32_t)(net->joint ? net->batch : net->local));
+    SDR_TRY(sdr_allocate(&workspace->w, count, sizeof *workspace->w, "a worker's view"));
+    SDR_TRY(sdr_marks_create(&workspace->marks, run->problem.features));
+    SDR_TRY(sdr_allocate(&workspace->row, net->batch, sizeof *workspace->row, "rows of a batch"));
+    if (worker) {
+        SDR_TRY(sdr_gradient_space_create(&workspace->space, run->kind, &run->problem,
+                                          &run->layout));
+        SDR_TRY(sdr_allocate(&workspace->losses, leaves, sizeof *workspace->losses, "losses"));
+    }
+    if (!net->steps)
         return SDR_OK;
-    SDR_TRY(sdr_allocate(&workspace->packed, run->parameters.count, sizeof *workspace->packed,
+    SDR_TRY(sdr_allocate(&workspace->part, (size_t)run->layout.blocks, sizeof *workspace->part,
                          "steps"));
-    SDR_TRY(sdr_allocate(&workspace->own_row, run->network->batch, sizeof *workspace->own_row,
-                         "steps"));
+    SDR_TRY(sdr_allocate(&workspace->packed, count, sizeof *workspace->packed, "steps"));
+    SDR_TRY(sdr_allocate(&workspace->before, count, sizeof *workspace->before, "steps"));
+    SDR_TRY(sdr_allocate(&workspace->own_row, net->batch, sizeof *workspace->own_row, "steps"));
     return sdr_parameters_stepper(&workspace->stepper, &run->parameters, workspace->w);
 }
 
 static void free_workspace(struct sdr_workspace *workspace)
 {
-    if (workspace->stepper.count)
+    if (workspace->stepper.layout)
         sdr_parameters_destroy(&workspace->stepper);
+    sdr_gradient_space_free(&workspace->space);
+    sdr_wire_writer_free(&workspace->writer);
+    sdr_wire_reader_free(&workspace->reader);
+    sdr_marks_free(&workspace->marks);
+    sdr_release(workspace->losses);
+    sdr_release(workspace->part);
     sdr_release(workspace->packed);
+    sdr_release(workspace->before);
     sdr_release(workspace->own_row);
     sdr_release(workspace->w);
-    sdr_release(workspace->mark);
     sdr_release(workspace->row);
 }
 
 /* By how often rows touch them, which the first process has looked at. */
-static enum sdr_status cut_features(struct sdr_run *run)
+static enum sdr_status cut_values(struct sdr_run *run)
 {
     struct sdr_network *net = run->network;
-    size_t count = (size_t)net->servers + 1;
+    size_t count = (size_t)net->servers;
     uint32_t *touched, looked_at;
-    SDR_TRY(sdr_allocate(&net->cut, count, sizeof *net->cut, "servers"));
+    SDR_TRY(sdr_allocate(&net->span, count, sizeof *net->span, "servers"));
     if (run->process == 0) {
         SDR_TRY(sdr_features_touched(run, &touched, &looked_at));
-        sdr_features_cut(touched, run->problem.features, (uint32_t)net->servers, net->cut);
+        sdr_cut_spans(&run->layout, touched, looked_at, (uint32_t)count, net->span);
         sdr_release(touched);
     }
-    return sdr_share(run, net->cut, count * sizeof *net->cut);
+    return sdr_share(run, net->span, count * sizeof *net->span);
 }
 
 static enum sdr_status make_servers(struct sdr_run *run)
 {
     struct sdr_network *net = run->network;
     SDR_TRY(sdr_allocate(&net->server, (size_t)net->servers, sizeof *net->server, "servers"));
-    SDR_TRY(cut_features(run));
+    SDR_TRY(cut_values(run));
     for (int s = 0; s < net->servers; s++) {
         struct sdr_server *server = &net->server[s];
-        server->first = net->cut[s];
-        server->end = net->cut[s + 1];
+        server->span = net->span[s];
         server->parameters = s ? &server->alias : &run->parameters;
         if (s)
             SDR_TRY(sdr_parameters_replicate(&server->alias, &run->parameters, false, false));
         if (net->sparse || net->steps)
-            SDR_TRY(make_workspace(run, &server->workspace));
+            SDR_TRY(make_workspace(run, false, &server->workspace));
+        SDR_TRY(sdr_sum_create(&server->sum, &run->layout));
         SDR_TRY(sdr_allocate(&server->pending, (size_t)net->workers, sizeof *server->pending,
                              "servers"));
     }
@@ -330,12 +327,12 @@ static bool picks_values(const struct sdr_run *run)
     const struct sdr_rows *rows = &run->data->rows;
     double per_row = (double)run->data->nonzeros / (double)rows->count;
     double each = (double)net->batch / (net->joint ? net->workers : 1);
-    double walked = per_row * each, values = (double)run->parameters.count;
+    double walked = per_row * each, values = (double)run->layout.count;
     bool few = walked < 2.0 * rows->features && values > 64; /* so few cost less than picking */
     if (run->transport->by_reference && !run->transport->simulated)
         few = 32 * walked < values; /* copying is that much quicker, and nothing is sent */
     bool alike = net->quorum == (uint64_t)net->workers || net->cancels;
-    return !rows->dense && !run->parameters.whole && few && !net->keeps &&
+    return !rows->dense && run->kind->reads == SDR_READS_TOUCHED && few && !net->keeps &&
            !(alike && run->transport->by_reference);
 }
 
@@ -366,6 +363,9 @@ enum sdr_status sdr_network_create(struct sdr_run *run, uint64_t quorum)
     net->epochs = sdr_divisor(net->per_epoch);
     net->single_threaded = run->transport->simulated;
     net->sparse = picks_values(run);
+    net->wire = (struct sdr_wire){.layout = &run->layout,
+                                  .codec = run->codec,
+                                  .codec_options = run->codec_options};
     SDR_TRY(sdr_allocate(&run->node, 1, sizeof *run->node, "nodes")); /* what checkpoints keep */
     run->nodes = 1;
     SDR_TRY(parse_delays(run));
@@ -377,7 +377,7 @@ enum sdr_status sdr_network_create(struct sdr_run *run, uint64_t quorum)
     SDR_TRY(
         sdr_allocate(&net->workspace, (size_t)net->workspaces, sizeof *net->workspace, "workers"));
     for (int i = 0; i < net->workspaces; i++)
-        SDR_TRY(make_workspace(run, &net->workspace[i]));
+        SDR_TRY(make_workspace(run, true, &net->workspace[i]));
     SDR_TRY(
         sdr_allocate(&net->assignment, (size_t)net->workers, sizeof *net->assignment, "workers"));
     SDR_TRY(sdr_allocate(&net->node, (size_t)net->nodes, sizeof *net->node, "nodes"));
@@ -395,6 +395,11 @@ enum sdr_status sdr_network_create(struct sdr_run *run, uint64_t quorum)
         SDR_TRY(sdr_allocate(&node->task, 1, sizeof *node->task, "workers"));
         SDR_TRY(sdr_allocate(&node->task->piece, (size_t)net->servers, sizeof *node->task->piece,
                              "workers"));
+        SDR_TRY(sdr_allocate(&node->task->result, (size_t)net->servers,
+                             sizeof *node->task->result, "workers"));
+        if (run->codec && run->codec->lossy)
+            SDR_TRY(sdr_allocate(&node->task->residual, run->layout.count, sizeof(float),
+                                 "what a codec left out"));
         if (net->steps)
             SDR_TRY(sdr_own_writes_create(node));
     }
@@ -414,8 +419,11 @@ void sdr_network_destroy(struct sdr_run *run)
             continue;
         if (task->piece)
             sdr_forget_task(&net->node[i]);
-        sdr_body_drop(task->gradient);
+        for (int s = 0; s < net->servers && task->result; s++)
+            sdr_body_drop(task->result[s]);
         sdr_own_writes_free(&net->node[i]);
+        sdr_release(task->result);
+        sdr_release(task->residual);
         sdr_release(task->piece);
         sdr_release(task);
     }
@@ -430,7 +438,8 @@ void sdr_network_destroy(struct sdr_run *run)
         sdr_release(server->pending);
         sdr_release(server->backlog);
         sdr_release(server->row);
-        sdr_release(server->u);
+        if (server->sum.layout)
+            sdr_sum_free(&server->sum);
         free_workspace(&server->workspace);
         if (s)
             sdr_parameters_destroy(&server->alias);
@@ -443,7 +452,7 @@ void sdr_network_destroy(struct sdr_run *run)
         pthread_mutex_destroy(&net->sampler.lock);
     sdr_release(net->sampler.slot);
     sdr_release(net->server);
-    sdr_release(net->cut);
+    sdr_release(net->span);
     sdr_release(net->workspace);
     for (int w = 0; w < net->workers && net->assignment; w++)
         sdr_body_drop(net->assignment[w].sent);

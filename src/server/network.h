@@ -15,18 +15,25 @@
 #include "server/message.h"
 #include "team/node.h"
 #include "update/parameters.h"
+#include "update/values.h"
+#include "update/wire.h"
 #include <pthread.h>
 
 /* Where gradients are computed: one for every thread that does. */
 struct sdr_workspace {
-    float *w;       /* owned, as long as the parameters: values that came in parts */
-    uint32_t *mark; /* owned, per feature: met in this batch */
-    uint32_t stamp;
-    uint32_t *row; /* owned: the rows of a batch */
+    float *w; /* owned, as long as the parameters: values that came in pieces */
+    struct sdr_marks marks;
+    uint32_t *row;                   /* owned: the rows of a batch */
+    struct sdr_gradient_space space; /* of a worker */
+    struct sdr_loss_sum *losses;     /* owned: one a leaf */
+    struct sdr_part *part;           /* owned: of a step */
+    struct sdr_wire_writer writer;
+    struct sdr_wire_reader reader;
     struct sdr_parameters
         stepper;       /* takes steps on w, with the state of a worker; where workers do */
     float *packed;     /* owned: values on their way into a message; where workers take steps */
-    uint32_t *own_row; /* owned: the rows of an earlier batch; where workers take steps */
+    float *before;     /* owned: the values before the steps, for every server; the same */
+    uint32_t *own_row; /* owned: the rows of an earlier batch; the same */
 };
 
 /* A server's side. Gradients that the first server has not decided on yet, or that it has decided to drop
@@ -37,15 +44,15 @@ struct sdr_pending {
     struct sdr_pending *next; /* owned: of the same worker */
 };
 struct sdr_server {
-    struct sdr_parameters *parameters; /* the run's, or a twin of them */
+    struct sdr_parameters *parameters; /* the run's, or an alias of them */
     struct sdr_parameters alias;
-    uint32_t first, end;            /* its features */
+    struct sdr_span span;           /* its values */
     struct sdr_body *snapshot;      /* owned: the values of a version; NULL: none yet */
     uint64_t version;               /* of the snapshot */
-    struct sdr_workspace workspace; /* for gathering what batches touch */
+    struct sdr_workspace workspace; /* for gathering what batches touch, and reading updates */
+    struct sdr_sum sum;             /* of the gradients of an update */
     uint32_t *row;                  /* owned: rows of an update */
-    float *u;                       /* owned: slopes of an update */
-    uint64_t row_room, u_room;      /* of the two */
+    uint64_t row_room;
     struct sdr_pending **pending;   /* owned, per worker: other servers than the first */
     struct sdr_message *backlog; /* owned: messages that came while something else was waited for */
     uint64_t backlogged, backlog_room, backlog_at;
@@ -116,7 +123,9 @@ struct sdr_network {
     bool steps;                /* workers take steps, and send these */
     bool eager;                /* workers are sent values ahead */
     bool keeps;                /* workers may have to go on from the values they have */
-    uint32_t *cut;             /* owned: features from cut[s] to cut[s + 1] are server s's */
+    struct sdr_span *span;     /* owned: the values of each server */
+    struct sdr_wire wire;      /* how updates travel */
+    uint64_t refused;          /* messages that could not be what they said */
     struct sdr_server *server; /* owned */
     struct sdr_workspace *workspace; /* owned */
     int workspaces;
@@ -157,8 +166,10 @@ struct sdr_task {
     uint64_t batch, version;
     int arrived; /* parts of its values, of as many as there are servers */
     bool sparse;
-    struct sdr_body **piece;   /* owned: one of every server */
-    struct sdr_body *gradient; /* owned: what was computed */
+    struct sdr_body **piece;  /* owned: one of every server */
+    struct sdr_body **result; /* owned: what was computed, for every server */
+    float computing;          /* seconds it took */
+    float *residual;          /* owned: what a lossy codec left out so far; NULL: nothing */
     uint32_t number;           /* tasks so far */
     int64_t waited;            /* nanoseconds waiting for tasks */
     /* Where workers take steps: */
@@ -174,7 +185,6 @@ struct sdr_task {
     uint64_t steps;           /* so far */
     struct sdr_own_step *own; /* owned: a ring of those from `first` to taken − 1 */
     uint64_t first, own_room;
-    struct sdr_body **step; /* owned: for every server, the one that was computed */
     float *slot[2];         /* owned: the optimizer's state */
     bool kept;              /* this task came without values */
     float *local; /* owned: the values after its last step, where it may have to go on from them */
@@ -200,37 +210,22 @@ uint32_t sdr_network_rows(const struct sdr_run *run, uint64_t number);
 enum sdr_status sdr_network_batch(struct sdr_run *run, uint64_t number, int worker, uint32_t *row,
                                   struct sdr_batch *batch);
 
-/* A gradient as it travels: losses and weights by leaves, then the slopes. */
-struct sdr_gradient_head {
-    uint32_t rows, leaves;
-    float computing; /* seconds */
-    double rate;     /* of a step that was taken */
-    struct sdr_loss_sum loss_sum[];
-};
-
-static inline size_t sdr_dloss_offset(uint32_t leaves)
-{
-    size_t bytes = sizeof(struct sdr_gradient_head) + leaves * sizeof(struct sdr_loss_sum);
-    return (bytes + SDR_ALIGN - 1) / SDR_ALIGN * SDR_ALIGN;
-}
-
 /* Between network.c, worker.c, server.c and leader.c: */
 enum sdr_status sdr_send(struct sdr_node *node, struct sdr_message *message);
 /* A worker's part of a batch of `rows` rows: from … end − 1, parts differing by one unit at most. */
 void sdr_part_of(const struct sdr_network *net, uint32_t rows, int worker, uint32_t *from,
                  uint32_t *end);
-/* Values of the features that a batch touches, packed in the order in which both ends meet them, or unpacked;
-   how many. */
-enum sdr_pass { SDR_PACK, SDR_UNPACK, SDR_ADD };
-uint64_t sdr_pass_values(struct sdr_workspace *workspace, const struct sdr_batch *batch,
-                         uint32_t first, uint32_t end, uint32_t cols, float *w, float *packed,
-                         enum sdr_pass how);
-/* How many values lie behind the first block: those are the first server's. */
-uint64_t sdr_values_behind(const struct sdr_parameters *p);
 void sdr_forget_task(struct sdr_node *node);
 /* The values to work from, in an array as long as the parameters: as they came, or put together on the desk. */
-const float *sdr_assemble_view(struct sdr_node *node, struct sdr_workspace *workspace,
-                               const struct sdr_batch *batch);
+enum sdr_status sdr_assemble_view(struct sdr_node *node, struct sdr_workspace *workspace,
+                                  const struct sdr_batch *batch, const float **w);
+/* An update as the message for a server; *body is given away. */
+enum sdr_status sdr_pack_update(struct sdr_node *node, struct sdr_workspace *workspace, int server,
+                                const struct sdr_update *update, const struct sdr_wire_facts *facts,
+                                struct sdr_body **body);
+/* Whether a message can be what it says, whoever sent it: kinds and nodes that go together, numbers
+   within their bounds. Others are dropped. */
+bool sdr_message_sound(const struct sdr_node *node, const struct sdr_message *message);
 
 /* Values for a batch of a worker, as they travel. */
 enum sdr_status sdr_current_values(struct sdr_node *node, int worker, uint64_t number,
@@ -243,8 +238,8 @@ enum sdr_status sdr_network_save(struct sdr_run *run);
 
 /* offers.c: a worker's side. */
 enum sdr_status sdr_keep_patch(struct sdr_task *task, const struct sdr_message *message);
-void sdr_apply_patch(struct sdr_node *node, struct sdr_workspace *workspace,
-                     const struct sdr_batch *batch, const struct sdr_patch *patch);
+enum sdr_status sdr_apply_patch(struct sdr_node *node, struct sdr_workspace *workspace,
+                                const struct sdr_batch *batch, const struct sdr_patch *patch);
 void sdr_forget_patches(struct sdr_task *task);
 
 /* steps.c: workers that take steps. */
@@ -255,9 +250,10 @@ void sdr_own_writes_free(struct sdr_node *node);
 enum sdr_status sdr_own_writes_begin(struct sdr_node *node, struct sdr_workspace *workspace,
                                      const struct sdr_batch *batch);
 void sdr_own_writes_step(struct sdr_node *node, struct sdr_workspace *workspace,
-                         const struct sdr_batch *batch, const float *u);
-void sdr_own_writes_end(struct sdr_node *node, struct sdr_workspace *workspace,
-                        const struct sdr_batch *batch);
+                         const struct sdr_update *update);
+enum sdr_status sdr_own_writes_end(struct sdr_node *node, struct sdr_workspace *workspace,
+                                   const struct sdr_batch *batch,
+                                   const struct sdr_wire_facts *facts);
 enum sdr_status sdr_own_writes_push(struct sdr_node *node);
 /* A server adds a step to its values. */
 enum sdr_status sdr_server_add_step(struct sdr_node *node, const struct sdr_gradient *gradient);
@@ -269,6 +265,10 @@ enum sdr_status sdr_next_message(struct sdr_node *node, struct sdr_message *mess
 /* One step on the server's features, with gradients in the order given. */
 enum sdr_status sdr_server_step(struct sdr_node *node, const struct sdr_gradient *gradient,
                                 uint64_t count, double rate);
+/* Reads the update that a message brought; its rows go to `row`. Borrowed until the next is read. */
+enum sdr_status sdr_read_update(struct sdr_node *node, const struct sdr_gradient *gradient,
+                                uint32_t *row, struct sdr_wire_facts *facts,
+                                struct sdr_update *update);
 enum sdr_status sdr_send_task(struct sdr_node *node, int worker, uint64_t number, uint8_t flags);
 /* What the first server tells the others to apply. */
 struct sdr_decision {

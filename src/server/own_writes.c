@@ -12,11 +12,10 @@ enum sdr_status sdr_own_writes_create(struct sdr_node *node)
 {
     struct sdr_task *task = node->task;
     const struct sdr_parameters *p = &node->run->parameters;
-    SDR_TRY(sdr_allocate(&task->step, (size_t)node->servers, sizeof(struct sdr_body *), "steps"));
-    for (int s = 0; s < p->optimizer->slots; s++)
-        SDR_TRY(sdr_allocate(&task->slot[s], p->count, sizeof(float), "a worker's state"));
+    for (int s = 0; s < p->rule.optimizer->slots; s++)
+        SDR_TRY(sdr_allocate(&task->slot[s], p->layout->count, sizeof(float), "a worker's state"));
     if (node->run->network->keeps)
-        SDR_TRY(sdr_allocate(&task->local, p->count, sizeof(float), "a worker's values"));
+        SDR_TRY(sdr_allocate(&task->local, p->layout->count, sizeof(float), "a worker's values"));
     return SDR_OK;
 }
 
@@ -48,51 +47,32 @@ void sdr_own_writes_free(struct sdr_node *node)
         drop_parts(node, task->own[i].part);
         sdr_release(task->own[i].part);
     }
-    drop_parts(node, task->step);
     sdr_forget_patches(task);
     sdr_body_drop(task->early.body);
     sdr_release(task->patch);
     sdr_release(task->own);
-    sdr_release(task->step);
     sdr_release(task->slot[0]);
     sdr_release(task->slot[1]);
     sdr_release(task->local);
 }
 
-/* Values of a server that a step on this batch changes. */
-static uint64_t pass(struct sdr_node *node, int server, struct sdr_workspace *workspace,
-                     const struct sdr_batch *batch, float *w, float *packed, enum sdr_pass how)
+/* Adds a step of its own, which lies in messages as it was sent. */
+static enum sdr_status add_own(struct sdr_node *node, struct sdr_workspace *workspace,
+                               const struct sdr_own_step *own)
 {
     const struct sdr_network *net = node->run->network;
-    const struct sdr_parameters *p = &node->run->parameters;
-    uint32_t cols = p->block[0].cols, first = net->cut[server], end = net->cut[server + 1];
-    uint64_t spans[2][2] = {{(uint64_t)first * cols, (uint64_t)(end - first) * cols}, {0, 0}};
-    uint64_t count = 0;
-    if (!batch->rows->dense) {
-        count = sdr_pass_values(workspace, batch, first, end, cols, w, packed, how);
-        spans[0][1] = 0;
+    struct sdr_batch batch;
+    SDR_TRY(sdr_network_batch(node->run, own->batch, node->worker, workspace->own_row, &batch));
+    for (int s = 0; s < node->servers; s++) {
+        struct sdr_wire_facts facts;
+        struct sdr_update step;
+        SDR_TRY(sdr_wire_read(&net->wire, own->part[s]->data, own->part[s]->bytes, batch.count,
+                              &workspace->reader, &facts, &step));
+        step.batch = batch;
+        SDR_TRY(sdr_step_add(&node->run->layout, &workspace->marks, &step, net->span[s],
+                             workspace->w));
     }
-    if (server == 0 && p->blocks > 1) {
-        spans[1][0] = p->block[1].offset;
-        spans[1][1] = sdr_values_behind(p);
-    }
-    for (int i = 0; i < 2; i++) {
-        float *value = w + spans[i][0], *place = packed + count;
-        for (uint64_t k = 0; k < spans[i][1]; k++)
-            if (how == SDR_PACK)
-                place[k] = value[k];
-            else
-                value[k] = how == SDR_ADD ? value[k] + place[k] : place[k];
-        count += spans[i][1];
-    }
-    return count;
-}
-
-static float *changes(struct sdr_body *body)
-{
-    const struct sdr_gradient_head *head =
-        (const struct sdr_gradient_head *)(const void *)body->data;
-    return (float *)(void *)(body->data + sdr_dloss_offset(head->leaves));
+    return SDR_OK;
 }
 
 /* Its own steps from where it has got to, up to a number. */
@@ -100,13 +80,8 @@ static enum sdr_status recall(struct sdr_node *node, struct sdr_workspace *works
                               uint64_t *from, uint64_t end)
 {
     struct sdr_task *task = node->task;
-    for (; *from < end && *from < task->taken; (*from)++) {
-        const struct sdr_own_step *own = own_step(task, *from);
-        struct sdr_batch batch;
-        SDR_TRY(sdr_network_batch(node->run, own->batch, node->worker, workspace->own_row, &batch));
-        for (int s = 0; s < node->servers; s++)
-            pass(node, s, workspace, &batch, workspace->w, changes(own->part[s]), SDR_ADD);
-    }
+    for (; *from < end && *from < task->taken; (*from)++)
+        SDR_TRY(add_own(node, workspace, own_step(task, *from)));
     return SDR_OK;
 }
 
@@ -122,73 +97,63 @@ static enum sdr_status recall_all(struct sdr_node *node, struct sdr_workspace *w
     uint64_t at = task->first, sent = task->included;
     for (uint32_t i = 0; i < task->patches; i++) { /* values that have more of them in them */
         SDR_TRY(recall(node, workspace, &at, task->patch[i].included));
-        sdr_apply_patch(node, workspace, batch, &task->patch[i]);
+        SDR_TRY(sdr_apply_patch(node, workspace, batch, &task->patch[i]));
         sent = task->patch[i].included;
     }
     task->seen = task->fresh + (task->taken - sent);
     return recall(node, workspace, &at, task->taken);
 }
 
-/* Values before the steps, for every server. */
-static enum sdr_status pack_before(struct sdr_node *node, struct sdr_workspace *workspace,
-                                   const struct sdr_batch *batch)
+/* The values that a step on this batch changes, of one server after the other. */
+static uint64_t gather(struct sdr_node *node, struct sdr_workspace *workspace,
+                       const struct sdr_batch *batch, int server, float *to)
 {
-    struct sdr_task *task = node->task;
-    const struct sdr_gradient_head *head =
-        (const struct sdr_gradient_head *)(const void *)task->gradient->data;
-    for (int s = 0; s < node->servers; s++) {
-        uint32_t leaves = s == 0 ? head->leaves : 0; /* losses are the first server's */
-        uint64_t count = pass(node, s, workspace, batch, workspace->w, workspace->packed, SDR_PACK);
-        sdr_body_drop(task->step[s]);
-        task->step[s] = NULL;
-        SDR_TRY(sdr_body_create(node->run->network->pool,
-                                sdr_dloss_offset(leaves) + count * sizeof(float), &task->step[s]));
-        struct sdr_gradient_head *own = (struct sdr_gradient_head *)(void *)task->step[s]->data;
-        *own = *head;
-        own->leaves = leaves;
-        memcpy(changes(task->step[s]), workspace->packed, count * sizeof(float));
-    }
-    return SDR_OK;
+    const struct sdr_layout *layout = &node->run->layout;
+    return sdr_move_values(layout, &workspace->marks, batch, node->run->network->span[server],
+                           workspace->w, to, layout->count, SDR_GATHER);
 }
 
 enum sdr_status sdr_own_writes_begin(struct sdr_node *node, struct sdr_workspace *workspace,
                                      const struct sdr_batch *batch)
 {
+    uint64_t count = 0;
     SDR_TRY(recall_all(node, workspace, batch));
     sdr_parameters_lend(&workspace->stepper, node->task->slot);
-    return pack_before(node, workspace, batch);
+    for (int s = 0; s < node->servers; s++)
+        count += gather(node, workspace, batch, s, workspace->before + count);
+    return SDR_OK;
 }
 
 void sdr_own_writes_step(struct sdr_node *node, struct sdr_workspace *workspace,
-                         const struct sdr_batch *batch, const float *u)
+                         const struct sdr_update *update)
 {
-    struct sdr_run *run = node->run;
     struct sdr_task *task = node->task;
     struct sdr_parameters *p = &workspace->stepper;
-    struct sdr_update update = sdr_update_of(run, u, batch);
     sdr_parameters_begin_as(p, ++task->steps, task->rate);
-    sdr_parameters_apply_range(p, &update, 0, p->block[0].rows);
-    if (p->blocks > 1)
-        sdr_parameters_apply_intercept(p, &update, task->rate);
+    sdr_parameters_apply_span(p, update, sdr_all(p->layout));
     sdr_parameters_finish(p, task->rate);
 }
 
-void sdr_own_writes_end(struct sdr_node *node, struct sdr_workspace *workspace,
-                        const struct sdr_batch *batch)
+enum sdr_status sdr_own_writes_end(struct sdr_node *node, struct sdr_workspace *workspace,
+                                   const struct sdr_batch *batch,
+                                   const struct sdr_wire_facts *facts)
 {
+    const struct sdr_run *run = node->run;
+    const float *before = workspace->before;
     struct sdr_task *task = node->task;
-    const struct sdr_gradient_head *head =
-        (const struct sdr_gradient_head *)(const void *)task->gradient->data;
     for (int s = 0; s < node->servers; s++) {
-        struct sdr_gradient_head *own = (struct sdr_gradient_head *)(void *)task->step[s]->data;
-        float *change = changes(task->step[s]);
-        uint64_t count = pass(node, s, workspace, batch, workspace->w, workspace->packed, SDR_PACK);
+        struct sdr_update step;
+        uint64_t count = gather(node, workspace, batch, s, workspace->packed);
         for (uint64_t i = 0; i < count; i++)
-            change[i] = workspace->packed[i] - change[i];
-        memcpy(own->loss_sum, head->loss_sum, own->leaves * sizeof *own->loss_sum);
+            workspace->packed[i] -= before[i];
+        before += count;
+        sdr_step_describe(&run->layout, &workspace->marks, batch, run->network->span[s],
+                          workspace->packed, workspace->part, &step);
+        SDR_TRY(sdr_pack_update(node, workspace, s, &step, facts, &task->result[s]));
     }
     if (task->local)
-        memcpy(task->local, workspace->w, node->run->parameters.count * sizeof *task->local);
+        memcpy(task->local, workspace->w, run->layout.count * sizeof *task->local);
+    return SDR_OK;
 }
 
 static enum sdr_status room_for_own(struct sdr_node *node)
@@ -210,8 +175,6 @@ static enum sdr_status room_for_own(struct sdr_node *node)
 enum sdr_status sdr_own_writes_push(struct sdr_node *node)
 {
     struct sdr_task *task = node->task;
-    float computing =
-        ((const struct sdr_gradient_head *)(const void *)task->gradient->data)->computing;
     SDR_TRY(room_for_own(node));
     struct sdr_own_step *own = own_step(task, task->taken);
     if (!own->part)
@@ -219,9 +182,8 @@ enum sdr_status sdr_own_writes_push(struct sdr_node *node)
     own->batch = task->batch;
     task->taken++;
     for (int s = node->servers - 1; s >= 0; s--) { /* what the first one has, all have */
-        ((struct sdr_gradient_head *)(void *)task->step[s]->data)->computing = computing;
-        own->part[s] = task->step[s];
-        task->step[s] = NULL;
+        own->part[s] = task->result[s];
+        task->result[s] = NULL;
         struct sdr_message message = {.kind = SDR_MESSAGE_GRADIENT,
                                       .to = s,
                                       .version = task->seen,
@@ -236,15 +198,14 @@ enum sdr_status sdr_server_add_step(struct sdr_node *node, const struct sdr_grad
 {
     struct sdr_server *server = sdr_server_of(node);
     struct sdr_parameters *p = server->parameters;
-    const struct sdr_gradient_head *head =
-        (const struct sdr_gradient_head *)(const void *)gradient->body->data;
-    struct sdr_batch batch;
-    SDR_TRY(sdr_network_batch(node->run, gradient->batch, gradient->worker, server->workspace.row,
-                              &batch));
-    sdr_parameters_catch_up_range(p, &batch, server->first, server->end);
+    struct sdr_wire_facts facts;
+    struct sdr_update step;
+    SDR_TRY(sdr_read_update(node, gradient, server->workspace.row, &facts, &step));
+    if (step.sense != SDR_STEP)
+        return sdr_fail(SDR_RUNTIME, "worker %d sent something else than a step", gradient->worker);
+    sdr_parameters_catch_up(p, &step.batch, server->span);
     if (gradient->weight > 0)
-        pass(node, node->server, &server->workspace, &batch, p->value, changes(gradient->body),
-             SDR_ADD);
-    sdr_parameters_finish(p, head->rate);
+        SDR_TRY(sdr_step_add(p->layout, &server->workspace.marks, &step, server->span, p->value));
+    sdr_parameters_finish(p, facts.rate);
     return SDR_OK;
 }

@@ -159,28 +159,25 @@ void sdr_forget_patches(struct sdr_task *task)
         sdr_body_drop(task->patch[--task->patches].body);
 }
 
-void sdr_apply_patch(struct sdr_node *node, struct sdr_workspace *workspace,
-                     const struct sdr_batch *batch, const struct sdr_patch *patch)
+enum sdr_status sdr_apply_patch(struct sdr_node *node, struct sdr_workspace *workspace,
+                                const struct sdr_batch *batch, const struct sdr_patch *patch)
 {
-    const struct sdr_network *net = node->run->network;
-    const struct sdr_parameters *p = &node->run->parameters;
-    uint64_t count = patch->body->bytes / 8, packed = 0;
-    const uint32_t *place = (const uint32_t *)(const void *)patch->body->data;
+    const struct sdr_layout *layout = &node->run->layout;
+    bool sparse = node->run->network->sparse;
+    uint64_t count = patch->body ? patch->body->bytes / 8 : 0, values = layout->count;
+    const uint32_t *place = count ? (const uint32_t *)(const void *)patch->body->data : NULL;
     const float *value = (const float *)(const void *)(place + count);
-    float *to = workspace->w, *behind = NULL;
-    if (net->sparse) { /* places are among the values that the batch touches */
-        to = workspace->packed;
-        packed = sdr_pass_values(workspace, batch, 0, p->block[0].rows, p->block[0].cols,
-                                 workspace->w, to, SDR_PACK);
-        behind = p->blocks > 1 ? workspace->w + p->block[1].offset : NULL;
-    }
-    for (uint64_t i = 0; i < count; i++) {
-        if (behind && place[i] >= packed)
-            behind[place[i] - packed] = value[i];
-        else
-            to[place[i]] = value[i];
-    }
-    if (net->sparse)
-        sdr_pass_values(workspace, batch, 0, p->block[0].rows, p->block[0].cols, workspace->w, to,
-                        SDR_UNPACK);
+    float *to = sparse ? workspace->packed : workspace->w;
+    if (sparse) /* places are among the values that the batch touches */
+        values = sdr_move_values(layout, &workspace->marks, batch, sdr_all(layout), workspace->w,
+                                 to, layout->count, SDR_GATHER);
+    for (uint64_t i = 0; i < count; i++)
+        if (place[i] >= values)
+            return sdr_fail(SDR_RUNTIME, "the server sent a change of a value that is not there");
+    for (uint64_t i = 0; i < count; i++)
+        to[place[i]] = value[i];
+    if (sparse)
+        sdr_move_values(layout, &workspace->marks, batch, sdr_all(layout), workspace->w, to,
+                        layout->count, SDR_SCATTER);
+    return SDR_OK;
 }

@@ -34,137 +34,123 @@ enum sdr_status sdr_defer_message(struct sdr_server *server, const struct sdr_me
 enum sdr_status sdr_next_message(struct sdr_node *node, struct sdr_message *message)
 {
     struct sdr_server *server = sdr_server_of(node);
-    if (server->backlog_at == server->backlogged) {
+    while (server->backlog_at == server->backlogged) {
         server->backlog_at = server->backlogged = 0;
-        return node->run->transport->receive(node, message);
+        SDR_TRY(node->run->transport->receive(node, message));
+        if (sdr_message_sound(node, message))
+            return SDR_OK;
+        sdr_body_drop(message->body);
     }
     *message = server->backlog[server->backlog_at++];
     return SDR_OK;
 }
 
-static enum sdr_status room_for(struct sdr_server *server, uint64_t rows, uint64_t floats)
+static enum sdr_status room_for_rows(struct sdr_server *server, uint64_t rows)
 {
-    if (rows > server->row_room) {
-        sdr_release(server->row);
-        server->row = NULL;
-        server->row_room = 0;
-        SDR_TRY(sdr_allocate(&server->row, rows, sizeof *server->row, "rows of an update"));
-        server->row_room = rows;
-    }
-    if (floats > server->u_room) {
-        sdr_release(server->u);
-        server->u = NULL;
-        server->u_room = 0;
-        SDR_TRY(sdr_allocate(&server->u, floats, sizeof *server->u, "slopes of an update"));
-        server->u_room = floats;
-    }
+    if (rows <= server->row_room)
+        return SDR_OK;
+    sdr_release(server->row);
+    server->row = NULL;
+    server->row_room = 0;
+    SDR_TRY(sdr_allocate(&server->row, rows, sizeof *server->row, "rows of an update"));
+    server->row_room = rows;
     return SDR_OK;
 }
 
-/* Slopes are scaled; of a row that is summed up, the times that it counts. */
-static void weigh(float *u, uint64_t rows, uint64_t floats, bool sums, float weight)
+enum sdr_status sdr_read_update(struct sdr_node *node, const struct sdr_gradient *gradient,
+                                uint32_t *row, struct sdr_wire_facts *facts,
+                                struct sdr_update *update)
 {
-    if (weight == 1)
-        return;
-    for (uint64_t i = 0; i < rows * floats; i++)
-        if (!sums || i % floats == SDR_COLUMN_TIMES)
-            u[i] = weight > 0 ? u[i] * weight : 0; /* it may not be a number */
+    struct sdr_run *run = node->run;
+    struct sdr_workspace *workspace = &sdr_server_of(node)->workspace;
+    struct sdr_batch batch;
+    SDR_TRY(sdr_network_batch(run, gradient->batch, gradient->worker, row, &batch));
+    enum sdr_status status =
+        sdr_wire_read(&run->network->wire, gradient->body->data, gradient->body->bytes, batch.count,
+                      &workspace->reader, facts, update);
+    if (status != SDR_OK)
+        return sdr_fail(SDR_RUNTIME, "worker %d: %s", gradient->worker, sdr_error());
+    update->batch = batch;
+    update->version = gradient->version;
+    return SDR_OK;
 }
 
-/* One step on the server's features, with gradients in the order given. */
+/* One step on the server's values, with gradients in the order given. */
 enum sdr_status sdr_server_step(struct sdr_node *node, const struct sdr_gradient *gradient,
                                 uint64_t count, double rate)
 {
     struct sdr_run *run = node->run;
     struct sdr_server *server = sdr_server_of(node);
     struct sdr_parameters *p = server->parameters;
-    uint64_t rows = 0, floats = run->example_floats;
-    bool sums = run->kind->truth == SDR_CLUSTERS;
+    struct sdr_wire_facts facts;
+    struct sdr_update update;
+    uint64_t rows = 0;
     for (uint64_t i = 0; i < count && run->network->steps; i++)
         SDR_TRY(sdr_server_add_step(node, &gradient[i]));
     if (run->network->steps)
         return SDR_OK;
     for (uint64_t i = 0; i < count; i++)
-        rows += ((const struct sdr_gradient_head *)(const void *)gradient[i].body->data)->rows;
-    SDR_TRY(room_for(server, rows + 1, (rows + 1) * floats));
-    struct sdr_batch batch = {.rows = &run->data->rows, .row = server->row};
+        rows += sdr_network_rows(run, gradient[i].batch);
+    SDR_TRY(room_for_rows(server, rows));
+    sdr_sum_begin(&server->sum, run->kind->sense);
+    rows = 0;
     for (uint64_t i = 0; i < count; i++) {
-        const struct sdr_gradient_head *head =
-            (const struct sdr_gradient_head *)(const void *)gradient[i].body->data;
-        struct sdr_batch part;
-        SDR_TRY(sdr_network_batch(run, gradient[i].batch, gradient[i].worker,
-                                  server->row + batch.count, &part));
-        const float *u =
-            (const float *)(const void *)(gradient[i].body->data + sdr_dloss_offset(head->leaves));
-        float *to = server->u + batch.count * floats;
-        memcpy(to, u, head->rows * floats * sizeof *u);
-        weigh(to, head->rows, floats, sums, gradient[i].weight);
-        batch.count += head->rows;
+        SDR_TRY(sdr_read_update(node, &gradient[i], server->row + rows, &facts, &update));
+        rows += update.batch.count;
+        if (update.sense != run->kind->sense)
+            return sdr_fail(SDR_RUNTIME, "worker %d sent something else than a gradient",
+                            gradient[i].worker);
+        if (count > 1 || gradient[i].weight != 1)
+            SDR_TRY(sdr_sum_add(&server->sum, &update, gradient[i].weight));
     }
-    struct sdr_update update = sdr_update_of(run, server->u, &batch);
+    if (count > 1 || gradient[0].weight != 1)
+        update = *sdr_sum_end(&server->sum, true);
     sdr_parameters_begin(p, rate);
-    sdr_parameters_apply_range(p, &update, server->first, server->end);
-    if (node->server == 0 && p->blocks > 1)
-        sdr_parameters_apply_intercept(p, &update, rate);
+    sdr_parameters_apply_span(p, &update, server->span);
     sdr_parameters_finish(p, rate);
     return SDR_OK;
 }
 
-/* All values of the server's features, as they are: made once a version, however many are sent it. */
+/* All values of the server's span, as they are: made once a version, however many are sent it. */
 static enum sdr_status take_snapshot(struct sdr_node *node, uint64_t batch)
 {
     struct sdr_run *run = node->run;
     struct sdr_server *server = sdr_server_of(node);
     struct sdr_parameters *p = server->parameters;
-    uint64_t cols = p->block[0].cols, count = (server->end - server->first) * cols;
-    uint64_t behind = node->server == 0 ? sdr_values_behind(p) : 0;
-    bool whole = node->servers == 1;
+    uint64_t count = server->span.end - server->span.first;
     if (server->snapshot && server->version == p->version)
         return SDR_OK;
     sdr_body_drop(server->snapshot);
     server->snapshot = NULL;
-    if (run->network->joint) { /* others are not read; bits depend on when a penalty is charged */
+    if (run->network->joint) { /* others are not read; bits depend on when a penalty is paid */
         struct sdr_batch rows;
-        SDR_TRY(room_for(server, run->network->batch, 0));
+        SDR_TRY(room_for_rows(server, run->network->batch));
         SDR_TRY(sdr_network_batch(run, batch, -1, server->row, &rows));
-        sdr_parameters_catch_up_range(p, &rows, server->first, server->end);
+        sdr_parameters_catch_up(p, &rows, server->span);
     } else {
-        sdr_parameters_catch_up_span(p, server->first, server->end);
+        sdr_parameters_catch_up_span(p, server->span);
     }
-    uint64_t floats = whole ? p->count : count + behind;
-    SDR_TRY(sdr_body_create(run->network->pool, floats * sizeof(float), &server->snapshot));
-    float *to = (float *)(void *)server->snapshot->data;
-    if (whole) {
-        memcpy(to, p->value, floats * sizeof *to);
-    } else {
-        memcpy(to, p->value + server->first * cols, count * sizeof *to);
-        if (behind)
-            memcpy(to + count, p->value + p->block[1].offset, behind * sizeof *to);
-    }
+    SDR_TRY(sdr_body_create(run->network->pool, count * sizeof(float), &server->snapshot));
+    memcpy(server->snapshot->data, p->value + server->span.first, count * sizeof(float));
     server->version = p->version;
     return SDR_OK;
 }
 
-/* The values that a batch touches, of the server's features. */
+/* The values that a batch touches, of the server's span. */
 static enum sdr_status pick_values(struct sdr_node *node, uint64_t number, int worker,
                                    struct sdr_body **body)
 {
     struct sdr_run *run = node->run;
     struct sdr_server *server = sdr_server_of(node);
+    struct sdr_workspace *workspace = &server->workspace;
     struct sdr_parameters *p = server->parameters;
     struct sdr_batch batch;
-    uint32_t cols = p->block[0].cols;
-    SDR_TRY(sdr_network_batch(run, number, worker, server->workspace.row, &batch));
-    sdr_parameters_catch_up_range(p, &batch, server->first, server->end);
-    uint64_t count = sdr_pass_values(&server->workspace, &batch, server->first, server->end, cols,
-                                     p->value, server->workspace.w, SDR_PACK);
-    if (node->server == 0 && p->blocks > 1) {
-        memcpy(server->workspace.w + count, p->value + p->block[1].offset,
-               sdr_values_behind(p) * sizeof(float));
-        count += sdr_values_behind(p);
-    }
+    SDR_TRY(sdr_network_batch(run, number, worker, workspace->row, &batch));
+    sdr_parameters_catch_up(p, &batch, server->span);
+    uint64_t count = sdr_move_values(p->layout, &workspace->marks, &batch, server->span, p->value,
+                                     workspace->w, p->layout->count, SDR_GATHER);
     SDR_TRY(sdr_body_create(run->network->pool, count * sizeof(float), body));
-    memcpy((*body)->data, server->workspace.w, count * sizeof(float));
+    memcpy((*body)->data, workspace->w, count * sizeof(float));
     return SDR_OK;
 }
 
@@ -247,7 +233,9 @@ static enum sdr_status await_pending(struct sdr_node *node, int worker, uint64_t
     while (!*(link = find_pending(server, worker, batch, version))) {
         struct sdr_message message;
         SDR_TRY(node->run->transport->receive(node, &message));
-        if (message.kind == SDR_MESSAGE_GRADIENT)
+        if (!sdr_message_sound(node, &message))
+            sdr_body_drop(message.body);
+        else if (message.kind == SDR_MESSAGE_GRADIENT)
             SDR_TRY(keep_pending(server, message.from - node->servers, &message));
         else
             SDR_TRY(sdr_defer_message(server, &message));
@@ -257,12 +245,28 @@ static enum sdr_status await_pending(struct sdr_node *node, int worker, uint64_t
     return SDR_OK;
 }
 
+/* Whether a decision is as long as it says, and of workers and batches that there are. */
+static bool decision_sound(const struct sdr_node *node, const struct sdr_body *body)
+{
+    const struct sdr_decision *decision = (const struct sdr_decision *)(const void *)body->data;
+    if (body->bytes < sizeof *decision ||
+        decision->count != (body->bytes - sizeof *decision) / sizeof decision->of[0] ||
+        (body->bytes - sizeof *decision) % sizeof decision->of[0])
+        return false;
+    for (uint64_t i = 0; i < decision->count; i++)
+        if (decision->of[i].worker < 0 || decision->of[i].worker >= node->workers)
+            return false;
+    return decision->count > 0;
+}
+
 static enum sdr_status follow_decision(struct sdr_node *node, const struct sdr_message *message)
 {
     struct sdr_server *server = sdr_server_of(node);
     const struct sdr_decision *decision =
         (const struct sdr_decision *)(const void *)message->body->data;
     struct sdr_gradient *gradient;
+    if (!decision_sound(node, message->body))
+        return sdr_fail(SDR_RUNTIME, "the first server sent a decision that cannot be read");
     SDR_TRY(sdr_allocate(&gradient, decision->count, sizeof *gradient, "gradients"));
     enum sdr_status status = SDR_OK;
     for (uint64_t i = 0; i < decision->count && status == SDR_OK; i++)

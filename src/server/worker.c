@@ -61,8 +61,12 @@ static bool is_of_another(const struct sdr_node *node, const struct sdr_message 
 static enum sdr_status next_message(struct sdr_node *node, struct sdr_message *message)
 {
     struct sdr_task *task = node->task;
-    if (task->early.kind == SDR_MESSAGE_NONE)
-        return node->run->transport->receive(node, message);
+    while (task->early.kind == SDR_MESSAGE_NONE) {
+        SDR_TRY(node->run->transport->receive(node, message));
+        if (sdr_message_sound(node, message))
+            return SDR_OK;
+        sdr_body_drop(message->body);
+    }
     *message = task->early;
     task->early = (struct sdr_message){0};
     return SDR_OK;
@@ -95,52 +99,102 @@ enum sdr_status sdr_await_task(struct sdr_node *node, bool *more)
     return SDR_OK;
 }
 
-const float *sdr_assemble_view(struct sdr_node *node, struct sdr_workspace *workspace,
-                               const struct sdr_batch *batch)
+/* A piece of the values, from the server of a span. */
+static enum sdr_status place_piece(struct sdr_node *node, struct sdr_workspace *workspace,
+                                   const struct sdr_batch *batch, int server)
 {
     const struct sdr_network *net = node->run->network;
     const struct sdr_task *task = node->task;
-    const struct sdr_parameters *p = &node->run->parameters;
-    uint32_t cols = p->block[0].cols;
-    if (task->kept)
-        return memcpy(workspace->w, task->local, p->count * sizeof *workspace->w);
-    if (node->servers == 1 && !task->sparse) {
-        const float *whole = (const float *)(const void *)task->piece[0]->data;
-        return net->steps ? memcpy(workspace->w, whole, p->count * sizeof *whole) : whole;
-    }
-    for (int s = 0; s < node->servers; s++) {
-        float *from = (float *)(void *)task->piece[s]->data;
-        uint64_t count = (uint64_t)(net->cut[s + 1] - net->cut[s]) * cols;
-        if (task->sparse)
-            count = sdr_pass_values(workspace, batch, net->cut[s], net->cut[s + 1], cols,
-                                    workspace->w, from, SDR_UNPACK);
-        else
-            memcpy(workspace->w + (size_t)net->cut[s] * cols, from, count * sizeof *from);
-        if (s == 0 && p->blocks > 1)
-            memcpy(workspace->w + p->block[1].offset, from + count,
-                   sdr_values_behind(p) * sizeof *from);
-    }
-    return workspace->w;
+    const struct sdr_body *piece = task->piece[server];
+    struct sdr_span span = net->span[server];
+    uint64_t count = piece ? piece->bytes / sizeof(float) : 0, moved = span.end - span.first;
+    float *from = piece ? (float *)(void *)piece->data : NULL;
+    if (task->sparse)
+        moved = sdr_move_values(&node->run->layout, &workspace->marks, batch, span, workspace->w,
+                                from, count, SDR_SCATTER);
+    else if (moved == count)
+        memcpy(workspace->w + span.first, from, count * sizeof *from);
+    if (moved != count)
+        return sdr_fail(SDR_RUNTIME, "server %d sent %llu values in place of %llu", server,
+                        (unsigned long long)count, (unsigned long long)moved);
+    return SDR_OK;
 }
 
-/* Losses and slopes of rows from `from` on, leaf by leaf; how many leaves. */
-static uint32_t compute_leaves(struct sdr_run *run, const float *w, const struct sdr_batch *batch,
-                               float *u, struct sdr_loss_sum *loss_sum, const atomic_uint *stop)
+enum sdr_status sdr_assemble_view(struct sdr_node *node, struct sdr_workspace *workspace,
+                                  const struct sdr_batch *batch, const float **w)
 {
-    uint32_t leaf = 0;
-    for (uint32_t from = 0; from < batch->count && !atomic_load(stop); from += SDR_LEAF_ROWS) {
+    const struct sdr_network *net = node->run->network;
+    const struct sdr_task *task = node->task;
+    uint64_t count = node->run->layout.count;
+    *w = workspace->w;
+    if (task->kept) {
+        memcpy(workspace->w, task->local, count * sizeof *workspace->w);
+        return SDR_OK;
+    }
+    if (node->servers == 1 && !task->sparse && !net->steps &&
+        task->piece[0]->bytes == count * sizeof(float)) { /* as it came */
+        *w = (const float *)(const void *)task->piece[0]->data;
+        return SDR_OK;
+    }
+    for (int s = 0; s < node->servers; s++)
+        SDR_TRY(place_piece(node, workspace, batch, s));
+    return SDR_OK;
+}
+
+enum sdr_status sdr_pack_update(struct sdr_node *node, struct sdr_workspace *workspace, int server,
+                                const struct sdr_update *update, const struct sdr_wire_facts *facts,
+                                struct sdr_body **body)
+{
+    struct sdr_network *net = node->run->network;
+    struct sdr_wire_facts own = *facts;
+    uint64_t seed = node->task->batch * (uint64_t)node->workers + (uint64_t)node->worker;
+    own.leaves = server == 0 ? facts->leaves : 0; /* the first server counts losses */
+    sdr_body_drop(*body);
+    *body = NULL;
+    SDR_TRY(sdr_body_create(net->pool,
+                            sdr_wire_bound(&net->wire, update, net->span[server], own.leaves),
+                            body));
+    return sdr_wire_write(&net->wire, update, net->span[server], &own, node->task->residual, seed,
+                          &workspace->writer, (*body)->data, &(*body)->bytes);
+}
+
+/* The gradients of a batch: one, or one after every step that the worker takes with it. */
+static enum sdr_status compute_batch(struct sdr_node *node, struct sdr_workspace *workspace,
+                                     const struct sdr_batch *batch, const float *w,
+                                     const atomic_uint *stop, struct sdr_wire_facts *facts)
+{
+    struct sdr_run *run = node->run;
+    struct sdr_network *net = run->network;
+    struct sdr_view view = {&run->problem, run->layout.block, w, node->task->version};
+    uint32_t first = (uint32_t)(net->joint ? batch->at % net->batch / SDR_LEAF_ROWS : 0);
+    facts->losses = workspace->losses;
+    for (uint32_t from = 0; from < batch->count && !atomic_load(stop); from += net->local) {
         struct sdr_batch part = *batch;
         struct sdr_update update;
-        part.row += from;
-        part.at += from;
-        part.count = batch->count - from < SDR_LEAF_ROWS ? batch->count - from : SDR_LEAF_ROWS;
-        for (uint32_t i = 0; i < part.count; i++) /* shuffled rows lie anywhere */
-            sdr_fetch_row(&run->problem, part.row[i]);
-        run->kind->gradient(run->kind, &run->problem, run->parameters.block, w, &part,
-                            u + (size_t)from * run->example_floats, &update);
-        loss_sum[leaf++] = (struct sdr_loss_sum){update.loss, update.weight};
+        if (net->steps) {
+            part.row += from;
+            part.at += from;
+            part.count = batch->count - from < net->local ? batch->count - from : net->local;
+            part.of = part.count;
+        }
+        SDR_TRY(sdr_batch_gradient(&workspace->space, &view, &part, first,
+                                   workspace->losses + facts->leaves, stop, &update));
+        facts->leaves += sdr_leaves(part.count);
+        if (!net->steps) {
+            for (int s = 0; s < node->servers && !atomic_load(stop); s++)
+                SDR_TRY(sdr_pack_update(node, workspace, s, &update, facts,
+                                        &node->task->result[s]));
+            return SDR_OK;
+        }
+        if (!atomic_load(stop))
+            sdr_own_writes_step(node, workspace, &update);
     }
-    return leaf;
+    if (net->steps)
+        return sdr_own_writes_end(node, workspace, batch, facts);
+    struct sdr_update nothing = {.sense = run->kind->sense}; /* a batch of no rows */
+    for (int s = 0; s < node->servers; s++)
+        SDR_TRY(sdr_pack_update(node, workspace, s, &nothing, facts, &node->task->result[s]));
+    return SDR_OK;
 }
 
 static enum sdr_status compute(void *argument, const atomic_uint *stop)
@@ -149,65 +203,37 @@ static enum sdr_status compute(void *argument, const atomic_uint *stop)
     struct sdr_run *run = node->run;
     struct sdr_network *net = run->network;
     struct sdr_task *task = node->task;
-    struct sdr_workspace *workspace = &net->workspace[net->workspaces == 1 ? 0 : node->worker];
-    struct sdr_gradient_head *head = (struct sdr_gradient_head *)(void *)task->gradient->data;
+    struct sdr_workspace *workspace =
+        &net->workspace[net->workspaces == 1 ? 0 : node->worker];
     struct sdr_batch batch;
+    const float *w;
     SDR_TRY(sdr_network_batch(run, task->batch, node->worker, workspace->row, &batch));
-    const float *w = sdr_assemble_view(node, workspace, &batch);
+    SDR_TRY(sdr_assemble_view(node, workspace, &batch, &w));
     if (task->sparse) /* the next batch needs others */
         sdr_forget_task(node);
     if (net->steps)
         SDR_TRY(sdr_own_writes_begin(node, workspace, &batch));
-    float *u = (float *)(void *)(task->gradient->data + sdr_dloss_offset(head->leaves));
-    uint32_t leaf = 0;
-    for (uint32_t from = 0; from < batch.count && !atomic_load(stop); from += net->local) {
-        struct sdr_batch part = batch;
-        part.row += from;
-        part.at += from;
-        part.count = batch.count - from < net->local ? batch.count - from : net->local;
-        part.of = net->steps ? part.count : batch.of;
-        float *dloss = u + (size_t)from * run->example_floats;
-        leaf += compute_leaves(run, w, &part, dloss, head->loss_sum + leaf, stop);
-        if (net->steps && !atomic_load(stop))
-            sdr_own_writes_step(node, workspace, &part, dloss);
-    }
-    if (net->steps)
-        sdr_own_writes_end(node, workspace, &batch);
-    return SDR_OK;
-}
-
-/* A leaf is never of two steps. */
-static uint32_t leaves_of(uint32_t rows, uint32_t local)
-{
-    uint32_t each = (local + SDR_LEAF_ROWS - 1) / SDR_LEAF_ROWS, rest = rows % local;
-    return rows / local * each + (rest + SDR_LEAF_ROWS - 1) / SDR_LEAF_ROWS;
+    struct sdr_wire_facts facts = {
+        .rows = batch.count,
+        .rate = task->rate * ((batch.count + net->local - 1) / net->local)};
+    return compute_batch(node, workspace, &batch, w, stop, &facts);
 }
 
 enum sdr_status sdr_compute_gradient(struct sdr_node *node, bool *done)
 {
     struct sdr_run *run = node->run;
-    struct sdr_network *net = run->network;
-    struct sdr_task *task = node->task;
-    uint32_t from, end;
-    sdr_part_of(net, sdr_network_rows(run, task->batch), node->worker, &from, &end);
-    uint32_t rows = end - from, leaves = leaves_of(rows, net->local);
-    size_t bytes = sdr_dloss_offset(leaves) + (size_t)rows * run->example_floats * sizeof(float);
-    sdr_body_drop(task->gradient);
-    task->gradient = NULL;
-    SDR_TRY(sdr_body_create(net->pool, bytes, &task->gradient));
-    struct sdr_gradient_head *head = (struct sdr_gradient_head *)(void *)task->gradient->data;
-    *head = (struct sdr_gradient_head){.rows = rows, .leaves = leaves};
-    head->rate = task->rate * ((rows + net->local - 1) / net->local);
-    struct sdr_work work = {compute, node, !net->cancels};
+    struct sdr_work work = {compute, node, !run->network->cancels};
     int64_t before = run->transport->now(node);
     SDR_TRY(run->transport->compute(node, &work, done));
-    head->computing = (float)((double)(run->transport->now(node) - before) * 1e-9);
+    node->task->computing = (float)((double)(run->transport->now(node) - before) * 1e-9);
     return SDR_OK;
 }
 
 enum sdr_status sdr_push_gradient(struct sdr_node *node)
 {
     struct sdr_task *task = node->task;
+    for (int s = 0; s < node->servers; s++)
+        sdr_wire_set_computing(task->result[s]->data, task->computing);
     if (node->run->network->steps)
         return sdr_own_writes_push(node);
     for (int s = node->servers - 1; s >= 0; s--) { /* what the first one has, all have */
@@ -215,10 +241,9 @@ enum sdr_status sdr_push_gradient(struct sdr_node *node)
                                       .to = s,
                                       .version = task->version,
                                       .batch = task->batch,
-                                      .body = sdr_body_hold(task->gradient)};
+                                      .body = task->result[s]};
+        task->result[s] = NULL;
         SDR_TRY(sdr_send(node, &message));
     }
-    sdr_body_drop(task->gradient);
-    task->gradient = NULL;
     return SDR_OK;
 }

@@ -33,7 +33,7 @@ static enum sdr_status worker(struct sdr_node *node)
         SDR_TRY(sdr_next_share(node, &share, &more));
         if (!more)
             return SDR_OK;
-        sdr_train(node, &share);
+        SDR_TRY(sdr_train(node, &share));
         if (!node->plan->barriers || !sdr_share_is_whole(node))
             continue;
         sdr_catch_up(node);

@@ -54,14 +54,13 @@ static double dot(const double *a, const double *b, uint64_t n)
 /* Largest eigenvalue of the bound on the Hessian, in the features' units, by power iteration. */
 static double find_bound(struct sdr_node *node, struct arrays *a)
 {
-    enum { ITERATIONS = 200, CALM = 8 };
+    enum { ITERATIONS = 200, STEADY = 8 };
     double bound = 0;
-    int damping = 0; /* small changes in a row: a start nearly orthogonal to the answer is calm at
-                     first too */
+    int steady = 0; /* small changes in a row: a start nearly orthogonal to the answer has one too */
     struct sdr_stream stream = sdr_stream_open(1, SDR_FOR_START, a->count);
     for (uint64_t i = 0; i < a->count; i++)
         a->y[i] = sdr_stream_normal(&stream);
-    for (int iteration = 0; iteration < ITERATIONS && damping < CALM; iteration++) {
+    for (int iteration = 0; iteration < ITERATIONS && steady < STEADY; iteration++) {
         double norm = sqrt(dot(a->y, a->y, a->count)), before = bound;
         for (uint64_t i = 0; i < a->count; i++)
             a->w[i] = sdr_unit(node, i) * (a->y[i] / norm);
@@ -71,7 +70,7 @@ static double find_bound(struct sdr_node *node, struct arrays *a)
         bound = sqrt(dot(a->y, a->y, a->count));
         if (!(bound > 0))
             return 1;
-        damping = fabs(bound - before) < 1e-3 * bound ? damping + 1 : 0;
+        steady = fabs(bound - before) < 1e-3 * bound ? steady + 1 : 0;
     }
     return 1.02 * bound; /* power iteration comes from below */
 }
@@ -161,13 +160,13 @@ static enum sdr_status optimizer_steps(struct sdr_node *node)
         if (!more)
             return SDR_OK;
         sdr_pull(node, &batch, &view);
-        sdr_gradient(node, &view, &batch, &gradient);
+        SDR_TRY(sdr_gradient(node, &view, &batch, &gradient));
         sdr_commit(node, &gradient);
     }
 }
 
-/* Lloyd's algorithm: every center becomes the mean of the rows nearest to it, until none moves. */
-static enum sdr_status lloyd(struct sdr_node *node)
+/* Rounds of the model's own (k-means: Lloyd's algorithm), until one changes nothing. */
+static enum sdr_status rounds(struct sdr_node *node)
 {
     struct state *s = node->state;
     struct sdr_batch batch = {0};
@@ -184,24 +183,24 @@ static enum sdr_status lloyd(struct sdr_node *node)
         if (!more)
             return SDR_OK;
         memcpy(last, w, count * sizeof *w);
-        SDR_TRY(sdr_full_sums(node, &loss, w));
+        SDR_TRY(sdr_full_round(node, &loss, w));
         sdr_put(node, w, loss);
         if (memcmp(last, w, count * sizeof *w) == 0)
-            sdr_stop(node, "no center moves any more");
+            sdr_stop(node, sdr_rounds_converged(node));
     }
 }
 
 static enum sdr_status worker(struct sdr_node *node)
 {
     const struct options *o = node->options;
-    if (sdr_clusters(node) && o->method != FISTA)
+    if (sdr_has_rounds(node) && o->method != FISTA)
         return sdr_fail(SDR_USAGE,
                         "--sync batch with clusters is Lloyd's algorithm: it has no method");
-    if (sdr_clusters(node))
-        return lloyd(node);
+    if (sdr_has_rounds(node))
+        return rounds(node);
     if (o->method == OPTIMIZER)
         return optimizer_steps(node);
-    if (sdr_curvature(node) == 0)
+    if (!sdr_has_full_gradient(node))
         return sdr_fail(SDR_USAGE, "--sync batch needs a smooth loss: hinge is not "
                                    "(try --model squared-hinge, or batch:optimizer)");
     return own_steps(node, o->method == FISTA);

@@ -29,9 +29,9 @@ enum sdr_status sdr_bsp_worker(struct sdr_node *node)
                 sdr_joint_catch_up(node, &batch, part);
             SDR_TRY(sdr_barrier(node));
         }
-        while (sdr_next_piece(node, (batch.count + SDR_LEAF_ROWS - 1) / SDR_LEAF_ROWS, &leaf))
-            sdr_joint_gradient(node, &batch, leaf);
-        SDR_TRY(sdr_barrier(node));
+        while (sdr_next_piece(node, sdr_leaves(batch.count), &leaf))
+            SDR_TRY(sdr_joint_gradient(node, &batch, leaf));
+        SDR_TRY(sdr_joint_sum(node));
         while (sdr_next_piece(node, parts, &part))
             sdr_joint_step(node, &batch, part);
     }

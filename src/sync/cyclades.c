@@ -38,7 +38,7 @@ static enum sdr_status worker(struct sdr_node *node)
             if (piece == 0)
                 sdr_plan_ahead(node, &window);
             else
-                sdr_train_apart(node, &window, piece - 1);
+                SDR_TRY(sdr_train_apart(node, &window, piece - 1));
     }
 }
 

@@ -118,7 +118,7 @@ static enum sdr_status racing(struct sdr_node *node)
         if (!more)
             return SDR_OK;
         sdr_pull_replica(node, &share);
-        sdr_train(node, &share);
+        SDR_TRY(sdr_train(node, &share));
         sdr_push_delta(node);
     }
 }
@@ -134,7 +134,7 @@ static enum sdr_status replaying(struct sdr_node *node)
             return SDR_OK;
         if (share.count) {
             sdr_pull_replica(node, &share);
-            sdr_train(node, &share);
+            SDR_TRY(sdr_train(node, &share));
         } else {
             sdr_push_delta(node);
         }
@@ -157,7 +157,7 @@ static enum sdr_status in_lanes(struct sdr_node *node)
             struct sdr_batch share = sdr_part(node, &round, lane * rows, rows);
             sdr_use_replica(node, lane);
             sdr_pull_replica(node, &share);
-            sdr_train(node, &share);
+            SDR_TRY(sdr_train(node, &share));
             sdr_catch_up(node);
         }
         SDR_TRY(sdr_barrier(node));

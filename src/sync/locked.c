@@ -36,7 +36,7 @@ static enum sdr_status worker(struct sdr_node *node)
         sdr_lock(node, &batch);
         sdr_pull(node, &batch, &view);
         sdr_unlock(node, &batch);
-        sdr_gradient(node, &view, &batch, &gradient);
+        SDR_TRY(sdr_gradient(node, &view, &batch, &gradient));
         sdr_lock(node, &batch);
         sdr_commit(node, &gradient);
         sdr_unlock(node, &batch);

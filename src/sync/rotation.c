@@ -32,7 +32,7 @@ static enum sdr_status worker(struct sdr_node *node)
         if (!more)
             return SDR_OK;
         while (sdr_next_piece(node, SDR_ROTATING, &cell))
-            sdr_train_cell(node, &round, cell);
+            SDR_TRY(sdr_train_cell(node, &round, cell));
     }
 }
 

@@ -29,8 +29,8 @@ static enum sdr_status worker(struct sdr_node *node)
         sdr_pass_turn(node);
         if (!more)
             return SDR_OK;
-        sdr_gradient(node, &view, &batch, &gradient);
-        sdr_keep_pending(node, &gradient);
+        SDR_TRY(sdr_gradient(node, &view, &batch, &gradient));
+        SDR_TRY(sdr_keep_pending(node, &gradient));
     }
 }
 

@@ -27,7 +27,7 @@ static enum sdr_status worker(struct sdr_node *node)
         if (!more)
             return SDR_OK;
         sdr_pull(node, &batch, &view);
-        sdr_gradient(node, &view, &batch, &gradient);
+        SDR_TRY(sdr_gradient(node, &view, &batch, &gradient));
         sdr_commit(node, &gradient);
     }
 }

@@ -46,7 +46,7 @@ enum sdr_status sdr_node_array_renew(struct sdr_node *node, const char *name, ui
 
 uint64_t sdr_values(const struct sdr_node *node)
 {
-    return node->run->parameters.count;
+    return node->run->parameters.layout->count;
 }
 
 const float *sdr_weights(struct sdr_node *node)
@@ -54,109 +54,79 @@ const float *sdr_weights(struct sdr_node *node)
     return sdr_parameters_weights(&node->run->parameters);
 }
 
-double sdr_curvature(const struct sdr_node *node)
+/* The block that a value belongs to; padding belongs to the block before it. */
+static const struct sdr_block *block_of(const struct sdr_layout *layout, uint64_t i)
 {
-    return node->run->kind->curvature;
-}
-
-static inline uint64_t weight_values(const struct sdr_parameters *p)
-{
-    return (uint64_t)p->block[0].rows * p->block[0].cols;
+    int b = layout->blocks - 1;
+    while (b > 0 && i < layout->block[b].offset)
+        b--;
+    return &layout->block[b];
 }
 
 double sdr_unit(const struct sdr_node *node, uint64_t i)
 {
     const struct sdr_parameters *p = &node->run->parameters;
-    return p->scale && i < weight_values(p) ? p->scale[i / p->block[0].cols] : 1.0;
+    const struct sdr_block *block = block_of(p->layout, i);
+    uint64_t row = (i - block->offset) / block->cols;
+    return p->rule.scale && block->per_feature && row < block->rows ? p->rule.scale[row] : 1.0;
 }
 
-/* Feature n of a row as training sees it, and its number. */
-struct entries {
-    const struct sdr_problem *problem;
-    struct sdr_sparse_row sparse;
-    const float *dense;
-    uint32_t count;
-};
-
-static struct entries entries_of(const struct sdr_problem *problem, uint32_t row)
+static struct sdr_view view_of(const struct sdr_node *node)
 {
-    const struct sdr_rows *rows = problem->rows;
-    struct entries e = {.problem = problem};
-    if (rows->dense) {
-        e.dense = sdr_dense_row(rows, row);
-        e.count = rows->features;
-    } else {
-        e.sparse = sdr_sparse_row(rows, row);
-        e.count = e.sparse.n;
-    }
-    return e;
+    struct sdr_run *run = node->run;
+    return (struct sdr_view){.problem = &run->problem,
+                             .block = run->parameters.layout->block,
+                             .w = run->parameters.value,
+                             .version = run->parameters.version};
 }
 
-static inline double entry(const struct entries *e, uint32_t n, uint32_t *feature)
+static struct sdr_batch all_rows(const struct sdr_run *run)
 {
-    if (!e->dense) {
-        *feature = sdr_row_index(&e->sparse, n);
-        return e->sparse.x[n];
-    }
-    *feature = n;
-    return (double)e->dense[n] - (e->problem->center ? e->problem->center[n] : 0.0f);
+    return (struct sdr_batch){
+        .rows = &run->data->rows, .row = run->train_rows.row, .count = run->train_rows.count};
 }
 
-/* Sums u·x over all rows in double: first-order methods stall on float sums long before they are
-   done. u is the slope of the loss at the scores of w, or the scores themselves (curve). */
-static double sum_rows(struct sdr_node *node, const double *w, bool curve, double *gradient)
+bool sdr_has_full_gradient(const struct sdr_node *node)
+{
+    const struct sdr_model_kind *kind = node->run->kind;
+    return kind->full && kind->full->gradient && kind->curvature > 0;
+}
+
+bool sdr_has_rounds(const struct sdr_node *node)
+{
+    return node->run->kind->full && node->run->kind->full->round;
+}
+
+static double full_gradient(struct sdr_node *node, const double *w, bool curve, double *gradient)
 {
     const struct sdr_run *run = node->run;
-    const struct sdr_problem *problem = &run->problem;
-    const struct sdr_parameters *p = &run->parameters;
-    uint32_t outputs = problem->outputs, feature;
-    uint64_t intercept = problem->intercept ? p->block[1].offset : 0;
-    enum { PASS = 8192 };
-    uint32_t passed = 0;
-    double total = 0;
-    float *u = node->scratch;
-    memset(gradient, 0, p->count * sizeof *gradient);
-    for (uint32_t i = 0; i < run->train_rows.count; i++) {
-        uint32_t row = run->train_rows.row ? run->train_rows.row[i] : i;
-        if (row >= passed + PASS) {
-            sdr_rows_release(problem->rows, passed, row);
-            passed = row;
-        }
-        struct entries e = entries_of(problem, row);
-        for (uint32_t k = 0; k < outputs; k++) {
-            double score = problem->intercept ? w[intercept + k] : 0.0;
-            for (uint32_t n = 0; n < e.count; n++) {
-                double x = entry(&e, n, &feature);
-                score += w[(uint64_t)feature * outputs + k] * x;
-            }
-            u[k] = (float)score;
-        }
-        double weight = problem->row_weight ? problem->row_weight[row] : 1.0;
-        if (!curve)
-            total += weight *
-                     run->kind->loss(problem->model_options, u, outputs, problem->target[row], u);
-        for (uint32_t n = 0; n < e.count; n++) {
-            double x = weight * entry(&e, n, &feature);
-            for (uint32_t k = 0; k < outputs; k++)
-                gradient[(uint64_t)feature * outputs + k] += u[k] * x;
-        }
-        for (uint32_t k = 0; k < outputs && problem->intercept; k++)
-            gradient[intercept + k] += weight * u[k];
-    }
-    double share = (curve ? run->kind->curvature : 1.0) / run->train_rows.count;
-    for (uint64_t i = 0; i < p->count; i++)
-        gradient[i] *= share;
-    return total / run->train_rows.count;
+    struct sdr_view view = view_of(node);
+    struct sdr_batch rows = all_rows(run);
+    memset(gradient, 0, run->parameters.layout->count * sizeof *gradient); /* padding too */
+    return run->kind->full->gradient(run->kind, &view, &rows, w, curve, gradient);
 }
 
 void sdr_full_gradient(struct sdr_node *node, const double *w, double *loss, double *gradient)
 {
-    *loss = sum_rows(node, w, false, gradient);
+    *loss = full_gradient(node, w, false, gradient);
 }
 
 void sdr_curve(struct sdr_node *node, const double *v, double *product)
 {
-    sum_rows(node, v, true, product);
+    full_gradient(node, v, true, product);
+}
+
+enum sdr_status sdr_full_round(struct sdr_node *node, double *loss, double *w)
+{
+    struct sdr_run *run = node->run;
+    struct sdr_view view = view_of(node);
+    struct sdr_batch rows = all_rows(run);
+    return run->kind->full->round(&view, &rows, sdr_run_threads(run), &run->round_memory, loss, w);
+}
+
+const char *sdr_rounds_converged(const struct sdr_node *node)
+{
+    return node->run->kind->full->converged;
 }
 
 void sdr_stop(struct sdr_node *node, const char *why)
@@ -167,7 +137,7 @@ void sdr_stop(struct sdr_node *node, const char *why)
 void sdr_put(struct sdr_node *node, const double *w, double loss)
 {
     struct sdr_run *run = node->run;
-    for (uint64_t i = 0; i < run->parameters.count; i++)
+    for (uint64_t i = 0; i < run->parameters.layout->count; i++)
         run->parameters.value[i] = (float)w[i];
     run->parameters.version++;
     double weight = run->train_rows.count;
@@ -180,26 +150,34 @@ double sdr_penalty(struct sdr_node *node, const double *w)
     return sdr_parameters_penalty(&node->run->parameters, NULL, w);
 }
 
+/* One row of a penalised block. */
+static void shrink_row(const struct sdr_penalty *penalty, double unit, double step, uint32_t cols,
+                       double *row)
+{
+    double one = step * unit * (penalty->standardize ? 1 : unit), norm = 0;
+    double two = step * (penalty->standardize ? 1 : unit * unit);
+    for (uint32_t k = 0; k < cols; k++) {
+        double size = fmax(fabs(row[k]) - one * penalty->l1, 0);
+        row[k] = copysign(size, row[k]);
+        norm += size * size;
+    }
+    norm = sqrt(norm);
+    double keep = norm > 0 ? fmax(norm - one * penalty->group, 0) / norm : 0;
+    for (uint32_t k = 0; k < cols; k++)
+        row[k] *= keep / (1 + two * penalty->l2);
+}
+
 void sdr_proximal(struct sdr_node *node, double *w, double step)
 {
     const struct sdr_parameters *p = &node->run->parameters;
-    const struct sdr_penalty *penalty = &p->penalty;
-    uint32_t outputs = p->block[0].cols;
+    const struct sdr_penalty *penalty = &p->rule.penalty;
     if (penalty->l1 == 0 && penalty->l2 == 0 && penalty->group == 0)
         return;
-    for (uint32_t j = 0; j < p->block[0].rows; j++) {
-        double unit = p->scale ? p->scale[j] : 1.0, norm = 0;
-        double one = step * unit * (penalty->standardize ? 1 : unit);
-        double two = step * (penalty->standardize ? 1 : unit * unit);
-        double *row = w + (uint64_t)j * outputs;
-        for (uint32_t k = 0; k < outputs; k++) {
-            double size = fmax(fabs(row[k]) - one * penalty->l1, 0);
-            row[k] = copysign(size, row[k]);
-            norm += size * size;
-        }
-        norm = sqrt(norm);
-        double keep = norm > 0 ? fmax(norm - one * penalty->group, 0) / norm : 0;
-        for (uint32_t k = 0; k < outputs; k++)
-            row[k] *= keep / (1 + two * penalty->l2);
+    for (int b = 0; b < p->layout->blocks; b++) {
+        const struct sdr_block *block = &p->layout->block[b];
+        const float *scale = block->per_feature ? p->rule.scale : NULL;
+        for (uint32_t j = 0; j < block->rows && block->penalised; j++)
+            shrink_row(penalty, scale ? scale[j] : 1.0, step, block->cols,
+                       w + block->offset + (uint64_t)j * block->cols);
     }
 }

@@ -45,7 +45,7 @@ static void check_health(struct sdr_run *run)
     if (run->kind->truth == SDR_REGRESSION)
         bound = (may_go_back ? 5 : 1e9) *
                 (run->target_size * run->target_size + run->target_mean * run->target_mean);
-    if (!sdr_has_truth(run->kind->truth)) /* distances are of any size */
+    if (run->kind->truth == SDR_UNSUPERVISED) /* distances are of any size */
         bound = INFINITY;
     if (!isfinite(typical) || typical > bound)
         sdr_diverge(run);
@@ -96,19 +96,6 @@ void sdr_stream(struct sdr_run *run, uint64_t at)
 {
     if (run->data->streams && at < run->train_rows.count)
         enter_block(run, at);
-}
-
-struct sdr_update sdr_update_of(const struct sdr_run *run, const float *u,
-                                const struct sdr_batch *batch)
-{
-    bool sums = run->kind->truth == SDR_CLUSTERS;
-    return (struct sdr_update){.form = sums               ? SDR_COLUMNS
-                                       : run->kind->pairs ? SDR_ENTRIES
-                                                          : SDR_FACTORS,
-                               .outputs = run->parameters.block[0].cols,
-                               .u = u,
-                               .stride = run->example_floats,
-                               .examples = *batch};
 }
 
 enum sdr_status sdr_account(struct sdr_run *run, uint64_t rows)
@@ -223,19 +210,19 @@ void sdr_pull(struct sdr_node *node, const struct sdr_batch *batch, struct sdr_v
     struct sdr_parameters *p = node->parameters;
     if (p->borrowed)
         p->version = batch->number;
-    sdr_parameters_catch_up(p, batch);
+    sdr_parameters_catch_up(p, batch, sdr_all(p->layout));
     if (node->snapshot)
         sdr_parameters_copy_touched(p, batch, node->snapshot);
-    *view = (struct sdr_view){p->version, node->snapshot ? node->snapshot : p->value};
+    *view = (struct sdr_view){.problem = &node->run->problem,
+                              .block = p->layout->block,
+                              .w = node->snapshot ? node->snapshot : p->value,
+                              .version = p->version};
 }
 
-void sdr_gradient(struct sdr_node *node, const struct sdr_view *view, const struct sdr_batch *batch,
-                  struct sdr_update *update)
+enum sdr_status sdr_gradient(struct sdr_node *node, const struct sdr_view *view,
+                             const struct sdr_batch *batch, struct sdr_update *update)
 {
-    struct sdr_run *run = node->run;
-    run->kind->gradient(run->kind, &run->problem, run->parameters.block, view->w, batch,
-                        node->scratch, update);
-    update->version = view->version;
+    return sdr_batch_gradient(&node->space, view, batch, 0, NULL, NULL, update);
 }
 
 void sdr_rates(const struct sdr_run *run, uint64_t at, uint32_t count, double *rate)
@@ -264,7 +251,7 @@ void sdr_commit(struct sdr_node *node, const struct sdr_update *update)
     struct sdr_run *run = node->run;
     struct sdr_parameters *p = node->parameters;
     uint64_t missed = p->version - update->version;
-    sdr_parameters_apply(p, update, sdr_rate_at(run, update->examples.at));
+    sdr_parameters_apply(p, update, sdr_rate_at(run, update->batch.at));
     node->loss_sum->loss += update->loss;
     node->loss_sum->weight += update->weight;
     node->steps++;
@@ -293,7 +280,7 @@ void sdr_fused_steps(struct sdr_node *node, const struct sdr_batch *chunk)
                                     .ahead = fetches ? ahead : NULL,
                                     .rate = rate,
                                     .count = chunk->count,
-                                    .rank = run->rank,
+                                    .factors = run->factors,
                                     .loss_sum = node->loss_sum->loss,
                                     .weight_sum = node->loss_sum->weight};
     sdr_parameters_fused_steps(node->parameters, &fused);
@@ -316,7 +303,7 @@ struct sdr_batch sdr_part(const struct sdr_node *node, const struct sdr_batch *b
     return part;
 }
 
-void sdr_train(struct sdr_node *node, const struct sdr_batch *share)
+enum sdr_status sdr_train(struct sdr_node *node, const struct sdr_batch *share)
 {
     bool recorded = node->run->record && node->run->plan.in_place;
     uint64_t size = recorded ? 1 : sdr_can_fuse(node) ? CHUNK : node->run->update_rows;
@@ -333,7 +320,8 @@ void sdr_train(struct sdr_node *node, const struct sdr_batch *share)
         }
         fetch_ahead(node->run, &batch);
         sdr_pull(node, &batch, &view);
-        sdr_gradient(node, &view, &batch, &gradient);
+        SDR_TRY(sdr_gradient(node, &view, &batch, &gradient));
         sdr_commit(node, &gradient);
     }
+    return SDR_OK;
 }

@@ -3,6 +3,7 @@
 #define SDR_NODE_H
 
 #include "plugin.h"
+#include "update/gradient.h"
 #include "server/ledger.h"
 
 struct sdr_run;
@@ -14,11 +15,6 @@ struct sdr_node_array {
     uint64_t count;
 };
 enum { SDR_NODE_ARRAYS = 8 };
-
-/* Losses of rows, each before the step it led to. */
-struct sdr_loss_sum {
-    double loss, weight;
-};
 
 struct sdr_task;
 struct sdr_node {
@@ -35,17 +31,11 @@ struct sdr_node {
     int arrays;
     struct sdr_parameters *parameters;  /* it steps on: the run's, or a twin or copy of them */
     struct sdr_loss_sum *loss_sum;      /* of the steps on these parameters */
-    float *scratch;                     /* owned: scores and slopes of one batch */
+    struct sdr_gradient_space space;    /* owned: for computing gradients */
     float *snapshot;                    /* owned: values copied for a batch; NULL: none */
     uint64_t staleness, stalest, steps; /* sum and largest of the updates its gradients missed */
     uint64_t dealt;                     /* rows of its own shard in this epoch */
     uint64_t taken;                     /* shares of it */
-};
-
-/* The values a gradient is computed from. */
-struct sdr_view {
-    uint64_t version;
-    const float *w; /* borrowed until the next commit */
 };
 
 /* The next batch; *more is false when the run is over (then the loop returns SDR_OK). Evaluates,
@@ -56,8 +46,8 @@ enum sdr_status sdr_next_full_batch(struct sdr_node *node, struct sdr_batch *bat
 /* The parameters the batch needs, with lazy penalties settled. */
 void sdr_pull(struct sdr_node *node, const struct sdr_batch *batch, struct sdr_view *view);
 /* The gradient of the batch's mean loss at the view; borrowed until the next call. */
-void sdr_gradient(struct sdr_node *node, const struct sdr_view *view, const struct sdr_batch *batch,
-                  struct sdr_update *update);
+enum sdr_status sdr_gradient(struct sdr_node *node, const struct sdr_view *view,
+                             const struct sdr_batch *batch, struct sdr_update *update);
 /* One step of the optimizer. */
 void sdr_commit(struct sdr_node *node, const struct sdr_update *update);
 
@@ -88,7 +78,7 @@ struct sdr_batch sdr_part(const struct sdr_node *node, const struct sdr_batch *b
                           uint64_t count);
 
 /* One step for every batch of a share, one after the other. */
-void sdr_train(struct sdr_node *node, const struct sdr_batch *share);
+enum sdr_status sdr_train(struct sdr_node *node, const struct sdr_batch *share);
 /* Steps go to a private copy from now on. A worker begins with the copy of its own number. */
 void sdr_use_replica(struct sdr_node *node, uint64_t copy);
 /* The copy becomes what the shared parameters are, for training on a share. */
@@ -114,21 +104,23 @@ void sdr_average(struct sdr_node *node, uint64_t part, uint64_t parts);
 /* An update that all workers compute, piece by piece, with meetings between the three. Gradients are
    computed leaf by leaf, and multiplied out in the order of the rows by ranges of features, one part
    per worker: the sums are those of a single worker. */
-enum { SDR_LEAF_ROWS = 64 };
 void sdr_joint_catch_up(struct sdr_node *node, const struct sdr_batch *batch, uint64_t part);
-void sdr_joint_gradient(struct sdr_node *node, const struct sdr_batch *batch, uint64_t leaf);
+enum sdr_status sdr_joint_gradient(struct sdr_node *node, const struct sdr_batch *batch,
+                                   uint64_t leaf);
+/* Waits until all leaves are computed: then they are one update. */
+enum sdr_status sdr_joint_sum(struct sdr_node *node);
 void sdr_joint_step(struct sdr_node *node, const struct sdr_batch *batch, uint64_t part);
 
 /* Windows that are cut into bins of rows which have no feature in common: looks for the components of
    the window that comes next; trains on one bin. */
 enum { SDR_BINS = 16 };
 void sdr_plan_ahead(struct sdr_node *node, const struct sdr_batch *window);
-void sdr_train_apart(struct sdr_node *node, const struct sdr_batch *window, uint64_t bin);
+enum sdr_status sdr_train_apart(struct sdr_node *node, const struct sdr_batch *window, uint64_t bin);
 
 /* Rounds of cells of a rotation, rows of two features which have none in common with those of another
    cell: trains on one cell. */
 enum { SDR_ROTATING = 16 };
-void sdr_train_cell(struct sdr_node *node, const struct sdr_batch *round, uint64_t cell);
+enum sdr_status sdr_train_cell(struct sdr_node *node, const struct sdr_batch *round, uint64_t cell);
 
 /* Guards the parameters that a batch touches. */
 void sdr_lock(struct sdr_node *node, const struct sdr_batch *batch);
@@ -140,7 +132,7 @@ enum sdr_status sdr_wait_turn(struct sdr_node *node);
 enum sdr_status sdr_commit_pending(struct sdr_node *node, bool *more);
 void sdr_next_turn_batch(struct sdr_node *node, struct sdr_batch *batch);
 void sdr_pass_turn(struct sdr_node *node);
-void sdr_keep_pending(struct sdr_node *node, const struct sdr_update *gradient);
+enum sdr_status sdr_keep_pending(struct sdr_node *node, const struct sdr_update *gradient);
 
 /* ---- nodes that exchange messages ---- */
 /* A worker: waits for a batch and the values to work from; computes the gradient, unless newer values arrive
@@ -200,16 +192,20 @@ enum sdr_status sdr_node_array(struct sdr_node *node, const char *name, uint64_t
 /* Same, with a new length; old contents are discarded. */
 enum sdr_status sdr_node_array_renew(struct sdr_node *node, const char *name, uint64_t count,
                                      double **value);
+/* Which of these the model can do with all rows at once: the gradient of its smooth mean loss, or rounds
+   of its own that are no steps. */
+bool sdr_has_full_gradient(const struct sdr_node *node);
+bool sdr_has_rounds(const struct sdr_node *node);
 /* Smooth part of the objective and its gradient at w (values in the layout of the blocks): the mean
  * loss. */
 void sdr_full_gradient(struct sdr_node *node, const double *w, double *loss, double *gradient);
 /* product = B·v, with B = curvature·XᵀX/N a bound on the second derivatives of the mean loss. */
 void sdr_curve(struct sdr_node *node, const double *v, double *product);
-/* Clusters: the sums and counts of the rows that are nearest to each center, into an array like the
-   weights; the mean loss of the centers as they are. On --threads threads, with the same bits for any
-   number of them. */
-bool sdr_clusters(const struct sdr_node *node);
-enum sdr_status sdr_full_sums(struct sdr_node *node, double *loss, double *w);
+/* A round of the model on all rows, on --threads threads, with the same bits for any number of them: w
+   becomes better; *loss is that of the weights as they are. Why there is nothing more to do once w does
+   not change. */
+enum sdr_status sdr_full_round(struct sdr_node *node, double *loss, double *w);
+const char *sdr_rounds_converged(const struct sdr_node *node);
 /* The run is over after this update, for a reason (static text). */
 void sdr_stop(struct sdr_node *node, const char *why);
 /* Sets the weights and counts one update. */
@@ -224,7 +220,5 @@ double sdr_unit(const struct sdr_node *node, uint64_t i);
 uint64_t sdr_values(const struct sdr_node *node);
 /* The weights as they stand: the loop's starting point. */
 const float *sdr_weights(struct sdr_node *node);
-/* Bound on the second derivative of the loss by a score; 0: the loss is not smooth. */
-double sdr_curvature(const struct sdr_node *node);
 
 #endif

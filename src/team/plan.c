@@ -13,9 +13,9 @@ static enum sdr_status look_at_features(struct sdr_run *run)
     uint32_t features = run->data->rows.features, workers = (uint32_t)run->workers;
     uint32_t *touched, count, most = 0;
     SDR_TRY(sdr_allocate(&run->frequency, features, sizeof *run->frequency, "frequencies"));
-    SDR_TRY(sdr_allocate(&run->cut, workers + 1, sizeof *run->cut, "parts of features"));
+    SDR_TRY(sdr_allocate(&run->span, workers, sizeof *run->span, "spans of values"));
     SDR_TRY(sdr_features_touched(run, &touched, &count));
-    sdr_features_cut(touched, features, workers, run->cut);
+    sdr_cut_spans(&run->layout, touched, count, workers, run->span);
     for (uint32_t j = 0; j < features; j++) {
         most = touched[j] > most ? touched[j] : most;
         run->frequency[j] = (float)touched[j] / (float)count;
@@ -34,7 +34,7 @@ static enum sdr_status ask_strategy(struct sdr_run *run)
         SDR_TRY(sdr_window_choose(run, &run->plan.window));
     SDR_TRY(run->strategy->plan(run->strategy_options, &run->plan));
     run->workers = run->plan.workers;
-    if (run->kind->truth == SDR_CLUSTERS) /* sums are never too much */
+    if (run->kind->sense == SDR_STATISTIC) /* sums are never too much */
         run->plan.damped = false;
     if (run->plan.remark)
         sdr_note(&run->options, "%s", run->plan.remark);
@@ -56,6 +56,15 @@ static enum sdr_status ask_strategy(struct sdr_run *run)
     return SDR_OK;
 }
 
+/* Values that one entry of a row touches. */
+static double row_values(const struct sdr_layout *layout)
+{
+    double values = 0;
+    for (int b = 0; b < layout->blocks; b++)
+        values += layout->block[b].per_feature ? layout->block[b].cols : 0;
+    return values;
+}
+
 enum sdr_status sdr_plan_make(struct sdr_run *run)
 {
     const struct sdr_settings *s = &run->options.settings;
@@ -66,17 +75,17 @@ enum sdr_status sdr_plan_make(struct sdr_run *run)
     run->plan = (struct sdr_plan){.workers = run->workers,
                                   .nodes = sdr_affinity_nodes(),
                                   .deterministic = s->deterministic,
-                                  .all_conflict = p->whole,
-                                  .pairs = run->kind->pairs,
+                                  .all_conflict = run->kind->reads == SDR_READS_ALL,
+                                  .pairs = run->kind->needs & SDR_NEEDS_PAIRS,
                                   .penalty = p->penalty_paid != NULL,
-                                  .group_penalty = p->penalty.group > 0,
+                                  .group_penalty = p->rule.penalty.group > 0,
                                   .fused = s->batch == 1 && run->problem.outputs == 1 &&
-                                           (run->kind->linear || run->rank),
+                                           run->kind->fused != NULL,
                                   .rows = run->train_rows.count,
                                   .batch = s->batch,
-                                  .parameters = p->count,
-                                  .values = p->count * (uint64_t)(1 + run->optimizer->slots),
-                                  .row_values = entries * p->block[0].cols};
+                                  .parameters = p->layout->count,
+                                  .values = p->layout->count * (uint64_t)(1 + run->optimizer->slots),
+                                  .row_values = entries * row_values(p->layout)};
     if (run->strategy->plan)
         SDR_TRY(ask_strategy(run));
     if ((s->record || s->replay) && !run->plan.races)
@@ -99,26 +108,36 @@ static enum sdr_status compute_damping(struct sdr_run *run)
     const struct sdr_parameters *p = &run->parameters;
     const double touches = 64; /* that leave a value far from corrected, on sparse and dense data */
     double rows = (double)run->plan.share * (run->plan.deterministic ? 1 : run->workers);
-    SDR_TRY(sdr_allocate(&run->damping, p->count, sizeof *run->damping, "the merging of copies"));
-    for (uint64_t i = 0; i < p->count; i++) {
-        uint64_t feature = i / p->block[0].cols;
-        double often = feature < p->block[0].rows ? run->frequency[feature] : 1;
-        run->damping[i] = (float)fmin(touches / fmax(often * rows, 1e-9), 1);
+    SDR_TRY(sdr_allocate(&run->damping, p->layout->count, sizeof *run->damping,
+                         "the merging of replicas"));
+    for (uint64_t i = 0; i < p->layout->count; i++)
+        run->damping[i] = (float)fmin(touches / rows, 1);
+    for (int b = 0; b < p->layout->blocks; b++) {
+        const struct sdr_block *block = &p->layout->block[b];
+        uint64_t size = (uint64_t)block->rows * block->cols;
+        for (uint64_t i = 0; i < size && block->per_feature; i++)
+            run->damping[block->offset + i] = (float)fmin(
+                touches / fmax(run->frequency[i / block->cols] * rows, 1e-9), 1);
     }
     return SDR_OK;
 }
 
-enum sdr_status sdr_plan_carry_out(struct sdr_run *run, uint64_t batch)
+enum sdr_status sdr_plan_carry_out(struct sdr_run *run)
 {
     const struct sdr_plan *plan = &run->plan;
     int replicas = plan->copies ? plan->copies : plan->in_place ? run->workers : 0;
-    size_t dloss = plan->joint ? run->update_rows * run->example_floats : 0;
+    uint32_t leaves = plan->joint ? sdr_leaves((uint32_t)run->update_rows) : 0;
     run->loss_sums = replicas > run->workers ? replicas : run->workers;
     if (plan->loss_sums > run->loss_sums)
         run->loss_sums = plan->loss_sums;
     SDR_TRY(sdr_allocate(&run->copy, (size_t)replicas, sizeof *run->copy, "copies of the model"));
     SDR_TRY(sdr_allocate(&run->copied, (size_t)run->loss_sums, sizeof *run->copied, "losses"));
-    SDR_TRY(sdr_allocate(&run->joint, dloss, sizeof(float), "slopes"));
+    SDR_TRY(sdr_allocate(&run->leaf, leaves, sizeof *run->leaf, "gradients"));
+    while (run->leaves < (int)leaves) /* counted first: one that is half made is freed too */
+        SDR_TRY(sdr_gradient_space_create(&run->leaf[run->leaves++], run->kind, &run->problem,
+                                          &run->layout));
+    if (plan->joint)
+        SDR_TRY(sdr_sum_create(&run->joint, &run->layout));
     while (run->replicas <
            replicas) /* counted first: one that is half made is freed with the others */
         SDR_TRY(sdr_parameters_replicate(&run->copy[run->replicas++], &run->parameters,
@@ -143,10 +162,10 @@ enum sdr_status sdr_plan_carry_out(struct sdr_run *run, uint64_t batch)
             .parameters = replicas ? &run->copy[w % replicas] : &run->parameters,
             .loss_sum = run->strategy->team && !plan->turns ? &run->copied[w] : &run->loss_sum};
         if (!plan->joint)
-            SDR_TRY(
-                sdr_allocate(&node->scratch, batch * run->example_floats, sizeof(float), "scores"));
+            SDR_TRY(sdr_gradient_space_create(&node->space, run->kind, &run->problem,
+                                              &run->layout));
         if (plan->snapshots)
-            SDR_TRY(sdr_allocate(&node->snapshot, run->parameters.count, sizeof(float),
+            SDR_TRY(sdr_allocate(&node->snapshot, run->layout.count, sizeof(float),
                                  "a worker's view"));
     }
     if (plan->turns)

@@ -155,7 +155,7 @@ static void fused_cell(struct sdr_node *node, uint32_t number, uint64_t from, ui
     uint32_t first = r->start[r->cell[number]], size = r->start[r->cell[number] + 1] - first;
     double rate[CHUNK];
     struct sdr_fused_steps fused = {
-        .problem = &run->problem, .kind = run->kind, .rate = rate, .rank = run->rank};
+        .problem = &run->problem, .kind = run->kind, .rate = rate, .factors = run->factors};
     for (uint64_t at = from; at < end; at += fused.count) {
         uint64_t within = (at - r->place[number] + r->shift[number]) % size;
         uint64_t most = size - within < end - at ? size - within : end - at;
@@ -170,7 +170,7 @@ static void fused_cell(struct sdr_node *node, uint32_t number, uint64_t from, ui
     node->steps += end - from;
 }
 
-void sdr_train_cell(struct sdr_node *node, const struct sdr_batch *round, uint64_t cell)
+enum sdr_status sdr_train_cell(struct sdr_node *node, const struct sdr_batch *round, uint64_t cell)
 {
     struct sdr_run *run = node->run;
     const struct sdr_rotation *r = run->rotation;
@@ -179,13 +179,13 @@ void sdr_train_cell(struct sdr_node *node, const struct sdr_batch *round, uint64
     from = from > round->at ? from : round->at;
     end = r->place[number + 1] < end ? r->place[number + 1] : end;
     if (from >= end)
-        return;
+        return SDR_OK;
     struct sdr_batch rows = sdr_part(node, round, from - round->at, end - from);
     node->loss_sum = &run->copied[cell];
     if (run->plan.fused) {
         node->parameters->version = rows.number;
         fused_cell(node, number, from, end);
-    } else {
-        sdr_train(node, &rows);
+        return SDR_OK;
     }
+    return sdr_train(node, &rows);
 }

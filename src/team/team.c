@@ -104,16 +104,27 @@ static enum sdr_status barrier(struct sdr_run *run, enum sdr_status (*work)(stru
     return broken(team);
 }
 
-/* The constants of a joint update, once the penalties of the one before are charged with its own. */
-static enum sdr_status begin_joint(struct sdr_run *run)
+/* All leaves of a joint update are there: they become one, in their order. The constants of its step
+   come now, when the penalties of the one before were paid with its own. */
+static enum sdr_status sum_leaves(struct sdr_run *run)
 {
+    const struct sdr_batch *batch = &run->team->round;
     sdr_parameters_begin(&run->parameters, sdr_rate_at(run, run->at));
+    sdr_sum_begin(&run->joint, run->kind->sense);
+    for (uint32_t leaf = 0; leaf < sdr_leaves(batch->count); leaf++)
+        SDR_TRY(sdr_sum_add(&run->joint, &run->leaf[leaf].sum.update, 1));
+    sdr_sum_end(&run->joint, true);
     return SDR_OK;
 }
 
 enum sdr_status sdr_barrier(struct sdr_node *node)
 {
-    return barrier(node->run, node->plan->joint ? begin_joint : NULL);
+    return barrier(node->run, NULL);
+}
+
+enum sdr_status sdr_joint_sum(struct sdr_node *node)
+{
+    return barrier(node->run, sum_leaves);
 }
 
 bool sdr_next_piece(struct sdr_node *node, uint64_t pieces, uint64_t *piece)
@@ -214,10 +225,11 @@ static enum sdr_status account(struct sdr_run *run, uint64_t end)
 static void count_lost(struct sdr_run *run, uint64_t rows)
 {
     struct sdr_parameters *p = &run->parameters;
-    if (!run->plan.races || !run->plan.in_place || p->blocks < 2 || p->still)
+    if (!run->plan.races || !run->plan.in_place || p->layout->blocks < 2 ||
+        p->layout->block[1].fixed)
         return;
     uint32_t counted; /* in the place of a float: those stop counting at 2^24 */
-    float *place = p->value + p->block[1].offset + 1;
+    float *place = p->value + p->layout->block[1].offset + 1;
     memcpy(&counted, place, sizeof counted);
     run->raced += (double)rows;
     run->lost += (double)rows - counted;
@@ -518,46 +530,56 @@ void sdr_average(struct sdr_node *node, uint64_t part, uint64_t parts)
 /* ---- an update that all compute ---- */
 void sdr_joint_catch_up(struct sdr_node *node, const struct sdr_batch *batch, uint64_t part)
 {
-    const uint32_t *cut = node->run->cut + part;
-    sdr_parameters_catch_up_range(&node->run->parameters, batch, cut[0], cut[1]);
+    sdr_parameters_catch_up(&node->run->parameters, batch, node->run->span[part]);
 }
 
-void sdr_joint_gradient(struct sdr_node *node, const struct sdr_batch *batch, uint64_t leaf)
+enum sdr_status sdr_joint_gradient(struct sdr_node *node, const struct sdr_batch *batch,
+                                   uint64_t leaf)
 {
     struct sdr_run *run = node->run;
+    const struct sdr_parameters *p = &run->parameters;
     struct sdr_batch part = sdr_part(node, batch, leaf * SDR_LEAF_ROWS, SDR_LEAF_ROWS);
-    struct sdr_update update;
-    float *u = run->joint + leaf * SDR_LEAF_ROWS * run->example_floats;
+    struct sdr_view view = {&run->problem, p->layout->block, p->value, p->version};
+    struct sdr_update *update = &run->leaf[leaf].sum.update;
     part.of = batch->count;
-    run->kind->gradient(run->kind, &run->problem, run->parameters.block, run->parameters.value,
-                        &part, u, &update);
-    run->copied[leaf] = (struct sdr_loss_sum){update.loss, update.weight};
+    SDR_TRY(sdr_leaf_gradient(&run->leaf[leaf], &view, &part, (uint32_t)leaf, update));
+    run->copied[leaf] = (struct sdr_loss_sum){update->loss, update->weight};
+    return SDR_OK;
 }
 
 void sdr_joint_step(struct sdr_node *node, const struct sdr_batch *batch, uint64_t part)
 {
     struct sdr_run *run = node->run;
-    struct sdr_update update = sdr_update_of(run, run->joint, batch);
-    sdr_parameters_apply_range(&run->parameters, &update, run->cut[part], run->cut[part + 1]);
-    if (part == 0 && run->parameters.blocks > 1)
-        sdr_parameters_apply_intercept(&run->parameters, &update, sdr_rate_at(run, batch->at));
+    (void)batch;
+    sdr_parameters_apply_span(&run->parameters, &run->joint.update, run->span[part]);
 }
 
 /* ---- locks ---- */
-/* The locks that guard what a batch touches, one bit each: equal parts of the features, and the
-   intercept with the last of them. */
+/* The locks that guard what a batch touches, one bit each: equal parts of the values. */
 static uint64_t locks_of(const struct sdr_node *node, const struct sdr_batch *batch)
 {
-    uint64_t locks = (uint64_t)node->plan->locks, features = node->run->problem.features;
-    uint64_t mask = node->run->problem.intercept ? (uint64_t)1 << (locks - 1) : 0;
+    const struct sdr_layout *layout = node->run->parameters.layout;
+    uint64_t locks = (uint64_t)node->plan->locks, mask = 0;
     if (locks == 1)
         return 1;
     if (batch->rows->dense || node->plan->all_conflict)
         return locks == 64 ? UINT64_MAX : ((uint64_t)1 << locks) - 1;
-    for (uint32_t i = 0; i < batch->count; i++) {
-        struct sdr_sparse_row r = sdr_sparse_row(batch->rows, batch->row[i]);
-        for (uint32_t n = 0; n < r.n; n++)
-            mask |= (uint64_t)1 << (sdr_row_index(&r, n) * locks / features);
+    for (int b = 0; b < layout->blocks; b++) {
+        const struct sdr_block *block = &layout->block[b];
+        uint64_t size = (uint64_t)block->rows * block->cols;
+        uint64_t first = block->offset * locks / layout->count;
+        uint64_t last = (block->offset + size - 1) * locks / layout->count;
+        for (uint64_t lock = first; lock <= last && !block->per_feature; lock++)
+            mask |= (uint64_t)1 << lock;
+        for (uint32_t i = 0; i < batch->count && block->per_feature; i++) {
+            struct sdr_sparse_row r = sdr_sparse_row(batch->rows, batch->row[i]);
+            for (uint32_t n = 0; n < r.n; n++) {
+                uint64_t at = block->offset + (uint64_t)sdr_row_index(&r, n) * block->cols;
+                for (uint64_t lock = at * locks / layout->count;
+                     lock <= (at + block->cols - 1) * locks / layout->count; lock++)
+                    mask |= (uint64_t)1 << lock;
+            }
+        }
     }
     return mask;
 }

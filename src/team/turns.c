@@ -1,6 +1,7 @@
 #include "team/turns.h"
 #include "base/memory.h"
 #include "run/run.h"
+#include "update/wire.h"
 
 #include <string.h>
 
@@ -18,8 +19,11 @@ enum sdr_status sdr_turns_create(struct sdr_run *run)
 void sdr_turns_destroy(struct sdr_run *run)
 {
     struct sdr_turns *turns = run->turns;
-    for (int w = 0; turns && turns->of && w < run->workers; w++)
+    for (int w = 0; turns && turns->of && w < run->workers; w++) {
         sdr_release(turns->of[w].row);
+        sdr_release(turns->of[w].bytes);
+        sdr_wire_reader_free(&turns->of[w].reader);
+    }
     if (turns)
         sdr_release(turns->of);
     sdr_release(turns);
@@ -46,11 +50,12 @@ void sdr_next_turn_batch(struct sdr_node *node, struct sdr_batch *batch)
     turns->at += count;
 }
 
-void sdr_keep_pending(struct sdr_node *node, const struct sdr_update *gradient)
+enum sdr_status sdr_keep_pending(struct sdr_node *node, const struct sdr_update *gradient)
 {
     struct sdr_turn *own = &node->run->turns->of[node->worker];
     own->gradient = *gradient;
     own->pending = true;
+    return SDR_OK;
 }
 
 enum sdr_status sdr_commit_pending(struct sdr_node *node, bool *more)
@@ -61,49 +66,79 @@ enum sdr_status sdr_commit_pending(struct sdr_node *node, bool *more)
         own->pending = false;
         run->turns->first = (uint64_t)node->worker; /* it goes on from here after a checkpoint */
         sdr_commit(node, &own->gradient);
-        SDR_TRY(sdr_account(run, own->gradient.examples.count));
+        SDR_TRY(sdr_account(run, own->gradient.batch.count));
     }
     *more = !run->over;
     return SDR_OK;
 }
 
 /* ---- checkpoints ---- */
-/* "turns": the next batch and whose turn it is; then for every worker what it has in flight and the slopes of that. */
-enum { HEAD = 3, NUMBERS = 7 };
+/* "turns": the next batch and whose turn it is; then for every worker what it has in flight: where the
+   batch is, how many bytes follow, and the gradient as it would travel, two bytes a number. */
+enum { HEAD = 3, NUMBERS = 7, UNIT = 2 };
 
-static uint64_t numbers_each(const struct sdr_run *run)
+static struct sdr_wire wire_of(const struct sdr_run *run)
 {
-    return NUMBERS + run->update_rows * run->example_floats;
+    return (struct sdr_wire){.layout = &run->layout};
+}
+
+static uint64_t gradient_bytes(const struct sdr_run *run, int worker)
+{
+    const struct sdr_turn *own = &run->turns->of[worker];
+    struct sdr_wire wire = wire_of(run);
+    return own->pending ? sdr_wire_bound(&wire, &own->gradient, sdr_all(&run->layout), 0) : 0;
+}
+
+/* A worker's gradient in flight, as numbers. */
+static enum sdr_status save_gradient(const struct sdr_run *run, int worker, double *to)
+{
+    const struct sdr_turn *own = &run->turns->of[worker];
+    const struct sdr_update *gradient = &own->gradient;
+    struct sdr_wire wire = wire_of(run);
+    struct sdr_wire_writer writer = {0};
+    struct sdr_wire_facts facts = {.rows = gradient->batch.count};
+    uint64_t room = gradient_bytes(run, worker), bytes = 0;
+    unsigned char *memory;
+    SDR_TRY(sdr_allocate(&memory, room, 1, "a gradient in flight"));
+    enum sdr_status status = sdr_wire_write(&wire, gradient, sdr_all(&run->layout), &facts, NULL, 0,
+                                            &writer, memory, &bytes);
+    const double numbers[NUMBERS] = {(double)bytes,
+                                     (double)own->epoch,
+                                     (double)gradient->batch.at,
+                                     gradient->batch.count,
+                                     (double)gradient->version,
+                                     gradient->loss,
+                                     gradient->weight};
+    memcpy(to, numbers, sizeof numbers);
+    for (uint64_t i = 0; i < bytes; i += UNIT) {
+        uint16_t unit;
+        memcpy(&unit, memory + i, sizeof unit);
+        to[NUMBERS + i / UNIT] = unit;
+    }
+    sdr_wire_writer_free(&writer);
+    sdr_release(memory);
+    return status;
 }
 
 enum sdr_status sdr_turns_save(struct sdr_run *run)
 {
     struct sdr_turns *turns = run->turns;
     double *saved;
+    uint64_t count = HEAD;
     SDR_TRY(sdr_team_rest(run));
-    SDR_TRY(sdr_node_array(&run->node[0], "turns",
-                           HEAD + (uint64_t)run->workers * numbers_each(run), &saved));
+    for (int w = 0; w < run->workers; w++)
+        count += NUMBERS + gradient_bytes(run, w) / UNIT;
+    SDR_TRY(sdr_node_array_renew(&run->node[0], "turns", count, &saved));
+    memset(saved, 0, count * sizeof *saved);
     bool ended = turns->at == run->train_rows.count; /* the next batch begins an epoch */
     saved[0] = (double)(turns->epoch + ended);
     saved[1] = ended ? 0 : (double)turns->at;
     saved[2] = (double)turns->first;
+    saved += HEAD;
     for (int w = 0; w < run->workers; w++) {
-        const struct sdr_turn *own = &turns->of[w];
-        const struct sdr_update *gradient = &own->gradient;
-        double *to = saved + HEAD + (uint64_t)w * numbers_each(run);
-        memset(to, 0, numbers_each(run) * sizeof *to);
-        if (!own->pending)
-            continue;
-        const double numbers[NUMBERS] = {1,
-                                         (double)own->epoch,
-                                         (double)gradient->examples.at,
-                                         gradient->examples.count,
-                                         (double)gradient->version,
-                                         gradient->loss,
-                                         gradient->weight};
-        memcpy(to, numbers, sizeof numbers);
-        for (uint64_t i = 0; i < gradient->examples.count * run->example_floats; i++)
-            to[NUMBERS + i] = gradient->u[i];
+        if (turns->of[w].pending)
+            SDR_TRY(save_gradient(run, w, saved));
+        saved += NUMBERS + (uint64_t)saved[0] / UNIT;
     }
     return SDR_OK;
 }
@@ -113,54 +148,80 @@ static bool is_whole(double number, uint64_t end)
     return number >= 0 && number < (double)end && number == (double)(uint64_t)number;
 }
 
-/* A worker's gradient that was in flight. */
-static enum sdr_status restore(struct sdr_run *run, int worker, const double *saved)
+static enum sdr_status not_of_this_run(void)
+{
+    return sdr_fail(SDR_BAD_FILE, "the checkpoint's gradients are not of this run");
+}
+
+/* A worker's gradient that was in flight; *saved moves on. */
+static enum sdr_status restore(struct sdr_run *run, int worker, const double **saved,
+                               const double *end)
 {
     struct sdr_turn *own = &run->turns->of[worker];
-    float *u = run->node[worker].scratch;
+    const double *from = *saved;
     uint64_t rows = run->train_rows.count, epochs = UINT64_C(1) << 52;
-    if (saved[0] == 0)
+    if (end - from < NUMBERS || !is_whole(from[0], (uint64_t)(end - from - NUMBERS) * UNIT + 1))
+        return not_of_this_run();
+    uint64_t bytes = (uint64_t)from[0];
+    *saved += NUMBERS + bytes / UNIT;
+    if (bytes == 0)
         return SDR_OK;
-    if (!is_whole(saved[1], epochs) || !is_whole(saved[2], rows) ||
-        !is_whole(saved[3], run->update_rows + 1) || saved[2] + saved[3] > (double)rows ||
-        !is_whole(saved[4], run->parameters.version + 1))
-        return sdr_fail(SDR_BAD_FILE, "the checkpoint's gradients are not of this run");
-    own->pending = true;
-    own->epoch = (uint64_t)saved[1];
+    if (!is_whole(from[1], epochs) || !is_whole(from[2], rows) ||
+        !is_whole(from[3], run->update_rows + 1) || from[2] + from[3] > (double)rows ||
+        !is_whole(from[4], run->parameters.version + 1))
+        return not_of_this_run();
+    own->epoch = (uint64_t)from[1];
     struct sdr_batch batch = {.rows = &run->data->rows,
                               .row = own->row,
-                              .count = (uint32_t)saved[3],
-                              .at = (uint64_t)saved[2]};
+                              .count = (uint32_t)from[3],
+                              .at = (uint64_t)from[2]};
     sdr_epoch_order(run, own->epoch, run->order);
     memcpy(own->row, run->order + batch.at, batch.count * sizeof *own->row);
-    for (uint64_t i = 0; i < batch.count * run->example_floats; i++)
-        u[i] = (float)saved[NUMBERS + i];
-    own->gradient = sdr_update_of(run, u, &batch);
-    own->gradient.version = (uint64_t)saved[4];
-    own->gradient.loss = saved[5];
-    own->gradient.weight = saved[6];
+    SDR_TRY(sdr_allocate(&own->bytes, bytes, 1, "a gradient in flight"));
+    for (uint64_t i = 0; i < bytes; i += UNIT) {
+        if (!is_whole(from[NUMBERS + i / UNIT], UINT16_MAX + 1))
+            return not_of_this_run();
+        uint16_t unit = (uint16_t)from[NUMBERS + i / UNIT];
+        memcpy(own->bytes + i, &unit, sizeof unit);
+    }
+    struct sdr_wire wire = wire_of(run);
+    struct sdr_wire_facts facts;
+    SDR_TRY(sdr_wire_read(&wire, own->bytes, bytes, batch.count, &own->reader, &facts,
+                          &own->gradient));
+    own->pending = true;
+    own->gradient.batch = batch;
+    own->gradient.version = (uint64_t)from[4];
+    own->gradient.loss = from[5];
+    own->gradient.weight = from[6];
     return SDR_OK;
+}
+
+static const struct sdr_node_array *saved_turns(const struct sdr_run *run)
+{
+    for (int i = 0; i < run->node[0].arrays; i++)
+        if (strcmp(run->node[0].array[i].name, "turns") == 0)
+            return &run->node[0].array[i];
+    return NULL;
 }
 
 enum sdr_status sdr_turns_begin(struct sdr_run *run)
 {
     struct sdr_turns *turns = run->turns;
-    uint64_t each = numbers_each(run), count = HEAD + (uint64_t)run->workers * each;
-    double *saved = NULL;
+    const struct sdr_node_array *array = run->resumed ? saved_turns(run) : NULL;
     turns->epoch = run->epoch;
     turns->at = run->at;
-    if (run->resumed)
-        SDR_TRY(sdr_node_array(&run->node[0], "turns", count, &saved));
-    if (saved) {
-        if (!is_whole(saved[0], UINT64_C(1) << 52) || saved[0] < (double)run->epoch ||
-            !is_whole(saved[1], run->train_rows.count) ||
+    if (array) {
+        const double *saved = array->value, *end = saved + array->count;
+        if (array->count < HEAD || !is_whole(saved[0], UINT64_C(1) << 52) ||
+            saved[0] < (double)run->epoch || !is_whole(saved[1], run->train_rows.count) ||
             !is_whole(saved[2], (uint64_t)run->workers))
             return sdr_fail(SDR_BAD_FILE, "the checkpoint's turns are not of this run");
         turns->epoch = (uint64_t)saved[0];
         turns->at = (uint64_t)saved[1];
         turns->first = (uint64_t)saved[2];
+        saved += HEAD;
         for (int w = 0; w < run->workers; w++)
-            SDR_TRY(restore(run, w, saved + HEAD + (uint64_t)w * each));
+            SDR_TRY(restore(run, w, &saved, end));
     }
     sdr_epoch_order(run, turns->epoch, run->order);
     return SDR_OK;

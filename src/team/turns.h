@@ -5,12 +5,15 @@
 #define SDR_TURNS_H
 
 #include "team/node.h"
+#include "update/wire.h"
 
 struct sdr_turn {
     bool pending; /* the gradient is in flight */
     uint64_t epoch;
-    struct sdr_update gradient; /* of rows of its own, slopes in the node's scratch */
+    struct sdr_update gradient; /* of rows of its own; in the node's space, or what follows */
     uint32_t *row; /* owned: the rows of the batch; the order of the epoch may be gone */
+    unsigned char *bytes; /* owned: a gradient that a checkpoint brought; NULL: none */
+    struct sdr_wire_reader reader;
 };
 struct sdr_turns {
     uint64_t epoch, at;  /* of the next batch to be handed out */

@@ -186,7 +186,7 @@ void sdr_window_open(struct sdr_run *run, const struct sdr_batch *window)
 
 /* ---- training ---- */
 /* One row of a model with several outputs, as a step of its own without the intercept. */
-static void step_apart(struct sdr_node *node, const struct sdr_batch *window, uint32_t row,
+static enum sdr_status step_apart(struct sdr_node *node, const struct sdr_batch *window, uint32_t row,
                        uint32_t at)
 {
     struct sdr_run *run = node->run;
@@ -199,18 +199,21 @@ static void step_apart(struct sdr_node *node, const struct sdr_batch *window, ui
         p->version = window->number + at - 1; /* the step before this one */
         p->penalty_due = w->penalty_due[at];
         sdr_parameters_begin(p, w->rate[at]);
-        sdr_parameters_catch_up(p, &batch);
+        sdr_parameters_catch_up(p, &batch, sdr_all(p->layout));
     }
     p->version = window->number + at;
-    run->kind->gradient(run->kind, &run->problem, p->block, p->value, &batch, node->scratch,
-                        &update);
-    sdr_parameters_apply_weights(p, &update, w->rate[at]);
+    struct sdr_view view = {&run->problem, p->layout->block, p->value, p->version};
+    SDR_TRY(sdr_batch_gradient(&node->space, &view, &batch, 0, NULL, NULL, &update));
+    sdr_parameters_begin(p, w->rate[at]);
+    sdr_parameters_apply_blocks(p, &update, true);
     if (run->plan.all_conflict) /* a window of one row: nothing has to rest */
-        sdr_parameters_apply_intercept(p, &update, w->rate[at]);
-    else
-        memcpy(w->dloss + (size_t)at * outputs, update.u, outputs * sizeof(float));
+        sdr_parameters_apply_blocks(p, &update, false);
+    for (int i = 0; i < update.parts && !run->plan.all_conflict; i++)
+        if (!p->layout->block[update.part[i].block].per_feature)
+            memcpy(w->dloss + (size_t)at * outputs, update.part[i].value, outputs * sizeof(float));
     node->loss_sum->loss += update.loss;
     node->loss_sum->weight += update.weight;
+    return SDR_OK;
 }
 
 /* Rows that follow each other: the window of one worker alone. */
@@ -248,22 +251,22 @@ static void fused_bin(struct sdr_node *node, const struct sdr_batch *window, uin
     sdr_parameters_fused_steps(node->parameters, fused);
 }
 
-void sdr_train_apart(struct sdr_node *node, const struct sdr_batch *window, uint64_t bin)
+enum sdr_status sdr_train_apart(struct sdr_node *node, const struct sdr_batch *window, uint64_t bin)
 {
     struct sdr_run *run = node->run;
     struct sdr_window *w = run->window;
     bool single_threaded = run->workers == 1;
     uint32_t first = single_threaded ? 0 : w->start[bin],
              end = single_threaded ? window->count : w->start[bin + 1];
-    struct sdr_fused_steps fused = {.problem = &run->problem, .kind = run->kind, .rank = run->rank};
+    struct sdr_fused_steps fused = {.problem = &run->problem, .kind = run->kind, .factors = run->factors};
     if (single_threaded && bin > 0)
-        return;
+        return SDR_OK;
     node->loss_sum = &run->copied[bin];
     node->parameters->version = window->number;
     if (!run->plan.fused)
         for (uint32_t i = first; i < end; i++)
-            step_apart(node, window, single_threaded ? window->row[i] : w->row[i],
-                       single_threaded ? i : w->place[i]);
+            SDR_TRY(step_apart(node, window, single_threaded ? window->row[i] : w->row[i],
+                               single_threaded ? i : w->place[i]));
     else if (single_threaded)
         fused_window(node, window, &fused);
     else
@@ -271,6 +274,16 @@ void sdr_train_apart(struct sdr_node *node, const struct sdr_batch *window, uint
     node->loss_sum->loss += fused.loss_sum;
     node->loss_sum->weight += fused.weight_sum;
     node->steps += end - first;
+    return SDR_OK;
+}
+
+/* The block that belongs to all rows, and rests during a window; −1: there is none. */
+static int resting_block(const struct sdr_layout *layout)
+{
+    for (int b = 0; b < layout->blocks; b++)
+        if (!layout->block[b].per_feature && !layout->block[b].fixed)
+            return b;
+    return -1;
 }
 
 /* The intercept's one step, on the mean slope of the window. Plain steps may go as far as the rows of
@@ -282,22 +295,23 @@ static void step_intercept(struct sdr_run *run, const struct sdr_batch *window)
     if (run->optimizer->rate_power == 2)
         steps = fmin(fmax(1 / (rate * fmax(run->kind->curvature, 0.25)), 1), window->count);
     float share = (float)(steps / window->count);
-    struct sdr_update update = {.form = SDR_FACTORS,
-                                .outputs = run->problem.outputs,
-                                .u = w->dloss,
-                                .stride = run->problem.outputs,
-                                .examples = *window};
-    for (uint64_t i = 0; i < (uint64_t)window->count * update.outputs; i++)
+    struct sdr_part part = {.block = resting_block(&run->layout),
+                            .form = SDR_FACTORS,
+                            .right = SDR_ONES,
+                            .count = window->count,
+                            .value = w->dloss};
+    struct sdr_update update = {.batch = *window, .part = &part, .parts = 1};
+    for (uint64_t i = 0; i < (uint64_t)window->count * run->problem.outputs; i++)
         w->dloss[i] *= share;
     sdr_parameters_begin(&run->parameters, rate);
-    sdr_parameters_apply_intercept(&run->parameters, &update, rate);
+    sdr_parameters_apply_blocks(&run->parameters, &update, false);
 }
 
 void sdr_window_close(struct sdr_run *run, const struct sdr_batch *window)
 {
     struct sdr_parameters *p = &run->parameters;
     p->version = window->number;
-    if (run->problem.intercept && !run->plan.all_conflict)
+    if (resting_block(&run->layout) >= 0 && !run->plan.all_conflict)
         step_intercept(run, window);
     p->version = window->number + window->count - 1;
     sdr_parameters_begin(p, run->window->rate[window->count - 1]);

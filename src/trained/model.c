@@ -32,18 +32,6 @@ enum sdr_status sdr_model_hash(struct sdr_model *model)
     return SDR_OK;
 }
 
-void sdr_fold_center(const struct sdr_block *block, const float *center, float *w)
-{
-    const struct sdr_block *weight = &block[0];
-    float *intercept = w + block[1].offset;
-    for (uint32_t k = 0; k < weight->cols; k++) {
-        double moved = intercept[k];
-        for (uint32_t j = 0; j < weight->rows; j++)
-            moved -= (double)w[weight->offset + (uint64_t)j * weight->cols + k] * center[j];
-        intercept[k] = (float)moved;
-    }
-}
-
 /* "name:key=value,…" of the options in force. */
 static enum sdr_status print_spec(const struct sdr_model_kind *kind, const void *options,
                                   char **spec)
@@ -90,25 +78,25 @@ static void forget_labels(struct sdr_schema *schema)
 enum sdr_status sdr_model_create(const struct sdr_run *run, const float *w,
                                  struct sdr_model **result)
 {
-    const struct sdr_parameters *p = &run->parameters;
+    const struct sdr_layout *layout = &run->layout;
     struct sdr_model *model;
     enum sdr_status status;
     *result = NULL;
     SDR_TRY(sdr_allocate(&model, 1, sizeof *model, "a model"));
     model->kind = run->kind;
-    memcpy(model->block, p->block, sizeof model->block);
-    model->blocks = p->blocks;
-    model->count = p->count;
+    memcpy(model->block, layout->block, sizeof model->block);
+    model->blocks = layout->blocks;
+    model->count = layout->count;
     model->intercept = run->problem.intercept;
     model->outputs = run->problem.outputs;
     const struct sdr_plugin *plugin;
     SDR_CHECK(print_spec(run->kind, run->model_options, &model->kind_spec));
     SDR_CHECK(sdr_plugin_choose("model", sdr_model_kind_table, model->kind_spec, &plugin,
                                 &model->options));
-    SDR_CHECK(sdr_allocate(&model->value, p->count, sizeof(float), "a model"));
-    memcpy(model->value, w, p->count * sizeof(float));
-    if (run->center && run->kind->linear && model->intercept)
-        sdr_fold_center(model->block, run->center, model->value);
+    SDR_CHECK(sdr_allocate(&model->value, layout->count, sizeof(float), "a model"));
+    memcpy(model->value, w, layout->count * sizeof(float));
+    if (run->center && run->kind->uncenter && model->intercept)
+        run->kind->uncenter(model->block, run->center, model->value);
     SDR_CHECK(sdr_classes_copy(&model->classes, &run->classes));
     SDR_CHECK(sdr_schema_copy(&model->schema, &run->data->schema));
     model->schema.features = run->problem.features;
@@ -216,7 +204,7 @@ static enum sdr_status problem_for(const struct sdr_model *model, const struct s
                         model->schema.features);
     if (data->rows.count > UINT32_MAX)
         return sdr_fail(SDR_RUNTIME, "more than 4 294 967 295 rows");
-    if (model->kind->pairs)
+    if (model->kind->needs & SDR_NEEDS_PAIRS)
         SDR_TRY(check_pairs(model, data));
     *problem = (struct sdr_problem){.rows = &data->rows,
                                     .row_weight = data->rows.weight,
@@ -247,8 +235,8 @@ static void put_row(const struct sdr_model *model, enum sdr_prediction what, con
         for (uint32_t k = 1; k < model->outputs; k++)
             best = score[k] > score[best] ? k : best;
         *(*out)++ = model->kind->truth == SDR_BINARY ? (float)(score[0] > 0)
-                    : model->outputs > 1 || model->kind->truth == SDR_CLUSTERS ? (float)best
-                                                                               : score[0];
+                    : model->kind->picks                     ? (float)best
+                                                             : score[0];
         return;
     }
 }
@@ -258,24 +246,30 @@ enum sdr_status sdr_model_predict(const struct sdr_model *model, const struct sd
 {
     enum { CHUNK = 64 };
     struct sdr_problem problem;
-    float *score;
+    unsigned char *workspace = NULL;
+    float *score = NULL;
     if (what == SDR_PREDICT_PROBA && !model->kind->probability)
         return sdr_fail(SDR_USAGE, "a %s model has no probabilities (logistic and softmax have)",
                         model->kind->name);
     SDR_TRY(problem_for(model, data, &problem));
-    SDR_TRY(sdr_allocate(&score, (size_t)CHUNK * model->outputs, sizeof(float), "scores"));
-    enum sdr_status status = SDR_OK;
+    struct sdr_view view = {.problem = &problem, .block = model->block, .w = model->value};
+    enum sdr_status status =
+        sdr_allocate(&score, (size_t)CHUNK * model->outputs, sizeof(float), "scores");
+    if (status == SDR_OK)
+        status = sdr_allocate(&workspace, model->kind->workspace(&problem, CHUNK), 1, "scores");
     for (uint64_t at = 0; at < data->rows.count && status == SDR_OK; at += CHUNK) {
         uint32_t row[CHUNK];
         struct sdr_batch batch = {.rows = &data->rows, .row = row};
         for (; batch.count < CHUNK && at + batch.count < data->rows.count; batch.count++)
             row[batch.count] = (uint32_t)(at + batch.count);
-        model->kind->score(&problem, model->block, model->value, &batch, score);
-        for (uint32_t i = 0; i < batch.count; i++)
+        status = model->kind->score(&view, &batch, workspace, score);
+        for (uint32_t i = 0; i < batch.count && status == SDR_OK; i++)
             put_row(model, what, score + (size_t)i * model->outputs, &out);
         sdr_rows_release(&data->rows, at, at + batch.count);
-        status = sdr_check_stop("predicting");
+        if (status == SDR_OK)
+            status = sdr_check_stop("predicting");
     }
+    sdr_release(workspace);
     sdr_release(score);
     return status;
 }
@@ -287,13 +281,13 @@ enum sdr_status sdr_model_evaluate(const struct sdr_model *model, const struct s
     struct sdr_evaluation e;
     float *target = NULL;
     struct sdr_row_list rows = {NULL, (uint32_t)data->rows.count};
-    if (!data->has_labels && model->kind->truth != SDR_CLUSTERS)
+    if (!data->has_labels && model->kind->needs & SDR_NEEDS_LABELS)
         return sdr_fail(SDR_BAD_DATA, "%s: the data has no labels to compare with",
                         data->name ? data->name : "data");
     if (data->rows.count == 0)
         return sdr_fail(SDR_BAD_DATA, "%s: no rows to evaluate", data->name ? data->name : "data");
     SDR_TRY(problem_for(model, data, &problem));
-    enum sdr_status status = sdr_targets(data, &model->classes, model->kind->truth, &target);
+    enum sdr_status status = sdr_targets(data, &model->classes, model->kind, &target);
     problem.target = target;
     if (status == SDR_OK)
         status = sdr_evaluate(model->kind, &problem, model->block, model->value, &rows,
@@ -303,7 +297,7 @@ enum sdr_status sdr_model_evaluate(const struct sdr_model *model, const struct s
     json_t *object = sdr_json_begin(json_pack("{s:s, s:I, s:I}", "model", model->kind->name, "rows",
                                               (json_int_t)data->rows.count, "features",
                                               (json_int_t)data->rows.features));
-    sdr_evaluation_json(&e, model->kind->truth, "", object);
+    sdr_evaluation_json(&e, model->kind, "", object);
     if (data->unseen)
         sdr_json_set(object, "unseen_features", json_integer((json_int_t)data->unseen));
     return sdr_json_text(object, json);

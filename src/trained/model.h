@@ -21,9 +21,7 @@ struct sdr_model {
     char hash[33];  /* of kind, blocks, values, classes */
 };
 
-/* From the weights w of a run: centers are folded into the intercept. */
-/* Training saw x − center; who comes later will see x: b ← b − Σ w_j·center_j. */
-void sdr_fold_center(const struct sdr_block *block, const float *center, float *w);
+/* From the weights w of a run, as they are for rows that are not centered. */
 enum sdr_status sdr_model_create(const struct sdr_run *run, const float *w,
                                  struct sdr_model **model);
 /* Sets the hash from everything else. */

@@ -122,9 +122,7 @@ static enum sdr_status load_blocks(const char *path, const struct sdr_tensors *f
                                    struct sdr_model *model)
 {
     const struct sdr_tensor *intercept = sdr_tensors_find(file, "intercept");
-    model->outputs = model->kind->outputs                ? model->kind->outputs(model->options)
-                     : model->kind->truth == SDR_CLASSES ? model->classes.count
-                                                         : 1;
+    model->outputs = sdr_outputs(model->kind, model->options, model->classes.count);
     model->intercept = intercept != NULL;
     struct sdr_problem problem = {.features = model->schema.features,
                                   .outputs = model->outputs,

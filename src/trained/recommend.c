@@ -97,6 +97,7 @@ static size_t best_items(const struct job *job, uint32_t user, size_t top, uint3
                                   .intercept = model->intercept,
                                   .model_options = model->options,
                                   .kernels = sdr_linear_kernels(sdr_cpu_level())};
+    struct sdr_view view = {.problem = &problem, .block = model->block, .w = model->value};
     uint32_t zero = 0;
     struct sdr_batch batch = {.rows = &rows, .row = &zero, .count = 1};
     size_t count = 0;
@@ -106,7 +107,7 @@ static size_t best_items(const struct job *job, uint32_t user, size_t top, uint3
             continue;
         pair[0] = user;
         pair[1] = job->item[i];
-        model->kind->score(&problem, model->block, model->value, &batch, &s);
+        model->kind->score(&view, &batch, NULL, &s);
         if (count == top && !(s > score[top - 1]))
             continue;
         size_t place = count < top ? count++ : top - 1;
@@ -128,7 +129,7 @@ enum sdr_status sdr_model_top(const struct sdr_model *model, const struct sdr_da
     float *score = NULL;
     const char **text = NULL;
     enum sdr_status status;
-    if (!model->kind->rank || !model->schema.category.count || data->rows.dense)
+    if (!(model->kind->needs & SDR_NEEDS_SIDES) || !model->schema.category.count || data->rows.dense)
         return sdr_fail(SDR_USAGE,
                         "recommendations need a model of ratings: --model mf on triples");
     if (data->rows.features != model->schema.features || top == 0)

@@ -8,7 +8,7 @@
 #include "base/memory.h"
 #include "base/thread.h"
 #include "kernel/cluster.h"
-#include "run/run.h"
+#include "model/kmeans.h"
 
 #include <math.h>
 #include <string.h>
@@ -17,7 +17,7 @@ struct leaf {
     double *sum, *count; /* owned: clusters × features; clusters */
     double loss;
 };
-struct sdr_clustering {
+struct memory {
     uint32_t *cluster; /* owned, per training row: the center it is nearest to */
     float *other;      /* owned: no other center is nearer than this */
     float *center;     /* owned: clusters × features, from the origin */
@@ -25,8 +25,9 @@ struct sdr_clustering {
     bool begun;        /* cluster and other are known */
 };
 struct summing {
-    const struct sdr_run *run;
-    struct sdr_clustering *known;
+    const struct sdr_view *view;
+    const struct sdr_batch *rows;
+    struct memory *known;
     struct leaf *leaf;
     uint32_t leaves;
 };
@@ -49,12 +50,11 @@ static void add_row(const struct sdr_rows *rows, uint32_t row, float weight, dou
 /* Squared distance of a dense row from the center it belongs to. */
 static float own_distance(const struct summing *job, uint32_t row, uint64_t place)
 {
-    const struct sdr_run *run = job->run;
-    const struct sdr_parameters *p = &run->parameters;
+    const struct sdr_view *view = job->view;
+    uint32_t features = view->block[0].rows;
     return sdr_cluster_kernels(sdr_cpu_level())
-        ->distance(sdr_dense_row(run->problem.rows, row), p->value + p->block[2].offset,
-                   job->known->center + (uint64_t)job->known->cluster[place] * p->block[0].rows,
-                   p->block[0].rows);
+        ->distance(sdr_dense_row(view->problem->rows, row), view->w + view->block[2].offset,
+                   job->known->center + (uint64_t)job->known->cluster[place] * features, features);
 }
 
 /* The rows of a chunk that have to look at all centers: their places in it. */
@@ -62,12 +62,12 @@ static uint32_t list_doubtful(const struct summing *job, const uint32_t *row, ui
                               uint32_t count, uint32_t *doubtful)
 {
     const float surely = 1.0001f; /* more than rounding */
-    struct sdr_clustering *known = job->known;
+    struct memory *known = job->known;
     uint32_t listed = 0;
     for (uint32_t i = 0; i < count; i++) {
         if (known->begun) {
             if (i + 4 < count)
-                sdr_fetch_row(&job->run->problem, row[i + 4]);
+                sdr_fetch_row(job->view->problem, row[i + 4]);
             float other = known->other[at + i] - known->drift;
             if (other > 0 && sqrtf(own_distance(job, row[i], at + i)) * surely < other) {
                 known->other[at + i] = other;
@@ -83,43 +83,38 @@ static uint32_t list_doubtful(const struct summing *job, const uint32_t *row, ui
 static double assign_chunk(const struct summing *job, const uint32_t *row, uint64_t at,
                            uint32_t count, uint32_t *cluster)
 {
-    const struct sdr_run *run = job->run;
-    struct sdr_clustering *known = job->known;
-    float u[SDR_COLUMN_FLOATS * CHUNK];
-    uint32_t doubtful[CHUNK], asked[CHUNK];
-    struct sdr_batch batch = {.rows = run->problem.rows, .row = asked, .count = count};
-    struct sdr_update update;
+    const float *weight = job->view->problem->row_weight;
+    struct memory *known = job->known;
+    float bound[CHUNK];
+    uint32_t doubtful[CHUNK], asked[CHUNK], found[CHUNK];
+    struct sdr_batch batch = {.rows = job->view->problem->rows, .row = asked, .count = count};
     double loss = 0;
-    if (known)
-        batch.count = list_doubtful(job, row, at, count, doubtful);
-    for (uint32_t i = 0; i < batch.count; i++)
-        asked[i] = row[known ? doubtful[i] : i];
-    run->kind->gradient(run->kind, &run->problem, run->parameters.block, run->parameters.value,
-                        &batch, u, &update);
-    for (uint32_t i = 0; i < batch.count; i++) {
-        const float *found = u + SDR_COLUMN_FLOATS * i;
-        if (known) {
-            known->cluster[at + doubtful[i]] = (uint32_t)found[0];
-            known->other[at + doubtful[i]] = found[2] > 0 ? sqrtf(found[2]) * 0.9999f : 0;
-        } else {
-            cluster[i] = (uint32_t)found[0];
-        }
+    if (!known) {
+        batch.row = row;
+        return sdr_kmeans_assign(job->view, &batch, cluster, NULL);
     }
-    for (uint32_t i = 0; i < count && known; i++) {
-        const float *weight = run->problem.row_weight;
+    batch.count = list_doubtful(job, row, at, count, doubtful);
+    for (uint32_t i = 0; i < batch.count; i++)
+        asked[i] = row[doubtful[i]];
+    sdr_kmeans_assign(job->view, &batch, found, bound);
+    for (uint32_t i = 0; i < batch.count; i++) {
+        known->cluster[at + doubtful[i]] = found[i];
+        known->other[at + doubtful[i]] = bound[i] > 0 ? sqrtf(bound[i]) * 0.9999f : 0;
+    }
+    for (uint32_t i = 0; i < count; i++) {
         cluster[i] = known->cluster[at + i];
         loss += (weight ? weight[row[i]] : 1.0) * own_distance(job, row[i], at + i);
     }
-    return known ? loss : update.loss;
+    return loss;
 }
 
 static enum sdr_status sum_leaf(void *context, size_t index)
 {
     struct summing *job = context;
-    const struct sdr_run *run = job->run;
-    const struct sdr_problem *problem = &run->problem;
+    const struct sdr_problem *problem = job->view->problem;
+    const uint32_t *list = job->rows->row;
     struct leaf *leaf = &job->leaf[index];
-    uint64_t rows = run->train_rows.count, clusters = problem->outputs;
+    uint64_t rows = job->rows->count, clusters = problem->outputs;
     uint64_t first = rows * index / job->leaves, end = rows * (index + 1) / job->leaves;
     uint32_t row[CHUNK], cluster[CHUNK], count;
     memset(leaf->sum, 0, clusters * problem->features * sizeof *leaf->sum);
@@ -127,8 +122,7 @@ static enum sdr_status sum_leaf(void *context, size_t index)
     leaf->loss = 0;
     for (uint64_t at = first; at < end; at += count) {
         for (count = 0; count < CHUNK && at + count < end; count++)
-            row[count] =
-                run->train_rows.row ? run->train_rows.row[at + count] : (uint32_t)(at + count);
+            row[count] = list ? list[at + count] : (uint32_t)(at + count);
         leaf->loss += assign_chunk(job, row, at, count, cluster);
         for (uint32_t i = 0; i < count; i++) {
             float weight = problem->row_weight ? problem->row_weight[row[i]] : 1.0f;
@@ -142,17 +136,17 @@ static enum sdr_status sum_leaf(void *context, size_t index)
 }
 
 /* The centers of this round, cluster by cluster, and how far they went. */
-static void move_centers(const struct sdr_run *run, struct sdr_clustering *known)
+static void move_centers(const struct sdr_view *view, struct memory *known)
 {
-    const struct sdr_parameters *p = &run->parameters;
-    uint32_t clusters = p->block[1].cols, features = p->block[0].rows;
+    const struct sdr_block *block = view->block;
+    uint32_t clusters = block[1].cols, features = block[0].rows;
     double most = 0;
     for (uint32_t k = 0; k < clusters; k++) {
-        float share = 1 / p->value[p->block[1].offset + k];
+        float share = 1 / view->w[block[1].offset + k];
         double way = 0;
         for (uint32_t j = 0; j < features; j++) {
             float *at = &known->center[(uint64_t)k * features + j];
-            float now = p->value[p->block[0].offset + (uint64_t)j * clusters + k] * share;
+            float now = view->w[block[0].offset + (uint64_t)j * clusters + k] * share;
             way += ((double)now - *at) * ((double)now - *at);
             *at = now;
         }
@@ -161,22 +155,9 @@ static void move_centers(const struct sdr_run *run, struct sdr_clustering *known
     known->drift = (float)(sqrt(most) * 1.0001);
 }
 
-/* What is remembered between rounds: of dense rows in memory. */
-static enum sdr_status open_clustering(struct sdr_run *run)
+static void forget(void *memory)
 {
-    uint64_t rows = run->train_rows.count,
-             values = (uint64_t)run->problem.outputs * run->problem.features;
-    if (run->clustering || run->data->streams || !run->data->rows.dense)
-        return SDR_OK;
-    SDR_TRY(sdr_allocate(&run->clustering, 1, sizeof *run->clustering, "clusters of rows"));
-    struct sdr_clustering *known = run->clustering;
-    SDR_TRY(sdr_allocate(&known->cluster, rows, sizeof *known->cluster, "clusters of rows"));
-    SDR_TRY(sdr_allocate(&known->other, rows, sizeof *known->other, "clusters of rows"));
-    return sdr_allocate(&known->center, values, sizeof *known->center, "clusters of rows");
-}
-
-void sdr_clustering_destroy(struct sdr_clustering *known)
-{
+    struct memory *known = memory;
     if (!known)
         return;
     sdr_release(known->cluster);
@@ -185,59 +166,74 @@ void sdr_clustering_destroy(struct sdr_clustering *known)
     sdr_release(known);
 }
 
+/* What is remembered between rounds: of dense rows in memory. */
+static enum sdr_status open_memory(const struct sdr_view *view, const struct sdr_batch *rows,
+                                   void **memory)
+{
+    const struct sdr_problem *problem = view->problem;
+    uint64_t values = (uint64_t)problem->outputs * problem->features;
+    struct memory *known;
+    if (*memory || problem->rows->streams || !problem->rows->dense)
+        return SDR_OK;
+    SDR_TRY(sdr_allocate(&known, 1, sizeof *known, "clusters of rows"));
+    *memory = known;
+    SDR_TRY(sdr_allocate(&known->cluster, rows->count, sizeof *known->cluster, "clusters of rows"));
+    SDR_TRY(sdr_allocate(&known->other, rows->count, sizeof *known->other, "clusters of rows"));
+    return sdr_allocate(&known->center, values, sizeof *known->center, "clusters of rows");
+}
+
 /* Clusters that no row is nearest to stay where they are. */
 static void join_leaves(const struct summing *job, double *w)
 {
-    const struct sdr_parameters *p = &job->run->parameters;
-    uint32_t clusters = p->block[1].cols, features = p->block[0].rows;
+    const struct sdr_block *block = job->view->block;
+    const float *center = job->view->problem->center;
+    uint32_t clusters = block[1].cols, features = block[0].rows;
     for (uint32_t k = 0; k < clusters; k++) {
         double count = 0;
         for (uint32_t l = 0; l < job->leaves; l++)
             count += job->leaf[l].count[k];
         if (count <= 0)
             continue;
-        w[p->block[1].offset + k] = count;
+        w[block[1].offset + k] = count;
         for (uint32_t j = 0; j < features; j++) {
-            double sum = p->center ? -count * p->center[j] : 0;
+            double sum = center ? -count * center[j] : 0;
             for (uint32_t l = 0; l < job->leaves; l++)
                 sum += job->leaf[l].sum[(uint64_t)k * features + j];
-            w[p->block[0].offset + (uint64_t)j * clusters + k] = sum;
+            w[block[0].offset + (uint64_t)j * clusters + k] = sum;
         }
     }
 }
 
-enum sdr_status sdr_full_sums(struct sdr_node *node, double *loss, double *w)
+static enum sdr_status lloyd(const struct sdr_view *view, const struct sdr_batch *rows, int threads,
+                             void **memory, double *loss, double *w)
 {
     enum { LEAVES_MOST = 64, LEAVES_LEAST = 2, VALUES_MOST = 1 << 25 /* in all leaves: 256 MB */ };
-    struct sdr_run *run = node->run;
-    uint64_t clusters = run->problem.outputs, values = clusters * run->problem.features;
+    uint64_t clusters = view->problem->outputs, values = clusters * view->problem->features;
     struct leaf leaf[LEAVES_MOST] = {0};
     uint64_t leaves = VALUES_MOST / values;
     leaves = leaves > LEAVES_MOST ? LEAVES_MOST : leaves < LEAVES_LEAST ? LEAVES_LEAST : leaves;
-    SDR_TRY(open_clustering(run));
-    struct summing job = {run, run->clustering, leaf, (uint32_t)leaves};
+    SDR_TRY(open_memory(view, rows, memory));
+    struct summing job = {view, rows, *memory, leaf, (uint32_t)leaves};
     if (job.known)
-        move_centers(run, job.known);
+        move_centers(view, job.known);
     enum sdr_status status = SDR_OK;
     for (uint32_t l = 0; l < job.leaves && status == SDR_OK; l++) {
         status = sdr_allocate(&leaf[l].sum, values + clusters, sizeof(double), "sums of rows");
         leaf[l].count = leaf[l].sum ? leaf[l].sum + values : NULL;
     }
     if (status == SDR_OK)
-        status = sdr_parallel(sdr_run_threads(run), job.leaves, sum_leaf, &job);
+        status = sdr_parallel(threads, job.leaves, sum_leaf, &job);
     if (status == SDR_OK)
         join_leaves(&job, w);
     if (job.known)
         job.known->begun = true;
     *loss = 0;
     for (uint32_t l = 0; l < job.leaves; l++) {
-        *loss += leaf[l].loss / run->train_rows.count;
+        *loss += leaf[l].loss / rows->count;
         sdr_release(leaf[l].sum);
     }
     return status;
 }
 
-bool sdr_clusters(const struct sdr_node *node)
-{
-    return node->run->kind->truth == SDR_CLUSTERS;
-}
+const struct sdr_full_batch sdr_kmeans_lloyd = {
+    .round = lloyd, .forget = forget, .converged = "no center moves any more"};

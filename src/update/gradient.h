@@ -1,0 +1,45 @@
+/* Gradients of batches, leaf by leaf: whoever computes which leaves of a batch, their sum is the same. */
+#ifndef SDR_UPDATE_GRADIENT_H
+#define SDR_UPDATE_GRADIENT_H
+
+#include "update/update.h"
+
+/* Rows of a leaf: work looks for a request to stop after every one. */
+enum { SDR_LEAF_ROWS = 64 };
+
+/* Losses of rows, each before the step it led to. */
+struct sdr_loss_sum {
+    double loss, weight;
+};
+
+/* What computing gradients needs; one for every thread that does. */
+struct sdr_gradient_space {
+    const struct sdr_model_kind *kind; /* borrowed */
+    void *memory;                      /* owned: the model's workspace, for a leaf */
+    struct sdr_part *part;             /* owned: of a leaf */
+    struct sdr_sum sum;                /* of the leaves of a batch */
+};
+enum sdr_status sdr_gradient_space_create(struct sdr_gradient_space *space,
+                                          const struct sdr_model_kind *kind,
+                                          const struct sdr_problem *problem,
+                                          const struct sdr_layout *layout);
+void sdr_gradient_space_free(struct sdr_gradient_space *space);
+
+static inline uint32_t sdr_leaves(uint32_t rows)
+{
+    return (rows + SDR_LEAF_ROWS - 1) / SDR_LEAF_ROWS;
+}
+/* The gradient of one leaf: at most SDR_LEAF_ROWS rows, the leaf's number in its batch. Borrowed until
+   the next call. */
+enum sdr_status sdr_leaf_gradient(struct sdr_gradient_space *space, const struct sdr_view *view,
+                                  const struct sdr_batch *leaf, uint32_t number,
+                                  struct sdr_update *update);
+/* The gradient of a batch whose first row begins leaf number `first`. `losses`, one a leaf, may be
+   NULL; stop may be NULL, and where it is set what was computed is worth nothing. Borrowed until the
+   next call. */
+enum sdr_status sdr_batch_gradient(struct sdr_gradient_space *space, const struct sdr_view *view,
+                                   const struct sdr_batch *batch, uint32_t first,
+                                   struct sdr_loss_sum *losses, const atomic_uint *stop,
+                                   struct sdr_update *update);
+
+#endif

@@ -1,0 +1,114 @@
+/* Lazy penalties. A value pays the penalty of the steps in between when it is next read, as the closed
+   solution of the penalty's flow over Σ rate (optimizer/step.h): a step costs O(non-zeros). */
+#include "update/parameters.h"
+
+#include <math.h>
+#include <string.h>
+
+static bool nothing_due(const struct sdr_parameters *p)
+{
+    return !p->penalty_paid || p->penalty_due == 0;
+}
+
+/* Rows first … end − 1 of a block. */
+static void catch_up_rows(struct sdr_parameters *p, int b, uint32_t first, uint32_t end)
+{
+    uint32_t cols = p->layout->block[b].cols;
+    struct sdr_target t = sdr_target_from(p->target[b], first, cols);
+    t.penalty_due = (float)p->penalty_due;
+    if (first < end)
+        p->rule.optimizer->catch_up(&t, end - first, cols);
+}
+
+/* The rows of a block that belong to the features of a batch. */
+static void catch_up_touched(struct sdr_parameters *p, int b, const struct sdr_batch *batch,
+                             uint32_t first, uint32_t end)
+{
+    const struct sdr_optimizer *o = p->rule.optimizer;
+    struct sdr_target t = p->target[b];
+    uint32_t cols = p->layout->block[b].cols;
+    t.penalty_due = (float)p->penalty_due;
+    for (uint32_t i = 0; i < batch->count; i++) {
+        struct sdr_sparse_row r = sdr_row_within(batch->rows, batch->row[i], first, end);
+        if (r.index16)
+            o->catch_up16(&t, r.index16, r.n, cols);
+        else
+            o->catch_up32(&t, r.index32, r.n, cols);
+    }
+}
+
+void sdr_parameters_catch_up(struct sdr_parameters *p, const struct sdr_batch *batch,
+                             struct sdr_span span)
+{
+    if (nothing_due(p))
+        return;
+    for (int b = 0; b < p->layout->blocks; b++) {
+        const struct sdr_block *block = &p->layout->block[b];
+        uint32_t first, end;
+        if (!block->penalised)
+            continue;
+        sdr_rows_within(block, span, &first, &end);
+        if (block->per_feature && !batch->rows->dense)
+            catch_up_touched(p, b, batch, first, end);
+        else
+            catch_up_rows(p, b, first, end);
+    }
+}
+
+void sdr_parameters_catch_up_span(struct sdr_parameters *p, struct sdr_span span)
+{
+    if (nothing_due(p))
+        return;
+    for (int b = 0; b < p->layout->blocks; b++) {
+        uint32_t first, end;
+        sdr_rows_within(&p->layout->block[b], span, &first, &end);
+        if (p->layout->block[b].penalised)
+            catch_up_rows(p, b, first, end);
+    }
+}
+
+void sdr_parameters_catch_up_all(struct sdr_parameters *p)
+{
+    if (nothing_due(p))
+        return;
+    for (int b = 0; b < p->layout->blocks; b++) {
+        const struct sdr_block *block = &p->layout->block[b];
+        struct sdr_target t = p->target[b];
+        t.penalty_due = (float)p->penalty_due;
+        t.pay_fully = true;
+        if (block->penalised)
+            p->rule.optimizer->catch_up(&t, block->rows, block->cols);
+    }
+    /* Starting over keeps the float sums exact: what is due stays small against its steps. */
+    memset(p->penalty_paid, 0, p->layout->count * sizeof *p->penalty_paid);
+    p->penalty_due = 0;
+}
+
+double sdr_step_penalty(const struct sdr_parameters *p, uint64_t update, double rate)
+{
+    const struct sdr_optimizer *o = p->rule.optimizer;
+    return o->penalty_due ? o->penalty_due(p->rule.optimizer_options, update, rate) : rate;
+}
+
+double sdr_parameters_penalty(const struct sdr_parameters *p, const float *w, const double *exact)
+{
+    const struct sdr_penalty *penalty = &p->rule.penalty;
+    double one = 0, two = 0, group = 0;
+    for (int b = 0; b < p->layout->blocks; b++) {
+        const struct sdr_block *block = &p->layout->block[b];
+        const float *scale = block->per_feature && penalty->standardize ? p->rule.scale : NULL;
+        for (uint32_t j = 0; j < block->rows && block->penalised; j++) {
+            double size = scale ? 1.0 / scale[j] : 1.0, row = 0;
+            for (uint32_t k = 0; k < block->cols; k++) {
+                size_t at = block->offset + (size_t)j * block->cols + k;
+                double v = size * (exact ? exact[at] : w[at]);
+                one += fabs(v);
+                row += v * v;
+            }
+            two += row;
+            group += sqrt(row);
+        }
+    }
+    double l2 = p->rule.optimizer->decay ? 0 : penalty->l2; /* decoupled decay is no objective */
+    return penalty->l1 * one + 0.5 * l2 * two + penalty->group * group;
+}

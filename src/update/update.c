@@ -1,0 +1,331 @@
+/* Updates: layout of the values, spans, and parts multiplied out. Sums of updates are in sum.c. */
+#include "update/update.h"
+#include "base/memory.h"
+
+#include <string.h>
+
+enum { BLOCK_ALIGN = SDR_ALIGN / sizeof(float) };
+
+/* ---- where values lie ---- */
+void sdr_layout_make(struct sdr_layout *layout, const struct sdr_block *block, int blocks)
+{
+    *layout = (struct sdr_layout){.blocks = blocks};
+    memcpy(layout->block, block, (size_t)blocks * sizeof *block);
+    for (int b = 0; b < blocks; b++) {
+        uint64_t size = (uint64_t)block[b].rows * block[b].cols;
+        layout->block[b].offset = layout->count;
+        layout->count += (size + BLOCK_ALIGN - 1) / BLOCK_ALIGN * BLOCK_ALIGN;
+        layout->first_row[b] = layout->rows;
+        layout->rows += block[b].rows;
+    }
+}
+
+void sdr_rows_within(const struct sdr_block *block, struct sdr_span span, uint32_t *first,
+                     uint32_t *end)
+{
+    uint64_t begin = block->offset, size = (uint64_t)block->rows * block->cols;
+    uint64_t from = span.first > begin ? span.first - begin : 0;
+    uint64_t to = span.end > begin ? span.end - begin : 0;
+    *first = (uint32_t)(from < size ? (from + block->cols - 1) / block->cols : block->rows);
+    *end = (uint32_t)(to < size ? (to + block->cols - 1) / block->cols : block->rows);
+    *end = *end < *first ? *first : *end;
+}
+
+/* Work of a row: as many values as it has, as often as it is touched. */
+static uint64_t row_cost(const struct sdr_block *block, uint32_t row, const uint32_t *touched,
+                         uint32_t of)
+{
+    return (uint64_t)block->cols * (block->per_feature && touched ? touched[row] + 1ull : of + 1ull);
+}
+
+void sdr_cut_spans(const struct sdr_layout *layout, const uint32_t *touched, uint32_t of,
+                   uint32_t spans, struct sdr_span *span)
+{
+    uint64_t total = 0, sum = 0;
+    uint32_t p = 0;
+    for (int b = 0; b < layout->blocks; b++)
+        for (uint32_t j = 0; j < layout->block[b].rows; j++)
+            total += row_cost(&layout->block[b], j, touched, of);
+    span[0].first = 0;
+    for (int b = 0; b < layout->blocks; b++)
+        for (uint32_t j = 0; j < layout->block[b].rows; j++) {
+            const struct sdr_block *block = &layout->block[b];
+            uint64_t at = block->offset + (uint64_t)j * block->cols;
+            while (p + 1 < spans && sum >= total / spans * (p + 1)) {
+                span[p].end = at;
+                span[++p].first = at;
+            }
+            sum += row_cost(block, j, touched, of);
+        }
+    for (; p < spans; p++) {
+        span[p].end = layout->count;
+        if (p + 1 < spans)
+            span[p + 1].first = layout->count;
+    }
+}
+
+/* ---- multiplying out ---- */
+enum sdr_status sdr_scratch_create(struct sdr_scratch *scratch, const struct sdr_layout *layout)
+{
+    const char *what = "the gradient of a batch";
+    bool one_column = false;
+    for (int b = 0; b < layout->blocks; b++)
+        one_column |= layout->block[b].cols == 1 && layout->block[b].per_feature;
+    SDR_TRY(sdr_allocate(&scratch->gradient, layout->count, sizeof(float), what));
+    SDR_TRY(sdr_allocate(&scratch->touched, layout->rows, sizeof(uint32_t), what));
+    if (one_column)
+        SDR_TRY(sdr_allocate(&scratch->sums, layout->rows, sizeof(float), what));
+    SDR_TRY(sdr_allocate(&scratch->place, layout->rows, sizeof(uint32_t), what));
+    return sdr_allocate(&scratch->mark, layout->rows, sizeof(uint32_t), what);
+}
+
+void sdr_scratch_free(struct sdr_scratch *scratch)
+{
+    sdr_release(scratch->gradient);
+    sdr_release(scratch->touched);
+    sdr_release(scratch->sums);
+    sdr_release(scratch->place);
+    sdr_release(scratch->mark);
+    *scratch = (struct sdr_scratch){0};
+}
+
+struct sdr_sparse_row sdr_row_within(const struct sdr_rows *rows, uint32_t row, uint32_t first,
+                                     uint32_t end)
+{
+    struct sdr_sparse_row r = sdr_sparse_row(rows, row);
+    uint32_t bound[2] = {first, end}, place[2];
+    if (first == 0 && end == rows->features)
+        return r;
+    for (int i = 0; i < 2; i++) {
+        uint32_t low = 0, high = r.n;
+        while (low < high) {
+            uint32_t middle = (low + high) / 2;
+            if (sdr_row_index(&r, middle) < bound[i])
+                low = middle + 1;
+            else
+                high = middle;
+        }
+        place[i] = low;
+    }
+    return (struct sdr_sparse_row){r.index16 ? r.index16 + place[0] : NULL,
+                                   r.index32 ? r.index32 + place[0] : NULL, r.x + place[0],
+                                   place[1] - place[0]};
+}
+
+/* The scratch of one block, from its first row on. */
+struct room {
+    uint32_t *touched, *place, *mark, now;
+    float *gradient, *sums;
+    uint32_t cols;
+};
+
+static struct room room_of(const struct sdr_expansion *to, int block)
+{
+    const struct sdr_layout *layout = to->layout;
+    uint64_t row = layout->first_row[block];
+    return (struct room){.touched = to->scratch->touched + row,
+                         .place = to->scratch->place + row,
+                         .mark = to->scratch->mark + row,
+                         .now = to->mark,
+                         .gradient = to->scratch->gradient + layout->block[block].offset,
+                         .sums = to->scratch->sums ? to->scratch->sums + row : NULL,
+                         .cols = layout->block[block].cols};
+}
+
+/* Shuffled rows lie anywhere: they are fetched a few ahead. */
+enum { AHEAD = 6 };
+static inline __attribute__((always_inline)) void fetch_entries(const struct sdr_batch *batch,
+                                                                uint32_t i)
+{
+    if (i >= batch->count)
+        return;
+    struct sdr_sparse_row r = sdr_sparse_row(batch->rows, batch->row[i]);
+    sdr_fetch(r.x, r.n * sizeof(float));
+    if (r.index16)
+        sdr_fetch(r.index16, r.n * sizeof(uint16_t));
+    else
+        sdr_fetch(r.index32, r.n * sizeof(uint32_t));
+}
+
+/* Sparse examples, one column, as in most models: features are summed up where they are, and put
+   together at the end. */
+#define EXPAND_ONE(bits)                                                                           \
+    static uint32_t expand_one##bits(const struct room *room, const struct sdr_part *part,         \
+                                     const struct sdr_batch *batch, uint32_t first, uint32_t end)  \
+    {                                                                                              \
+        uint32_t count = 0, mark = room->now, *marks = room->mark;                                 \
+        uint32_t *touched = room->touched + first;                                                 \
+        float *sum = room->sums;                                                                   \
+        for (uint32_t i = 0; i < batch->count; i++) {                                              \
+            fetch_entries(batch, i + AHEAD);                                                       \
+            struct sdr_sparse_row r = sdr_row_within(batch->rows, batch->row[i], first, end);      \
+            float u = part->value[i];                                                              \
+            for (uint32_t n = 0; n < r.n; n++) {                                                   \
+                uint32_t j = r.index##bits[n];                                                     \
+                if (marks[j] != mark) {                                                            \
+                    marks[j] = mark;                                                               \
+                    touched[count++] = j;                                                          \
+                    sum[j] = 0;                                                                    \
+                }                                                                                  \
+                sum[j] += u * r.x[n];                                                              \
+            }                                                                                      \
+        }                                                                                          \
+        for (uint32_t i = 0; i < count; i++)                                                       \
+            room->gradient[first + i] = sum[touched[i]];                                           \
+        return count;                                                                              \
+    }
+EXPAND_ONE(16)
+EXPAND_ONE(32)
+
+/* Where the sum of a row is: zero when it is first met. The range that begins at row `first` of the
+   block has the scratch from there on for itself. */
+static inline float *sum_of_row(const struct room *room, uint32_t row, uint32_t first,
+                                uint32_t *count)
+{
+    float *gradient = room->gradient + (size_t)first * room->cols;
+    if (room->mark[row] != room->now) {
+        room->mark[row] = room->now;
+        room->place[row] = *count;
+        room->touched[first + *count] = row;
+        memset(gradient + (size_t)(*count)++ * room->cols, 0, room->cols * sizeof(float));
+    }
+    return gradient + (size_t)room->place[row] * room->cols;
+}
+
+static void expand_sparse(const struct room *room, const struct sdr_part *part,
+                          const struct sdr_batch *batch, uint32_t first, uint32_t end,
+                          uint32_t *count)
+{
+    for (uint32_t i = 0; i < batch->count; i++) {
+        struct sdr_sparse_row r = sdr_row_within(batch->rows, batch->row[i], first, end);
+        const float *u = part->value + (size_t)i * room->cols;
+        for (uint32_t n = 0; n < r.n; n++) {
+            float *g = sum_of_row(room, sdr_row_index(&r, n), first, count);
+            for (uint32_t k = 0; k < room->cols; k++)
+                g[k] += u[k] * r.x[n];
+        }
+    }
+}
+
+/* Rows that are listed several times become one. */
+static void merge_rows(const struct room *room, const struct sdr_part *part, uint32_t first,
+                       uint32_t end, uint32_t *count)
+{
+    for (uint32_t i = 0; i < part->count; i++) {
+        if (part->index[i] < first || part->index[i] >= end)
+            continue;
+        const float *value = part->value + (size_t)i * room->cols;
+        float *g = sum_of_row(room, part->index[i], first, count);
+        for (uint32_t k = 0; k < room->cols; k++)
+            g[k] += value[k];
+    }
+}
+
+/* Every example to one column of its own. */
+static void expand_columns(const struct sdr_expansion *to, const struct sdr_part *part,
+                           const struct sdr_batch *batch, uint32_t first, uint32_t end, float *out)
+{
+    const struct sdr_rows *rows = batch->rows;
+    size_t cols = to->layout->block[part->block].cols;
+    for (uint32_t i = 0; i < part->count; i++) {
+        float *sum = out + part->index[i], weight = part->value[i] * to->times;
+        if (rows->dense) {
+            const float *x = sdr_dense_row(rows, batch->row[i]);
+            for (uint32_t j = first; j < end; j++)
+                sum[(j - first) * cols] += weight * (to->center ? x[j] - to->center[j] : x[j]);
+            continue;
+        }
+        struct sdr_sparse_row r = sdr_row_within(rows, batch->row[i], first, end);
+        for (uint32_t n = 0; n < r.n; n++)
+            sum[(sdr_row_index(&r, n) - first) * cols] += weight * r.x[n];
+        for (uint32_t j = first; j < end && to->center; j++)
+            sum[(j - first) * cols] -= weight * to->center[j];
+    }
+}
+
+/* Dense examples, or stored right factors. */
+static void expand_dense(const struct sdr_expansion *to, const struct sdr_part *part,
+                         const struct sdr_batch *batch, uint32_t first, uint32_t end, float *out)
+{
+    const struct sdr_block *block = &to->layout->block[part->block];
+    bool stored = part->right == SDR_STORED;
+    const float *center = !stored && to->center ? to->center + first : NULL;
+    for (uint32_t i = 0; i < part->count; i++) {
+        const float *x = stored ? part->v + (size_t)i * block->rows + first
+                                : sdr_dense_row(batch->rows, batch->row[i]) + first;
+        const float *u = part->value + (size_t)i * block->cols;
+        if (block->cols == 1) {
+            to->kernels->add(out, u[0], x, center, end - first);
+            continue;
+        }
+        for (uint32_t j = 0; j < end - first; j++)
+            to->kernels->add(out + (size_t)j * block->cols, center ? x[j] - center[j] : x[j], u,
+                             NULL, block->cols);
+    }
+}
+
+/* A block of one row: Σ u_i. Not 0 + u_0: that loses the sign of −0. */
+static void expand_ones(const struct sdr_expansion *to, const struct sdr_part *part, uint32_t cols,
+                        float *out)
+{
+    if (part->index) {
+        memset(out, 0, cols * sizeof *out);
+        for (uint32_t i = 0; i < part->count; i++)
+            out[part->index[i]] += part->value[i] * to->times;
+        return;
+    }
+    memcpy(out, part->value, cols * sizeof *out);
+    for (uint32_t i = 1; i < part->count; i++)
+        for (uint32_t k = 0; k < cols; k++)
+            out[k] += part->value[(size_t)i * cols + k];
+}
+
+/* Parts that are as they should be: nothing to sum up. */
+static bool is_expanded(const struct sdr_block *block, const struct sdr_part *part, uint32_t first,
+                        uint32_t end)
+{
+    if (part->form == SDR_FACTORS)
+        return part->right == SDR_ONES && part->count == 1 && !part->index;
+    return part->form == SDR_DENSE || (part->distinct && first == 0 && end == block->rows);
+}
+
+struct sdr_part sdr_part_expand(const struct sdr_expansion *to, const struct sdr_part *part,
+                                const struct sdr_batch *batch, uint32_t first, uint32_t end)
+{
+    const struct sdr_block *block = &to->layout->block[part->block];
+    struct sdr_part dense = {.block = part->block, .form = SDR_DENSE};
+    if (is_expanded(block, part, first, end)) {
+        dense.value = part->value + (size_t)(first - part->first) * block->cols;
+        return part->form == SDR_ROWS ? *part : dense;
+    }
+    const struct room room = room_of(to, part->block);
+    float *out = room.gradient + (size_t)first * room.cols;
+    struct sdr_part rows = {.block = part->block,
+                            .form = SDR_ROWS,
+                            .distinct = true,
+                            .index = room.touched + first,
+                            .value = out};
+    dense.value = out;
+    if (to->mark == 1)
+        memset(room.mark + first, 0, (end - first) * sizeof *room.mark);
+    if (part->form == SDR_ROWS) {
+        merge_rows(&room, part, first, end, &rows.count);
+        return rows;
+    }
+    if (part->right == SDR_ONES) {
+        expand_ones(to, part, room.cols, out);
+        return dense;
+    }
+    if (part->index || part->right == SDR_STORED || batch->rows->dense) {
+        memset(out, 0, (size_t)(end - first) * room.cols * sizeof *out);
+        (part->index ? expand_columns : expand_dense)(to, part, batch, first, end, out);
+        return dense;
+    }
+    if (room.cols == 1 && batch->rows->index16)
+        rows.count = expand_one16(&room, part, batch, first, end);
+    else if (room.cols == 1)
+        rows.count = expand_one32(&room, part, batch, first, end);
+    else
+        expand_sparse(&room, part, batch, first, end, &rows.count);
+    return rows;
+}

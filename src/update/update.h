@@ -1,0 +1,89 @@
+/* Updates: lists of parts, one a block (struct sdr_update). This module alone knows the forms that a
+   part can have: how to multiply it out, add it up, and cut it by spans. */
+#ifndef SDR_UPDATE_UPDATE_H
+#define SDR_UPDATE_UPDATE_H
+
+#include "kernel/linear.h"
+#include "plugin.h"
+
+/* ---- where values lie ---- */
+struct sdr_layout {
+    struct sdr_block block[SDR_BLOCKS_MOST];
+    int blocks;
+    uint64_t count;                        /* values, padding between blocks included */
+    uint64_t first_row[SDR_BLOCKS_MOST];   /* rows of the blocks before: rows have one numbering */
+    uint64_t rows;
+};
+/* Sets the offsets of the blocks: each begins on a cache line. */
+void sdr_layout_make(struct sdr_layout *layout, const struct sdr_block *block, int blocks);
+static inline struct sdr_span sdr_all(const struct sdr_layout *layout)
+{
+    return (struct sdr_span){0, layout->count};
+}
+/* The rows of a block that lie in a span: first … end − 1. Spans never cut a row. */
+void sdr_rows_within(const struct sdr_block *block, struct sdr_span span, uint32_t *first,
+                     uint32_t *end);
+/* Cuts all values into spans of whole rows with about the same work. A row of a block that is per
+   feature costs as often as its feature is touched (touched[j] of `of` rows; NULL: always), others
+   always. span[p] is written for p < spans. */
+void sdr_cut_spans(const struct sdr_layout *layout, const uint32_t *touched, uint32_t of,
+                   uint32_t spans, struct sdr_span *span);
+
+/* ---- multiplying out ---- */
+/* Where parts are multiplied out: as long as the values, and as the rows of all blocks. Two threads may
+   use disjoint spans of it at one time. */
+struct sdr_scratch {
+    float *gradient;           /* owned: dense, or the touched rows one behind the other */
+    float *sums;               /* owned, per row: of blocks with one column */
+    uint32_t *touched, *place; /* owned, per row; place[j] is valid where mark[j] is of this update */
+    uint32_t *mark;            /* owned, per row */
+};
+enum sdr_status sdr_scratch_create(struct sdr_scratch *scratch, const struct sdr_layout *layout);
+void sdr_scratch_free(struct sdr_scratch *scratch);
+/* A part as DENSE values or distinct ROWS of the block, within rows first … end − 1 of it: sums in the
+   order of the examples. The result lies in the scratch: DENSE values of those rows alone, at `value`;
+   ROWS may borrow from the part. `mark` is never 0, and another for every update; a run that comes back
+   to 1 has forgotten all earlier ones. */
+struct sdr_expansion {
+    const struct sdr_layout *layout;
+    const struct sdr_linear_kernels *kernels;
+    const float *center; /* of dense examples; NULL: none */
+    struct sdr_scratch *scratch;
+    uint32_t mark;
+    float times; /* factor on examples that go to one column each */
+};
+struct sdr_part sdr_part_expand(const struct sdr_expansion *to, const struct sdr_part *part,
+                                const struct sdr_batch *batch, uint32_t first, uint32_t end);
+/* The entries of a sparse row within a range of features: they are sorted. */
+struct sdr_sparse_row sdr_row_within(const struct sdr_rows *rows, uint32_t row, uint32_t first,
+                                     uint32_t end);
+
+/* ---- adding up ---- */
+/* A sum of updates: gradients of the leaves of a batch, or of several workers. Parts that list examples
+   or rows are put one behind the other, so nothing is multiplied out; dense parts are added in pairs,
+   by a tree over the leaves that does not depend on who computed which. */
+struct sdr_sum {
+    const struct sdr_layout *layout;
+    struct sdr_update update; /* what was added so far; its arrays belong to the sum */
+    struct sdr_part *part;    /* owned */
+    struct sdr_arrays {
+        uint32_t *index;
+        float *value, *v;
+        uint64_t index_room, value_room, v_room;
+    } * array;                /* owned, per part */
+    struct sdr_node_sum *node; /* owned: dense sums of leaves that wait for their neighbours */
+    int nodes, node_room;
+    uint32_t *row; /* owned: the rows of all batches */
+    uint64_t row_room;
+};
+enum sdr_status sdr_sum_create(struct sdr_sum *sum, const struct sdr_layout *layout);
+void sdr_sum_free(struct sdr_sum *sum);
+void sdr_sum_begin(struct sdr_sum *sum, enum sdr_sense sense);
+/* Adds weight times an update; a weight of 0 makes zeros even of NaN. Leaves of one batch are added in
+   their order. batch->row of the sum is the rows of all updates, in order. */
+enum sdr_status sdr_sum_add(struct sdr_sum *sum, const struct sdr_update *update, float weight);
+/* Ends the sum. whole: it has all leaves of its batch, and dense parts become one a block; otherwise
+   several may be left, for whoever has the rest. Borrowed until the next begin. */
+const struct sdr_update *sdr_sum_end(struct sdr_sum *sum, bool whole);
+
+#endif
