@@ -2,7 +2,7 @@
 
 Commands are the lines of ```sh blocks, the lines behind "$ " of ```console blocks, and code within the text or a table that
 begins with `sounder`, `mpirun`, `srun`, `sbatch` or a program of examples/. A page is run from top to bottom in a folder of its
-own, with examples/ in it and the program on PATH. A ```console block also shows what the commands print: the same words must
+own, with examples/ and build/ in it and the program on PATH. A ```console block also shows what the commands print: the same words must
 come out; numbers may differ, and a line with "…" stands for any lines.
 
 <!-- not run: REASON --> above a block leaves it out. Commands that need what is not installed are left out too. Every command
@@ -96,10 +96,8 @@ def missing(text):
         return "it builds the program that is tested"
     if "mpirun" in words and not MPI:
         return "test_mpi_readme runs it, where there is MPI"
-    if {"srun", "sbatch"} & set(words) and not works("sinfo"):
-        return "there is no Slurm"
-    if any("slurm/one_machine" in word for word in words):
-        return "test_slurm runs it, where there is Slurm"
+    if {"srun", "sbatch", "examples/slurm/one_machine"} & set(words):  # not on a cluster of others
+        return "test_slurm runs srun, sbatch and this job in a Slurm of its own, where it is installed"
     if re.search(r"^examples/\w+\.py", text, re.M) and not PYTHON:
         return "there is no Python with numpy"
     return None
@@ -114,7 +112,7 @@ def python_with_numpy():
 def check_options(page, command, folder):
     """Of a command that is not run: the program takes its options."""
     text = command.text.replace("\\\n", " ")
-    for arguments in re.findall(r"(?:^|\s)sounder ((?:%s) [^;&|#>\n]*)" % COMMANDS, text):
+    for arguments in re.findall(r"(?:^|[\s/])sounder ((?:%s) [^;&|#>\n]*)" % COMMANDS, text):
         done = subprocess.run(["bash", "-c", "sounder %s --print-config" % arguments], cwd=folder, env=environment,
                               stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         if done.returncode:
@@ -167,6 +165,7 @@ def run_page(page):
     count = 0
     with tempfile.TemporaryDirectory(prefix="sounder-pages-") as folder:
         os.symlink(os.path.join(SOURCE, "examples"), os.path.join(folder, "examples"))
+        os.symlink(os.path.dirname(SOUNDER), os.path.join(folder, "build"))
         os.mkdir(os.path.join(folder, "docs"))
         if PYTHON:
             os.symlink(PYTHON, os.path.join(folder, "python3"))
