@@ -18,7 +18,7 @@ const struct cli_own_option cli_own_options[] = {
     {"target", "LOSS", CLI_TARGET,
      "tell when the validation loss (without: the objective) gets there"},
     {"report", "FILE", CLI_REPORT, "write a page with charts here, HTML in one file"},
-    {"chart", "FILE", CLI_CHART, "write its first chart, loss against time, here as SVG"},
+    {"chart", "FILE", CLI_CHART, "write the chart of loss against time here, SVG"},
     {"json", NULL, CLI_JSON, "print the results as one JSON object on one line"},
     {"verbose", NULL, CLI_VERBOSE, "add the options of every plug-in"},
     {"config", "FILE", CLI_CONFIG, "read 'name = value' lines; options given here win over it"},
