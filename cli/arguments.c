@@ -18,6 +18,7 @@ const struct cli_own_option cli_own_options[] = {
     {"target", "LOSS", CLI_TARGET,
      "tell when the validation loss (without: the objective) gets there"},
     {"report", "FILE", CLI_REPORT, "write a page with charts here, HTML in one file"},
+    {"chart", "FILE", CLI_CHART, "write the chart of loss against time here, SVG"},
     {"json", NULL, CLI_JSON, "print the results as one JSON object on one line"},
     {"verbose", NULL, CLI_VERBOSE, "add the options of every plug-in"},
     {"config", "FILE", CLI_CONFIG, "read 'name = value' lines; options given here win over it"},
@@ -110,10 +111,10 @@ static enum sdr_status own_option(struct cli_arguments *arguments, struct walk *
     const struct {
         unsigned bit;
         const char **place;
-    } values[] = {{CLI_OUT, &arguments->out},      {CLI_CONFIG, &arguments->config},
-                  {CLI_TOP, &arguments->top},      {CLI_SYNC, &arguments->sync},
-                  {CLI_SEEDS, &arguments->seeds},  {CLI_TARGET, &arguments->target},
-                  {CLI_REPORT, &arguments->report}};
+    } values[] = {{CLI_OUT, &arguments->out},       {CLI_CONFIG, &arguments->config},
+                  {CLI_TOP, &arguments->top},       {CLI_SYNC, &arguments->sync},
+                  {CLI_SEEDS, &arguments->seeds},   {CLI_TARGET, &arguments->target},
+                  {CLI_REPORT, &arguments->report}, {CLI_CHART, &arguments->chart}};
     for (size_t i = 0; i < sizeof values / sizeof *values; i++)
         if (own->bit == values[i].bit)
             *values[i].place = value;

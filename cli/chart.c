@@ -1,5 +1,5 @@
 /* Curves as SVG: a title, a legend that takes the room it needs, two axes, a band and a line for each. Colours
-   are classes (l0 …: lines, b0 …: areas) that the page's style fills in, for light and for dark. */
+   are classes (l0 …: lines, b0 …: areas) of chart_style.c. */
 #include "compare.h"
 
 #include <math.h>
@@ -101,23 +101,31 @@ static double down(const struct frame *f, double y)
     return f->top + PLOT * (1 - fmin(share_of(y, f->y_low, f->y_high, f->y_log), 1));
 }
 
-/* Nearly all of every fall lies at the left edge of the chart. */
-static bool falls_at_once(const struct cli_chart *chart, double x_high)
+/* Where a curve has made this share of its fall; NaN: it does not fall. */
+static double fallen(const struct cli_band *band, double share)
 {
-    bool any = false;
+    double least = INFINITY;
+    for (size_t k = 0; k < band->count; k++)
+        least = fmin(least, band->mean[k]);
+    for (size_t k = 0; k < band->count && least < band->mean[0]; k++)
+        if (band->mean[k] <= band->mean[0] - share * (band->mean[0] - least))
+            return band->x[k];
+    return NAN;
+}
+
+/* On a linear axis a curve that makes 70 % of its fall within 5 % of the time cannot be seen. A logarithmic one
+   begins where the quickest curve has made 5 % of its fall. Returns where, or 0: linear. */
+static double log_axis_start(const struct cli_chart *chart, double x_high)
+{
+    enum { DECADES_MOST = 6 };
+    double early = INFINITY, start = INFINITY;
     for (size_t i = 0; i < chart->count; i++) {
-        const struct cli_band *band = chart->series[i].band;
-        double least = INFINITY, early = INFINITY;
-        for (size_t k = 0; k < band->count; k++) {
-            least = fmin(least, band->mean[k]);
-            if (band->x[k] <= 0.05 * x_high)
-                early = fmin(early, band->mean[k]);
-        }
-        if (band->count && !(band->mean[0] - early >= 0.7 * (band->mean[0] - least)))
-            return false;
-        any |= band->count > 0 && least < band->mean[0];
+        early = fmin(early, fallen(chart->series[i].band, 0.7));
+        start = fmin(start, fallen(chart->series[i].band, 0.05));
     }
-    return any;
+    if (!(early <= 0.05 * x_high))
+        return 0;
+    return fmin(fmax(start, x_high * pow(10, -DECADES_MOST)), x_high / 100);
 }
 
 /* What all curves, and the target, lie within. */
@@ -150,9 +158,8 @@ static void measure_frame(const struct cli_chart *chart, struct frame *f)
         f->y_high = high + pad;
     }
     f->x_high = f->x_high > 0 ? f->x_high : 1;
-    f->x_log = falls_at_once(chart, f->x_high);
-    if (f->x_log)
-        f->x_low = f->x_high / 1000;
+    f->x_low = log_axis_start(chart, f->x_high);
+    f->x_log = f->x_low > 0;
 }
 
 static void draw_axes(FILE *out, const struct cli_chart *chart, const struct frame *f)
@@ -221,17 +228,27 @@ static int legend(FILE *out, const struct cli_chart *chart)
 }
 
 /* ---- curves ---- */
+/* What lies left of a logarithmic axis' start is not drawn. */
+static size_t first_drawn(const struct frame *f, const struct cli_band *band)
+{
+    size_t k = 0;
+    while (k + 1 < band->count && band->x[k] < f->x_low)
+        k++;
+    return k;
+}
+
 static void draw_band(FILE *out, const struct frame *f, const struct cli_band *band, size_t number)
 {
     bool wide = false;
-    for (size_t k = 0; k < band->count; k++)
+    size_t first = first_drawn(f, band);
+    for (size_t k = first; k < band->count; k++)
         wide |= band->high[k] > band->low[k];
     if (!wide)
         return;
     fprintf(out, "<path class=\"band b%zu\" d=\"M", number % CLI_COLOURS);
-    for (size_t k = 0; k < band->count; k++)
+    for (size_t k = first; k < band->count; k++)
         fprintf(out, "%.1f %.1f ", across(f, band->x[k]), down(f, band->high[k]));
-    for (size_t k = band->count; k-- > 0;)
+    for (size_t k = band->count; k-- > first;)
         fprintf(out, "%.1f %.1f ", across(f, band->x[k]), down(f, band->low[k]));
     fputs("Z\"/>\n", out);
 }
@@ -242,34 +259,70 @@ static void draw_line(FILE *out, const struct frame *f, const struct cli_band *b
         return;
     fprintf(out, "<path class=\"line l%zu%s\" d=\"M", number % CLI_COLOURS,
             number >= CLI_COLOURS ? " again" : "");
-    for (size_t k = 0; k < band->count; k++)
+    for (size_t k = first_drawn(f, band); k < band->count; k++)
         fprintf(out, "%.1f %.1f ", across(f, band->x[k]), down(f, band->mean[k]));
     fputs("\"/>\n", out);
 }
 
-void cli_chart_lines(FILE *out, const struct cli_chart *chart)
+static void draw_target(FILE *out, const struct cli_chart *chart, const struct frame *f)
 {
-    struct frame f = {.top = LEGEND_TOP + LEGEND_ROW * legend(NULL, chart) + 12};
-    measure_frame(chart, &f);
-    fprintf(out, "<figure><svg viewBox=\"0 0 %d %.0f\" role=\"img\" aria-label=\"", WIDTH,
-            f.top + PLOT + 54);
-    cli_html(out, chart->title);
-    fprintf(out, "\">\n<text class=\"title\" x=\"%d\" y=\"22\">", LEFT);
-    cli_html(out, chart->title);
-    fputs("</text>\n", out);
-    legend(out, chart);
-    draw_axes(out, chart, &f);
-    for (size_t i = 0; i < chart->count; i++)
-        draw_band(out, &f, chart->series[i].band, i);
-    for (size_t i = 0; i < chart->count; i++)
-        draw_line(out, &f, chart->series[i].band, i);
-    if (isfinite(chart->target)) {
-        double y = down(&f, chart->target);
-        fprintf(
-            out,
+    double y = down(f, chart->target);
+    fprintf(out,
             "<line class=\"target\" x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\"/>"
             "<text class=\"tick tag\" text-anchor=\"end\" x=\"%d\" y=\"%.1f\">target %.6g</text>\n",
             LEFT, WIDTH - RIGHT, y, y, WIDTH - RIGHT - 4, y - 5, chart->target);
-    }
-    fputs("</svg></figure>\n", out);
+}
+
+static void draw(FILE *out, const struct cli_chart *chart, const struct frame *f)
+{
+    fprintf(out, "<text class=\"title\" x=\"%d\" y=\"22\">", LEFT);
+    cli_html(out, chart->title);
+    fputs("</text>\n", out);
+    legend(out, chart);
+    draw_axes(out, chart, f);
+    for (size_t i = 0; i < chart->count; i++)
+        draw_band(out, f, chart->series[i].band, i);
+    for (size_t i = 0; i < chart->count; i++)
+        draw_line(out, f, chart->series[i].band, i);
+    if (isfinite(chart->target))
+        draw_target(out, chart, f);
+    fputs("</svg>", out);
+}
+
+static struct frame make_frame(const struct cli_chart *chart)
+{
+    struct frame f = {.top = LEGEND_TOP + LEGEND_ROW * legend(NULL, chart) + 12};
+    measure_frame(chart, &f);
+    return f;
+}
+
+static double height_of(const struct frame *f)
+{
+    return f->top + PLOT + 54;
+}
+
+void cli_chart_lines(FILE *out, const struct cli_chart *chart)
+{
+    struct frame f = make_frame(chart);
+    fprintf(out, "<figure><svg viewBox=\"0 0 %d %.0f\" role=\"img\" aria-label=\"", WIDTH,
+            height_of(&f));
+    cli_html(out, chart->title);
+    fputs("\">\n", out);
+    draw(out, chart, &f);
+    fputs("</figure>\n", out);
+}
+
+void cli_chart_file(FILE *out, const struct cli_chart *chart)
+{
+    struct frame f = make_frame(chart);
+    fprintf(out,
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%.0f\" "
+            "viewBox=\"0 0 %d %.0f\">\n<title>",
+            WIDTH, height_of(&f), WIDTH, height_of(&f));
+    cli_html(out, chart->title);
+    fputs("</title>\n<style>\n", out);
+    cli_chart_style(out, true);
+    fputs("</style>\n<rect class=\"paper\" width=\"100%\" height=\"100%\"/>\n", out);
+    draw(out, chart, &f);
+    putc('\n', out);
 }

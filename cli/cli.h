@@ -60,7 +60,8 @@ enum {
     CLI_SEEDS = 1 << 12,
     CLI_TARGET = 1 << 13,
     CLI_REPORT = 1 << 14,
-    CLI_LEDGER = 1 << 15
+    CLI_LEDGER = 1 << 15,
+    CLI_CHART = 1 << 16
 };
 
 struct cli_arguments {
@@ -69,8 +70,8 @@ struct cli_arguments {
     const char **paths;                /* owned array of borrowed texts: what is not an option */
     size_t path_count;
     unsigned given; /* CLI_… that were set */
-    const char *out, *config, *top, *sync, *seeds, *target,
-        *report; /* borrowed from argv; NULL: not given */
+    const char *out, *config, *top, *sync, *seeds, *target, *report,
+        *chart; /* borrowed from argv; NULL: not given */
 };
 
 struct cli_command {

@@ -98,6 +98,11 @@ static enum sdr_status parse_options(struct cli_comparison *c)
     if (arguments->report)
         CLI_TRY(cli_output_check_all("--report", arguments->report, arguments,
                                      arguments->path_count, true));
+    if (arguments->chart)
+        CLI_TRY(cli_output_check_all("--chart", arguments->chart, arguments, arguments->path_count,
+                                     true));
+    if (arguments->report && arguments->chart && strcmp(arguments->report, arguments->chart) == 0)
+        return cli_fail(SDR_USAGE, "--report and --chart are the same file");
     CLI_TRY(parse_seeds(c));
     CLI_TRY(parse_target(c));
     if (strcmp(sdr_options_get(arguments->options, "evaluate-every"), "no") == 0)
@@ -265,6 +270,8 @@ static enum sdr_status show(const struct cli_comparison *c)
         return SDR_OK;
     if (c->arguments->report)
         CLI_TRY(cli_report_write(c, c->arguments->report));
+    if (c->arguments->chart)
+        CLI_TRY(cli_chart_write(c, c->arguments->chart));
     return c->arguments->given & CLI_JSON ? cli_print_object(cli_comparison_json(c))
                                           : cli_print_comparison(c);
 }
@@ -318,6 +325,7 @@ const struct cli_command cli_compare = {
         "      --seeds 5 --target 0.2 --report rcv1.html\n",
     .least = 1,
     .most = SIZE_MAX,
-    .takes = CLI_HELP | CLI_JSON | CLI_QUIET | CLI_SYNC | CLI_SEEDS | CLI_TARGET | CLI_REPORT,
+    .takes = CLI_HELP | CLI_JSON | CLI_QUIET | CLI_SYNC | CLI_SEEDS | CLI_TARGET | CLI_REPORT |
+             CLI_CHART,
     .run = compare,
 };

@@ -43,6 +43,8 @@ const struct cli_point *cli_first_at_target(const struct cli_comparison *c,
                                             const struct cli_trial *trial);
 /* A number of a run's summary; NaN if it is not there. */
 double cli_summary_number(const struct cli_trial *trial, const char *key);
+/* Whether runs were measured on validation data. */
+bool cli_has_valid(const struct cli_comparison *c);
 size_t cli_trials_with(const struct cli_comparison *c, size_t contender, enum cli_outcome outcome);
 
 /* ---- what is measured (compare_measure.c) ---- */
@@ -78,8 +80,10 @@ enum sdr_status cli_print_comparison(const struct cli_comparison *c);
 /* ---- everything, for programs (compare_json.c) ---- */
 json_t *cli_comparison_json(const struct cli_comparison *c); /* NULL: out of memory */
 
-/* ---- the page (compare_report.c) ---- */
+/* ---- the page (compare_report.c), and its first curves alone (compare_curve.c) ---- */
 enum sdr_status cli_report_write(const struct cli_comparison *c, const char *path);
+/* The loss that a target is meant for against time, as an SVG file. */
+enum sdr_status cli_chart_write(const struct cli_comparison *c, const char *path);
 
 /* ---- curves on a common grid (compare_curve.c) ---- */
 enum { CLI_GRID = 240 };
@@ -93,8 +97,19 @@ struct cli_band {
 void cli_band_make(const struct cli_comparison *c, size_t contender, enum cli_axis axis,
                    enum cli_error error, struct cli_band *band);
 
+/* Draws the curves of all strategies with `draw`; target: with the line of --target. */
+struct cli_chart;
+enum sdr_status cli_curves_draw(FILE *out, const struct cli_comparison *c, enum cli_axis axis,
+                                enum cli_error error, bool target,
+                                void (*draw)(FILE *out, const struct cli_chart *chart));
+
 /* ---- charts (chart.c, chart_bars.c): SVG inside a page, coloured by its style ---- */
 enum { CLI_COLOURS = 7 };
+/* The colours (chart_style.c) as variables of a page, for light and for dark. */
+void cli_palette(FILE *out);
+/* The rules of charts, on these variables; alone: with the colours themselves, for programs that know no
+   variables. */
+void cli_chart_style(FILE *out, bool alone);
 /* Text with <, >, & and quotes written so that HTML takes them as text. */
 void cli_html(FILE *out, const char *text);
 struct cli_series {
@@ -108,6 +123,8 @@ struct cli_chart {
     size_t count;
 };
 void cli_chart_lines(FILE *out, const struct cli_chart *chart);
+/* The same as a file of its own: with its size, background and colours. */
+void cli_chart_file(FILE *out, const struct cli_chart *chart);
 /* Ticks of an axis: 1, 2 or 5 times a power of ten; for a logarithmic one, of every decade. */
 enum { CLI_TICKS = 32 };
 size_t cli_ticks(double low, double high, bool logarithmic, double tick[CLI_TICKS]);

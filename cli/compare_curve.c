@@ -70,3 +70,48 @@ void cli_band_make(const struct cli_comparison *c, size_t contender, enum cli_ax
         band->high[band->count++] = high;
     }
 }
+
+/* ---- drawn ---- */
+enum sdr_status cli_curves_draw(FILE *out, const struct cli_comparison *c, enum cli_axis axis,
+                                enum cli_error error, bool target,
+                                void (*draw)(FILE *out, const struct cli_chart *chart))
+{
+    static const char *const y_label[] = {
+        [CLI_OBJECTIVE] = "objective",
+        [CLI_VALID_LOSS] = "validation loss",
+        [CLI_VALID_ERROR] = "validation error",
+    };
+    const char *x_label = axis == CLI_BY_UPDATES ? "updates"
+                          : c->simulated         ? "time (virtual seconds)"
+                                                 : "time (seconds)";
+    struct cli_band *band = calloc(c->count, sizeof *band);
+    struct cli_series *series = calloc(c->count, sizeof *series);
+    char title[128];
+    if (!band || !series) {
+        free(band);
+        free(series);
+        return cli_fail(SDR_RUNTIME, "out of memory");
+    }
+    for (size_t i = 0; i < c->count; i++) {
+        cli_band_make(c, i, axis, error, &band[i]);
+        series[i] = (struct cli_series){c->contender[i].sync, &band[i]};
+    }
+    snprintf(title, sizeof title, "%c%s against %s", y_label[error][0] - 'a' + 'A',
+             y_label[error] + 1, axis == CLI_BY_TIME ? "time" : "updates");
+    struct cli_chart chart = {title,  x_label, y_label[error], target ? c->target : NAN,
+                              series, c->count};
+    draw(out, &chart);
+    free(band);
+    free(series);
+    return SDR_OK;
+}
+
+enum sdr_status cli_chart_write(const struct cli_comparison *c, const char *path)
+{
+    struct cli_output output;
+    CLI_TRY(cli_output_open(&output, path));
+    enum sdr_status status =
+        cli_curves_draw(output.stream, c, CLI_BY_TIME,
+                        cli_has_valid(c) ? CLI_VALID_LOSS : CLI_OBJECTIVE, true, cli_chart_file);
+    return cli_output_close(&output, status);
+}

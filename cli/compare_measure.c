@@ -26,6 +26,11 @@ double cli_summary_number(const struct cli_trial *trial, const char *key)
     return json_is_number(value) ? json_number_value(value) : NAN;
 }
 
+bool cli_has_valid(const struct cli_comparison *c)
+{
+    return isfinite(cli_summary_number(&c->contender[0].trial[0], "valid_loss"));
+}
+
 static double time_to_target(const struct cli_comparison *c, const struct cli_trial *trial)
 {
     const struct cli_point *point = cli_first_at_target(c, trial);

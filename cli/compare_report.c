@@ -7,14 +7,7 @@
 
 enum { BARS_MOST = 32, TENTHS = 10, BUCKETS_MOST = 1024 };
 
-/* Okabe and Ito's colours, which can be told apart by (nearly) everybody. */
 static const char *const style =
-    ":root{--paper:#fff;--ink:#1b1b1b;--soft:#595959;--grid:#e3e3e3;--wait:#d4d4d4;--c0:#0072b2;"
-    "--c1:#d55e00;--c2:#009e73;--c3:#cc79a7;--c4:#e69f00;--c5:#56b4e9;--c6:#1b1b1b}\n"
-    "@media(prefers-color-scheme:dark){:root{--paper:#17191c;--ink:#e8e8e8;--soft:#a9adb3;"
-    "--grid:#34373c;--wait:#4a4e55;--c0:#56b4e9;--c1:#d55e00;--c2:#009e73;--c3:#cc79a7;--c4:#"
-    "e69f00;"
-    "--c5:#f0e442;--c6:#e8e8e8}}\n"
     "body{background:var(--paper);color:var(--ink);font:15px/1.5 "
     "system-ui,sans-serif;max-width:1120px;"
     "margin:2rem auto;padding:0 1rem}\n"
@@ -30,14 +23,6 @@ static const char *const style =
     ".small{display:grid;grid-template-columns:repeat(auto-fill,minmax(340px,1fr));gap:.5rem "
     "1.5rem}"
     ".small figure{max-width:420px}\n"
-    "text{font-family:system-ui,sans-serif;fill:var(--ink)}.title{font-size:15px;font-weight:600}"
-    ".label{font-size:13px;fill:var(--soft)}.tick{font-size:12px;fill:var(--soft)}.name{font-size:"
-    "13px}\n"
-    ".axis{stroke:var(--soft);fill:none}.grid{stroke:var(--grid)}"
-    ".target{stroke:var(--soft);stroke-dasharray:5 4}"
-    ".line{fill:none;stroke-width:2.2;stroke-linejoin:round}.again{stroke-dasharray:7 4}"
-    ".tag{paint-order:stroke;stroke:var(--paper);stroke-width:4}"
-    ".band{fill-opacity:.18;stroke:none}.wait{fill:var(--wait)}\n"
     ".swatch{display:inline-block;width:.9em;height:.9em;vertical-align:-.1em;margin:0 .4em 0 "
     "1em}\n"
     ".swatch.computing{background:var(--c0)}.swatch.waiting{background:var(--wait)}\n";
@@ -51,10 +36,11 @@ static void begin_page(FILE *out, const struct cli_comparison *c)
         fputs(i ? ", " : "Sounder: ", out);
         cli_html(out, c->contender[i].sync);
     }
-    fprintf(out, "</title>\n<style>\n%s", style);
-    for (int i = 0; i < CLI_COLOURS; i++)
-        fprintf(out, ".l%d{stroke:var(--c%d)}.b%d{fill:var(--c%d)}", i, i, i, i);
-    fputs("\n</style></head><body>\n", out);
+    fputs("</title>\n<style>\n", out);
+    cli_palette(out);
+    fputs(style, out);
+    cli_chart_style(out, false);
+    fputs("</style></head><body>\n", out);
 }
 
 /* ---- the problem ---- */
@@ -166,52 +152,25 @@ static enum sdr_status write_table(FILE *out, const struct cli_comparison *c)
 
 /* ---- curves ---- */
 static enum sdr_status write_curves(FILE *out, const struct cli_comparison *c, enum cli_error error,
-                                    const char *y_label, bool target)
+                                    bool target)
 {
-    struct cli_band *band = calloc(c->count, sizeof *band);
-    struct cli_series *series = calloc(c->count, sizeof *series);
-    char title[128];
-    if (!band || !series) {
-        free(band);
-        free(series);
-        return cli_fail(SDR_RUNTIME, "out of memory");
-    }
-    for (enum cli_axis axis = CLI_BY_TIME; axis <= CLI_BY_UPDATES; axis++) {
-        for (size_t i = 0; i < c->count; i++) {
-            cli_band_make(c, i, axis, error, &band[i]);
-            series[i] = (struct cli_series){c->contender[i].sync, &band[i]};
-        }
-        const char *x_label = axis == CLI_BY_UPDATES ? "updates"
-                              : c->simulated         ? "time (virtual seconds)"
-                                                     : "time (seconds)";
-        snprintf(title, sizeof title, "%c%s against %s", y_label[0] - 'a' + 'A', y_label + 1,
-                 axis == CLI_BY_TIME ? "time" : "updates");
-        struct cli_chart chart = {title,  x_label, y_label, target ? c->target : NAN,
-                                  series, c->count};
-        cli_chart_lines(out, &chart);
-    }
-    free(band);
-    free(series);
+    for (enum cli_axis axis = CLI_BY_TIME; axis <= CLI_BY_UPDATES; axis++)
+        CLI_TRY(cli_curves_draw(out, c, axis, error, target, cli_chart_lines));
     return SDR_OK;
-}
-
-static bool has_valid(const struct cli_comparison *c)
-{
-    return isfinite(cli_summary_number(first_trial(c), "valid_loss"));
 }
 
 static enum sdr_status write_all_curves(FILE *out, const struct cli_comparison *c)
 {
-    bool valid = has_valid(c), accuracy = c->metric && strcmp(c->metric, "accuracy") == 0;
+    bool valid = cli_has_valid(c), accuracy = c->metric && strcmp(c->metric, "accuracy") == 0;
     fprintf(out, "<h2>Curves</h2>\n<p class=\"soft\">%s</p>\n",
             c->seeds > 1 ? "Lines are means over seeds, bands reach from the smallest to the "
                            "largest (as far as there is room)."
                          : "One seed each.");
-    CLI_TRY(write_curves(out, c, CLI_OBJECTIVE, "objective", !valid));
+    CLI_TRY(write_curves(out, c, CLI_OBJECTIVE, !valid));
     if (valid && (!accuracy || isfinite(c->target)))
-        CLI_TRY(write_curves(out, c, CLI_VALID_LOSS, "validation loss", true));
+        CLI_TRY(write_curves(out, c, CLI_VALID_LOSS, true));
     if (accuracy)
-        CLI_TRY(write_curves(out, c, CLI_VALID_ERROR, "validation error", false));
+        CLI_TRY(write_curves(out, c, CLI_VALID_ERROR, false));
     return SDR_OK;
 }
 

@@ -58,6 +58,36 @@ holds "--quiet is quiet" test ! -s err.txt
 holds "the page is well formed" python3 -c 'import re, xml.dom.minidom as x
 for svg in re.findall("<svg.*?</svg>", open("report.html", encoding="utf-8").read(), re.S): x.parseString(svg)'
 
+# The chart is a file of its own: SVG that any viewer shows, and the loss that --target is meant for.
+# shellcheck disable=SC2086
+succeeds compare data.svm --sync bsp,async $sim --epochs 2 --seeds 2 --target 0.6 --chart chart.svg --quiet
+holds "the chart is well formed" python3 -c 'import xml.dom.minidom as x
+root = x.parse("chart.svg").documentElement
+assert root.tagName == "svg" and root.getAttribute("width") and root.namespaceURI == "http://www.w3.org/2000/svg"'
+holds "the chart loads nothing" test -z "$(grep -Eo 'href|src=|<script|@import|url\(' chart.svg)"
+holds "its colours are written out" test -z "$(grep -Fo 'var(' chart.svg)"
+holds "it is the objective against time" prints chart.svg '<title>Objective against time<'
+holds "it has the target" prints chart.svg '>target 0.6<'
+for sync in bsp async; do
+    holds "the chart has $sync" prints chart.svg ">$sync<"
+done
+# shellcheck disable=SC2086
+succeeds compare data.svm --sync bsp,async $sim --epochs 1 --seeds 1 --valid-fraction 0.2 --chart chart.svg --quiet
+holds "with validation data it is its loss" prints chart.svg '<title>Validation loss against time<'
+refuses 2 "overwrite" compare data.svm --sync bsp --chart data.svm
+refuses 2 "the same file" compare data.svm --sync bsp --chart page --report page
+refuses 1 "nowhere" compare data.svm --sync bsp --chart nowhere/chart.svg
+
+# A strategy that falls at once is seen beside a slow one: time is logarithmic. Alone it is not.
+"$sounder" generate dense-regression fall.csv --rows 2000 --features 10 --quiet >/dev/null
+fall="--transport sim --workers 16 --slow 3:20x --batch 4 --optimizer sgd --lr 0.01 --schedule constant --epochs 8 --seeds 1 --quiet"
+# shellcheck disable=SC2086
+succeeds compare fall.csv --sync bsp,async $fall --chart chart.svg
+holds "quick and slow: a logarithmic time axis" prints chart.svg 'virtual seconds\), logarithmic<'
+# shellcheck disable=SC2086
+succeeds compare fall.csv --sync bsp $fall --chart chart.svg
+holds "slow alone: a linear one" prints chart.svg 'virtual seconds\)<'
+
 # Everything is in the JSON object, and virtual time repeats itself.
 again() {
     # shellcheck disable=SC2086
