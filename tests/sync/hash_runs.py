@@ -1,8 +1,8 @@
-"""The runs of test_hashes.py: command lines of 'sounder train', each the same every time by its strategy, by
---deterministic, because it has one worker, or because it has virtual time.
+"""The runs of test_hashes.py: command lines of 'sounder train'. Each is deterministic by its strategy, by --deterministic,
+by having one worker, or by virtual time.
 
-They say what might get another default, except those of `defaults`. Lists are products where a product is small; elsewhere
-`in_turn` goes through the values of an option from line to line."""
+Options whose default may change are given, except in `defaults`. Small products are complete; elsewhere `in_turn` takes
+the next value of an option from line to line."""
 import itertools
 
 LABELS = {"logistic": "two", "hinge": "two", "squared-hinge": "two", "huber": "real", "squared": "real", "softmax": "four"}
@@ -25,8 +25,9 @@ def data_of(model, form="svm"):
         return "edges%s.svm" % apart
     if name == "kmeans" and form in ("csv", "npy"):
         return {"csv": "points.csv --label none", "npy": "two.npy"}[form]
-    return {"svm": "{0}.svm", "vw": "{0}.vw --bits 8", "csv": "{0}.csv --label y --weight w", "npy": "{0}.npy --labels {0}-y.npy",
-            "apart": "{0}-apart.svm", "long": "{0}-long.svm"}[form].format(LABELS.get(name, "two"))
+    path = {"svm": "{0}.svm", "vw": "{0}.vw --bits 8", "csv": "{0}.csv --label y --weight w",
+            "npy": "{0}.npy --labels {0}-y.npy", "apart": "{0}-apart.svm", "long": "{0}-long.svm"}[form]
+    return path.format(LABELS.get(name, "two"))
 
 
 def line(model, options, form="svm", optimizer="sgd", batch=1, epochs=3):
@@ -45,7 +46,7 @@ def line(model, options, form="svm", optimizer="sgd", batch=1, epochs=3):
 
 
 def in_turn(*values):
-    """A function that returns one after the other, again and again."""
+    """A function that returns the values in a cycle, one a call."""
     return itertools.cycle(values).__next__
 
 
@@ -108,7 +109,7 @@ def full_batch():
 
 
 def other():
-    """What else has a say in the path: validation, the end of a run, restarts, seeds, data from disk."""
+    """Other options that change the path: validation, the end of a run, restarts, seeds, data from disk."""
     simulated = " --workers 4 --transport sim --compute const:1+exp:rate=0.5"
     yield line("logistic", "--sync serial --valid-fraction 0.2 --early-stop 2", optimizer="adagrad", epochs=30)
     yield line("logistic", "--sync serial --target 0.5", epochs=30)
@@ -155,7 +156,8 @@ def team():
         yield line("logistic", "--sync " + sync, "apart" if "cyclades" in sync else "svm", optimizer, batch)
     for optimizer in OPTIMIZERS[1:]:
         yield line("mf:5", "--sync rotation --workers 2", "apart", optimizer)
-    for (sync, batch), penalty in itertools.product((*TEAM, *ALONE), ("--l1 0.01 --l2 0.01", "--l2 0.01 --standardize --no-intercept")):
+    penalties_of = ("--l1 0.01 --l2 0.01", "--l2 0.01 --standardize --no-intercept")
+    for (sync, batch), penalty in itertools.product((*TEAM, *ALONE), penalties_of):
         yield line("hinge", penalty + " --sync " + sync, form(), batch=batch)
     for sync, batch in (*TEAM, *ALONE):
         yield line("logistic", "--sync " + sync, "long", "adagrad", batch)
@@ -173,10 +175,10 @@ def team_sizes():
 
 
 # ---- servers ----
-# Strategies that several workers make another run each time, and one worker does not.
+# Strategies that depend on timing, except with one worker.
 ONE_WORKER = ("k-sync:1", "k-batch-sync:2", "backup:1", "k-async:1", "k-batch-async:2", "async", "async:staleness=2",
               "async:push=3", "async:push=2,fetch=4", "ssp:2", "ssp:staleness=1,lazy=yes", "essp:2")
-# All of them, for virtual time.
+# All strategies with a server, for virtual time.
 SERVED = ("bsp", "bsp --deterministic", "k-sync:2", "k-batch-sync:3", "backup:3", "backup:k=2,cancel=yes", "k-async:2",
           "k-async:k=3,aware=yes", "k-batch-async:3", "k-batch-async:k=2,aware=yes", "async", "async:aware=yes",
           "async:staleness=2", "async:staleness=3,ramp=1", "async:push=2", "async:push=2,fetch=4", "ssp:0", "ssp:2", "ssp:inf",
@@ -213,8 +215,9 @@ def sim():
         return "--sync %s --workers %d --servers %d --transport %s" % (
             sync, workers(), 1 if sync.startswith("essp") else servers(), times())
 
+    drawn = in_turn(TIMES[0], "sim --compute uniform:1-5")  # the second needs no C library
     for sync, model in itertools.product(SERVED, MODELS):
-        yield line(model, "--sync %s --workers 4 --transport %s" % (sync, TIMES[0]), form(), batch=5)
+        yield line(model, "--sync %s --workers 4 --transport %s" % (sync, drawn()), form(), batch=5)
     for sync, _ in itertools.product(SERVED, range(5)):
         yield line("logistic", where(sync), "svm", optimizer(), batch())
     for sync, penalty in itertools.product(SERVED, ("--l1 0.01 --l2 0.01", "--l2 0.02 --standardize")):
@@ -223,7 +226,8 @@ def sim():
 
 def sim_sizes():
     for sync, count in itertools.product(("bsp", "k-sync:1", "k-async:1", "async", "ssp:1", "essp:1"), (1, 2)):
-        yield line("huber:0.5", "--sync %s --workers %d --transport sim:latency=0.3 --compute uniform:1-3" % (sync, count), batch=5)
+        where = "--workers %d --transport sim:latency=0.3 --compute uniform:1-3" % count
+        yield line("huber:0.5", "--sync %s %s" % (sync, where), batch=5)
     for sync in ("k-sync:20", "k-batch-sync:30", "backup", "k-async:20", "k-batch-async:30", "async", "ssp", "essp"):
         yield line("logistic", "--sync %s --workers 60 --transport %s" % (sync, TIMES[0]), "apart", batch=1)
     for sync in ("k-sync:2", "k-batch-sync:3", "backup:2", "k-async:2", "k-batch-async:2", "async", "ssp:2"):
@@ -249,7 +253,7 @@ def mpi():
 GROUPS = (serial, penalties, schedules, full_batch, other, defaults, team, team_sizes, threads, sim, sim_sizes)
 
 
-# ---- what is not in the list, and what is by the grace of the C library ----
+# ---- what the program refuses, and what depends on the C library ----
 def options_of(text):
     words = text.split()
     return {**dict.fromkeys(("--model", "--optimizer", "--sync", "--schedule", "--compute", "--l1", "--l2"), ""),
@@ -286,7 +290,7 @@ def refused(text):
 
 
 def c_functions(text):
-    """Those of the C library that have a say in the bits."""
+    """Functions of the C library that the run calls where its bits may depend on them."""
     o = options_of(text)
     times = o["--compute"] + o.get("--delay", "") if "sim" in o.get("--transport", "") else ""
     own_steps = o["--sync"] in ("batch", "batch:plain")

@@ -6,7 +6,8 @@
     test_hashes.py --cpu LEVEL      at that CPU level: the hashes are the same
     test_hashes.py --files FOLDER   writes the data there, for 'sounder train' with a line of hashes.json
 
-Where pow, cos, exp, log or log1p of this C library differ from those of the record, runs that need them are left out."""
+A run that calls pow, cos, exp, log or log1p of the C library is compared only where that function gives the bits it gave
+when the run was recorded."""
 import hashlib
 import json
 import math
@@ -63,7 +64,7 @@ def write_record(record):
 
 
 def check_list(groups):
-    """A rule of REFUSED that is wrong, or a plug-in without a run, would be a gap that nobody sees."""
+    """Every plug-in has a run, and the program refuses what REFUSED says it does."""
     lines = [text for group in groups for text in group()]
     expect("no run is in the list twice", len(lines) == len(set(lines)))
     for text in lines:
@@ -112,7 +113,7 @@ def compare_all(section, groups, record):
                 print("    %s: recorded %s, now %s" % (text, recorded, value))
         expect("%s: recorded hashes" % group.__name__, not different, "%d of %d runs differ" % (len(different), count))
     for name, texts in skipped.items():
-        print("skipped group: %d runs that need %s, which is not that of the record in this C library" % (len(texts), name))
+        print("skipped group: %d runs that call %s, which this C library computes to other bits" % (len(texts), name))
     expect("every recorded run is in the list", not left, "; ".join(left))
 
 
