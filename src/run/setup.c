@@ -10,25 +10,6 @@
 #include <math.h>
 #include <string.h>
 
-static enum sdr_status copy_options(struct sdr_run *run, const struct sdr_options *options)
-{
-    run->options.report = options->report;
-    run->options.report_context = options->report_context;
-    SDR_TRY(sdr_option_defaults(sdr_settings_table, &run->options.settings));
-    for (const struct sdr_option *row = sdr_settings_table; row->key; row++) {
-        struct sdr_text value = {0};
-        sdr_option_print(row, &options->settings, &value);
-        enum sdr_status status =
-            value.failed ? sdr_fail(SDR_RUNTIME, "out of memory: options") : SDR_OK;
-        if (status == SDR_OK && value.bytes && (row->type != SDR_TEXT || *value.bytes))
-            status = sdr_option_set(row, row->key, value.bytes, &run->options.settings);
-        sdr_text_free(&value);
-        SDR_TRY(status);
-    }
-    run->options.was_set = options->was_set;
-    return SDR_OK;
-}
-
 static enum sdr_status choose_plugins(struct sdr_run *run)
 {
     const struct sdr_settings *s = &run->options.settings;
@@ -558,7 +539,7 @@ enum sdr_status sdr_run_create(const struct sdr_options *options, struct sdr_dat
     SDR_CHECK(sdr_options_check(options));
     SDR_CHECK(sdr_settings_cpu(options));
     run->cpu = sdr_cpu_level();
-    SDR_CHECK(copy_options(run, options));
+    SDR_CHECK(sdr_options_copy(options, &run->options));
     SDR_CHECK(choose_plugins(run));
     SDR_CHECK(sdr_job_meet(run));
     SDR_CHECK(sdr_problem_prepare(run));
@@ -645,6 +626,6 @@ void sdr_run_destroy(struct sdr_run *run)
     sdr_release(run->grouped);
     sdr_release(run->fingerprint);
     sdr_release(run->path);
-    sdr_option_free(sdr_settings_table, &run->options.settings);
+    sdr_options_release(&run->options);
     sdr_release(run);
 }
