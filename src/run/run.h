@@ -236,11 +236,18 @@ bool sdr_checkpoint_any(const char *folder);
 void sdr_checkpoint_tidy(const char *folder);
 /* Loads the newest readable checkpoint; SDR_RUNTIME if there is none. */
 enum sdr_status sdr_checkpoint_resume(struct sdr_run *run);
+/* fingerprint.c: the options and data that decide the path of the run, into run->path and its hash into
+   run->fingerprint. */
 enum sdr_status sdr_fingerprint(struct sdr_run *run);
+/* Refuses a checkpoint of another path than the run's, and names the first difference; saved may be NULL. */
+enum sdr_status sdr_other_path(const struct sdr_run *run, const char *path, const char *saved);
 /* What all processes of a job must agree on. */
 enum sdr_status sdr_job_text(const struct sdr_run *run, char **text);
 /* The name of the first option that is not the same in two paths of runs; "" if none is. */
 void sdr_path_difference(const char *a, const char *b, char name[32]);
+
+/* run_record.c: begins the record that --record asks for, or compares the run with the one --replay names. */
+enum sdr_status sdr_run_record_open(struct sdr_run *run);
 
 /* clustering.c */
 void sdr_clustering_destroy(struct sdr_clustering *known); /* NULL is fine */

@@ -1,6 +1,5 @@
 /* Setting a run up: what the options say, what they leave open, and the memory it needs. */
 #include "base/clock.h"
-#include "base/file.h"
 #include "base/memory.h"
 #include "base/thread.h"
 #include "run/registry.h"
@@ -482,48 +481,6 @@ static enum sdr_status make_parameters(struct sdr_run *run)
     return sdr_order_allocate(run);
 }
 
-static enum sdr_status open_record(struct sdr_run *run)
-{
-    const struct sdr_settings *s = &run->options.settings;
-    struct sdr_file_facts facts;
-    struct sdr_text text = {0};
-    char name[32], *path;
-    if (!s->record && !s->replay)
-        return SDR_OK;
-    if (s->record && s->resume) {
-        sdr_note(&run->options, "nothing is recorded: a record needs the run from its beginning");
-        return SDR_OK;
-    }
-    if (s->record && sdr_file_exists(s->record) &&
-        (sdr_file_facts(s->record, &facts) != SDR_OK || !facts.regular))
-        return sdr_fail(SDR_USAGE, "--record %s: that is no regular file", s->record);
-    /* What decides about a run's end and the order of its rows, beyond what a checkpoint may change. */
-    sdr_text_add(&text,
-                 "%s;epochs=%llu;updates=%llu;target=%s;early-stop=%llu;shuffle=%d;memory=%llu",
-                 run->path, (unsigned long long)run->epochs, (unsigned long long)s->updates,
-                 s->target ? s->target : "", (unsigned long long)s->early_stop, (int)run->shuffle,
-                 (unsigned long long)(run->data->streams ? run->block_rows : 0));
-    SDR_TRY(sdr_text_take(&text, &path));
-    enum sdr_status status = SDR_OK;
-    if (s->record) {
-        status = sdr_record_create(s->record, path, (uint32_t)run->workers, &run->record);
-    } else if (strcmp(path, run->replay->run_path) != 0) {
-        const char *mine = strstr(path, "data="), *its = strstr(run->replay->run_path, "data=");
-        bool same = mine && its && strncmp(mine, its, strcspn(mine, ";")) == 0;
-        sdr_path_difference(path, run->replay->run_path, name);
-        status = sdr_fail(SDR_USAGE, "%s: the recorded run had other %s%s", s->replay,
-                          !same                         ? "data"
-                          : strcmp(name, "length") == 0 ? "epochs"
-                                                        : "options: ",
-                          !same || strcmp(name, "length") == 0 ? "" : name);
-    } else if (run->replay->workers != (uint32_t)run->workers) {
-        status = sdr_fail(SDR_BAD_FILE, "%s: the record has more workers than this run can have",
-                          s->replay);
-    }
-    sdr_release(path);
-    return status;
-}
-
 enum sdr_status sdr_run_create(const struct sdr_options *options, struct sdr_data *train,
                                struct sdr_data *valid, struct sdr_run **result)
 {
@@ -557,7 +514,7 @@ enum sdr_status sdr_run_create(const struct sdr_options *options, struct sdr_dat
     choose_rate(run);
     SDR_CHECK(make_parameters(run));
     SDR_CHECK(sdr_fingerprint(run));
-    SDR_CHECK(open_record(run));
+    SDR_CHECK(sdr_run_record_open(run));
     SDR_CHECK(sdr_points_plan(run));
     if (!own_steps(run) && run->kind->truth != SDR_CLUSTERS)
         sdr_note(&run->options, "%s, step %.3g (%s), schedule %s%s, up to %g epoch%s",
