@@ -289,10 +289,24 @@ enum sdr_status sdr_job_meet(const struct sdr_run *run);
 /* verdict.c: notes about a model that learnt nothing. */
 void sdr_verdict(const struct sdr_run *run);
 
-/* setup.c: updates that an epoch makes, on average where they do not end with it. */
+/* defaults.c: what the options leave open. Workers, and rows of an update; epochs and the length of the schedule;
+   averaging; the step. setup.c says what each needs. */
+enum sdr_status sdr_choose_workers(struct sdr_run *run);
+void sdr_choose_length(struct sdr_run *run);
+enum sdr_status sdr_choose_averaging(struct sdr_run *run);
+void sdr_choose_rate(struct sdr_run *run);
+/* Updates that an epoch makes, on average where they do not end with it. */
 double sdr_updates_an_epoch(const struct sdr_run *run);
 /* The step without --lr. */
 double sdr_automatic_rate(const struct sdr_run *run);
+
+/* run_plugins.c: the plug-ins that options name; then those that the model means by auto. */
+enum sdr_status sdr_choose_plugins(struct sdr_run *run);
+enum sdr_status sdr_choose_by_model(struct sdr_run *run);
+/* Whether nodes exchange messages; where a strategy can do without, threads share memory. */
+bool sdr_by_messages(const struct sdr_run *run);
+/* Whether the strategy takes its steps itself, without --optimizer. */
+bool sdr_own_steps(const struct sdr_run *run);
 /* Batches that a worker takes steps with before it sends what they changed. */
 uint64_t sdr_local_steps(const struct sdr_run *run);
 /* Whether workers may have to go on from the values they have, and their own steps since. */

@@ -311,39 +311,3 @@ enum sdr_status sdr_settings_data(const struct sdr_options *options, struct sdr_
                                       .report_context = options->report_context};
     return SDR_OK;
 }
-enum sdr_status sdr_options_check(const struct sdr_options *options)
-{
-    const struct sdr_settings *s = &options->settings;
-    double number;
-    uint64_t updates;
-    if (s->valid && s->valid_fraction > 0)
-        return sdr_fail(SDR_USAGE, "--valid and --valid-fraction exclude each other");
-    if (s->early_stop && !s->valid && s->valid_fraction == 0)
-        return sdr_fail(SDR_USAGE, "--early-stop needs --valid or --valid-fraction");
-    if (s->valid && strcmp(s->valid, "-") != 0 && !strpbrk(s->valid, "*?[") &&
-        access(s->valid, R_OK) != 0)
-        return sdr_fail_errno("cannot open '%s'", s->valid);
-    if (s->valid_labels && !s->valid)
-        return sdr_fail(SDR_USAGE, "--valid-labels needs --valid");
-    if (s->target && !sdr_parse_double(s->target, &number))
-        return sdr_fail(SDR_USAGE, "--target takes a loss, not '%s'", s->target);
-    if (strcmp(s->evaluate_every, "no") != 0 && strcmp(s->evaluate_every, "auto") != 0 &&
-        !sdr_parse_u64(s->evaluate_every, &updates))
-        return sdr_fail(SDR_USAGE, "--evaluate-every takes updates, auto or no, not '%s'",
-                        s->evaluate_every);
-    if (s->replay && s->resume)
-        return sdr_fail(SDR_USAGE, "--replay begins at the beginning: not with --resume");
-    if (s->record && s->replay)
-        return sdr_fail(SDR_USAGE, "--record and --replay exclude each other");
-    if (s->resume && !s->run)
-        return sdr_fail(SDR_USAGE, "--resume needs --run DIR, the folder of the run to go on with");
-    if (sdr_options_given(options, "checkpoint-every") && !s->run)
-        return sdr_fail(SDR_USAGE,
-                        "--checkpoint-every needs --run DIR, the folder to keep them in");
-    if (!sdr_parse_every(s->checkpoint_every, &number, &updates))
-        return sdr_fail(
-            SDR_USAGE,
-            "--checkpoint-every takes seconds or updates such as 60s or 10000u, not '%s'",
-            s->checkpoint_every);
-    return SDR_OK;
-}
