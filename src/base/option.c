@@ -124,6 +124,34 @@ enum sdr_status sdr_option_defaults(const struct sdr_option *table, void *target
     return SDR_OK;
 }
 
+size_t sdr_option_count(const struct sdr_option *table)
+{
+    size_t count = 0;
+    while (table && table[count].key)
+        count++;
+    return count;
+}
+
+enum sdr_status sdr_option_copy(const struct sdr_option *table, const void *from, void *to)
+{
+    static const size_t bytes[] = {[SDR_FLAG] = sizeof(bool),
+                                   [SDR_INTEGER] = sizeof(uint64_t),
+                                   [SDR_NUMBER] = sizeof(double),
+                                   [SDR_SIZE] = sizeof(uint64_t),
+                                   [SDR_CHOICE] = sizeof(int)};
+    for (; table && table->key; table++) {
+        const void *place = (const char *)from + table->offset;
+        if (table->type != SDR_TEXT) {
+            memcpy((char *)to + table->offset, place, bytes[table->type]);
+            continue;
+        }
+        const char *text = *(char *const *)place;
+        if (text && *text)
+            SDR_TRY(sdr_option_set(table, table->key, text, to));
+    }
+    return SDR_OK;
+}
+
 void sdr_option_print(const struct sdr_option *option, const void *target, struct sdr_text *text)
 {
     const void *place = (const char *)target + option->offset;

@@ -34,6 +34,10 @@ struct sdr_option {
 const char *sdr_option_shown(const struct sdr_option *option);
 /* Fills the target with the defaults. TEXT members must be NULL or owned. */
 enum sdr_status sdr_option_defaults(const struct sdr_option *table, void *target);
+/* Copies all values; texts are duplicated. A text that is absent or empty leaves the target's as it is. */
+enum sdr_status sdr_option_copy(const struct sdr_option *table, const void *from, void *to);
+/* Rows of the table. */
+size_t sdr_option_count(const struct sdr_option *table);
 /* Sets one option from text. `owner` is for the sentence: "--lr", "adam:beta1". */
 enum sdr_status sdr_option_set(const struct sdr_option *option, const char *owner,
                                const char *value, void *target);

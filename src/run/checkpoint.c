@@ -3,7 +3,6 @@
    are kept. */
 #include "base/clock.h"
 #include "base/file.h"
-#include "base/hash.h"
 #include "base/json.h"
 #include "base/memory.h"
 #include "base/tensors.h"
@@ -18,170 +17,6 @@
 #include <unistd.h>
 
 enum { KEPT = 2, NAME_BYTES = 64, COPY_ARRAYS = 4 };
-
-static void hash_texts(struct sdr_hasher *hasher, const struct sdr_dictionary *texts)
-{
-    for (uint32_t i = 0; i < texts->count; i++)
-        sdr_hasher_add(hasher, texts->text[i], texts->length[i] + (size_t)1);
-}
-
-/* All of the data, and what its labels and categories mean. */
-static enum sdr_status hash_data(const struct sdr_data *data, char text[33])
-{
-    const struct sdr_rows *rows = &data->rows;
-    struct sdr_hasher *hasher = sdr_hasher_create();
-    if (!hasher)
-        return sdr_fail(SDR_RUNTIME, "out of memory: a hash");
-    hash_texts(hasher, &data->schema.labels);
-    hash_texts(hasher, &data->schema.category);
-    for (uint64_t row = 0; row < rows->count; row++) {
-        if (rows->dense) {
-            sdr_hasher_add(hasher, sdr_dense_row(rows, row), rows->features * sizeof(float));
-        } else {
-            struct sdr_sparse_row r = sdr_sparse_row(rows, row);
-            sdr_hasher_add(hasher, r.index16 ? (const void *)r.index16 : (const void *)r.index32,
-                           r.n * (r.index16 ? sizeof(uint16_t) : sizeof(uint32_t)));
-            sdr_hasher_add(hasher, r.x, r.n * sizeof(float));
-        }
-        if (row % 8192 == 8191)
-            sdr_rows_release(rows, row - 8191, row + 1);
-    }
-    if (rows->label)
-        sdr_hasher_add(hasher, rows->label, rows->count * sizeof(float));
-    if (rows->weight)
-        sdr_hasher_add(hasher, rows->weight, rows->count * sizeof(float));
-    sdr_hasher_text(hasher, text);
-    sdr_hasher_destroy(hasher);
-    return SDR_OK;
-}
-
-/* A list name=value;… is cut at its semicolons, and a checkpoint holds it as a string of JSON. */
-static void print_escaped(const char *value, size_t length, struct sdr_text *text)
-{
-    bool utf8 = sdr_is_utf8(value, length);
-    for (size_t i = 0; i < length; i++)
-        if (value[i] == ';' || value[i] == '%' || (value[i] & 0x80 && !utf8))
-            sdr_text_add(text, "%%%02X", (unsigned char)value[i]);
-        else
-            sdr_text_bytes(text, &value[i], 1);
-}
-
-static void print_option(const struct sdr_run *run, const char *name, struct sdr_text *text)
-{
-    struct sdr_text value = {0};
-    sdr_option_print(sdr_option_find(sdr_settings_table, name), &run->options.settings, &value);
-    sdr_text_add(text, "%s=", name);
-    print_escaped(value.bytes ? value.bytes : "", value.length, text);
-    sdr_text_add(text, ";");
-    text->failed |= value.failed;
-    sdr_text_free(&value);
-}
-
-static const char *const names[] = {"model",   "intercept",      "class-weight", "l1",
-                                    "l2",      "group-lasso",    "penalty-on",   "standardize",
-                                    "scale",   "optimizer",      "lr",           "schedule",
-                                    "average", "batch",          "shuffle",      "sync",
-                                    "seed",    "valid-fraction", "deterministic"};
-
-/* A file that process 0 alone reads: its name and size. Folders may differ between machines. */
-static void print_file_name(const char *name, const char *path, struct sdr_text *text)
-{
-    const char *base = path ? sdr_path_base(path) : "";
-    struct sdr_file_facts facts = {0};
-    if (path && (sdr_file_facts(path, &facts) != SDR_OK || !facts.regular))
-        facts.bytes = 0;
-    sdr_text_add(text, "%s=", name);
-    print_escaped(base, strlen(base), text);
-    sdr_text_add(text, ":%llu;", (unsigned long long)facts.bytes);
-}
-
-enum sdr_status sdr_job_text(const struct sdr_run *run, char **text)
-{
-    static const char *const nodes[] = {"epochs",    "updates", "workers", "servers",
-                                        "transport", "compute", "delay",   "slow"};
-    const struct sdr_settings *settings = &run->options.settings;
-    struct sdr_text out = {0};
-    char sections[97];
-    SDR_TRY(sdr_data_sections(run->data, sections));
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        print_option(run, names[i], &out);
-    for (size_t i = 0; i < sizeof nodes / sizeof *nodes; i++)
-        print_option(run, nodes[i], &out);
-    print_file_name("valid", settings->valid, &out);
-    print_file_name("valid-labels", settings->valid_labels, &out);
-    sdr_text_add(&out, "data=%s%s", run->data->source_key, sections);
-    return sdr_text_take(&out, text);
-}
-
-/* The options that decide every bit of the path, and the data; not how long it is. */
-enum sdr_status sdr_fingerprint(struct sdr_run *run)
-{
-    /* Raised whenever the same options take another path: the order of rows, the arithmetic. */
-    enum { PATH = 5 };
-    struct sdr_text text = {0};
-    sdr_text_add(&text, "path=%d;", PATH);
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        print_option(run, names[i], &text);
-    bool joint = run->strategy->joint && !run->options.settings.deterministic && !run->network;
-    if (run->plan.shards || run->plan.turns || joint)
-        sdr_text_add(&text, "workers=%d;", run->workers);
-    if (run->plan.windows || run->plan.rotates ||
-        run->plan.deterministic) /* rounds are cut where the run ends */
-        print_option(run, "updates", &text);
-    if (run->schedule->needs_end && !run->strategy->full_batch)
-        sdr_text_add(&text, "length=%.17g;", run->length);
-    const struct sdr_settings *nodes = &run->options.settings;
-    if (run->network && (!nodes->deterministic || run->processes > 1))
-        sdr_text_add(&text, "workers=%d;servers=%d;transport=%s;compute=%s;delay=%s;slow=%s;",
-                     run->workers, run->network->servers, run->transport->name,
-                     nodes->compute ? nodes->compute : "", nodes->delay ? nodes->delay : "",
-                     nodes->slow ? nodes->slow : "");
-    char *all, hash[33] = "";
-    SDR_TRY(sdr_text_take(&text, &all));
-    const struct sdr_settings *s = &run->options.settings;
-    if (s->run || s->record || s->replay) { /* nobody else asks */
-        enum sdr_status status = hash_data(run->data, hash);
-        char *options = all;
-        if (status == SDR_OK) {
-            sdr_text_add(&text, "%sdata=%s", options, hash);
-            status = sdr_text_take(&text, &all);
-        }
-        sdr_release(options);
-        SDR_TRY(status);
-    }
-    sdr_release(run->path);
-    run->path = all;
-    sdr_hash_text(all, strlen(all), hash);
-    return sdr_copy_string(&run->fingerprint, hash);
-}
-
-/* Paths are lists name=value;… */
-void sdr_path_difference(const char *a, const char *b, char name[32])
-{
-    const char *start = a;
-    for (; *a && *a == *b; a++, b++)
-        if (*a == ';')
-            start = a + 1;
-    size_t length = strcspn(start, "=;");
-    snprintf(name, 32, "%.*s", length < 31 ? (int)length : 31, start);
-}
-
-static enum sdr_status other_path(const struct sdr_run *run, const char *path, const char *saved)
-{
-    char name[32] = "";
-    sdr_path_difference(run->path, saved ? saved : "", name);
-    if (strcmp(name, "length") == 0)
-        return sdr_fail(
-            SDR_USAGE,
-            "%s: the run was planned for another number of epochs, and its steps shrink "
-            "towards that end: --resume needs the same (see the file 'config' beside it)",
-            path);
-    return sdr_fail(SDR_USAGE,
-                    "%s: the checkpoint is of other data or options%s%s: --resume needs the same "
-                    "ones (see the file 'config' beside it)",
-                    path, *name ? ", the first that differs is " : "",
-                    strcmp(name, "path") == 0 ? "the version of the program" : name);
-}
 
 /* ---- numbers that must come back to the bit ---- */
 static void set_integer(json_t *object, const char *key, uint64_t value)
@@ -479,7 +314,7 @@ static enum sdr_status take(struct sdr_run *run, const char *path, const struct 
         !early)
         return bad(path, "not a checkpoint");
     if (strcmp(fingerprint, run->fingerprint) != 0)
-        return other_path(run, path, sdr_tensors_text(file, "path"));
+        return sdr_other_path(run, path, sdr_tensors_text(file, "path"));
     for (int i = 0; i < count; i++) {
         const struct sdr_tensor *found = sdr_tensors_find(file, tensor[i].name);
         if (!found && strcmp(tensor[i].name, "best") == 0)

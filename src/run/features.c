@@ -3,7 +3,7 @@
 #include "base/memory.h"
 #include "base/rng.h"
 #include "base/thread.h"
-#include "run/run.h"
+#include "run/rules.h"
 
 #include <math.h>
 
@@ -245,17 +245,11 @@ static enum sdr_status measure(struct sdr_run *run)
     bool deviation = rows->dense || s->standardize;
     double count = run->train_rows.count, typical = 0;
     struct moments moments;
-    bool pairs = run->kind->needs & SDR_NEEDS_PAIRS;
-    if (pairs && (s->standardize || s->scale == SDR_SCALE_FEATURE))
-        return sdr_fail(SDR_USAGE, "--%s does nothing with --model %s: its features have no size",
-                        s->standardize ? "standardize" : "scale feature", run->kind->name);
-    if (pairs)
+    SDR_TRY(sdr_rules_ask(run, SDR_RULES_FEATURES));
+    if (run->kind->needs & SDR_NEEDS_PAIRS)
         scaled = false;
     if (run->kind->sense == SDR_STATISTIC)
         return center_rows(run);
-    if (s->standardize && s->scale == SDR_SCALE_NONE)
-        return sdr_fail(SDR_USAGE,
-                        "--standardize takes steps in scaled units: not with --scale none");
     SDR_TRY(feature_moments(run, deviation, &moments));
     enum sdr_status status = SDR_OK;
     if (scaled)

@@ -243,11 +243,18 @@ bool sdr_checkpoint_any(const char *folder);
 void sdr_checkpoint_tidy(const char *folder);
 /* Loads the newest readable checkpoint; SDR_RUNTIME if there is none. */
 enum sdr_status sdr_checkpoint_resume(struct sdr_run *run);
+/* fingerprint.c: the options and data that decide the path of the run, into run->path and its hash into
+   run->fingerprint. */
 enum sdr_status sdr_fingerprint(struct sdr_run *run);
+/* Refuses a checkpoint of another path than the run's, and names the first difference; saved may be NULL. */
+enum sdr_status sdr_other_path(const struct sdr_run *run, const char *path, const char *saved);
 /* What all processes of a job must agree on. */
 enum sdr_status sdr_job_text(const struct sdr_run *run, char **text);
 /* The name of the first option that is not the same in two paths of runs; "" if none is. */
 void sdr_path_difference(const char *a, const char *b, char name[32]);
+
+/* run_record.c: begins the record that --record asks for, or compares the run with the one --replay names. */
+enum sdr_status sdr_run_record_open(struct sdr_run *run);
 
 /* node.c: `rows` more were trained on: what is due at this place? Ends epochs, reports, writes
    checkpoints, ends the run. Nobody may be training meanwhile. */
@@ -283,10 +290,24 @@ enum sdr_status sdr_job_meet(const struct sdr_run *run);
 /* verdict.c: notes about a model that learnt nothing. */
 void sdr_verdict(const struct sdr_run *run);
 
-/* setup.c: updates that an epoch makes, on average where they do not end with it. */
+/* defaults.c: what the options leave open. Workers, and rows of an update; epochs and the length of the schedule;
+   averaging; the step. setup.c says what each needs. */
+enum sdr_status sdr_choose_workers(struct sdr_run *run);
+void sdr_choose_length(struct sdr_run *run);
+enum sdr_status sdr_choose_averaging(struct sdr_run *run);
+void sdr_choose_rate(struct sdr_run *run);
+/* Updates that an epoch makes, on average where they do not end with it. */
 double sdr_updates_an_epoch(const struct sdr_run *run);
 /* The step without --lr. */
 double sdr_automatic_rate(const struct sdr_run *run);
+
+/* run_plugins.c: the plug-ins that options name; then those that the model means by auto. */
+enum sdr_status sdr_choose_plugins(struct sdr_run *run);
+enum sdr_status sdr_choose_by_model(struct sdr_run *run);
+/* Whether nodes exchange messages; where a strategy can do without, threads share memory. */
+bool sdr_by_messages(const struct sdr_run *run);
+/* Whether the strategy takes its steps itself, without --optimizer. */
+bool sdr_own_steps(const struct sdr_run *run);
 /* Batches that a worker takes steps with before it sends what they changed. */
 uint64_t sdr_local_steps(const struct sdr_run *run);
 /* Whether workers may have to go on from the values they have, and their own steps since. */

@@ -1,5 +1,6 @@
-/* The table of run options, and the public functions on options. */
+/* The public functions on options: set, get, load, print, help. Their table is options_table.c. */
 #include "run/settings.h"
+#include "base/bits.h"
 #include "base/cpu.h"
 #include "base/file.h"
 #include "base/memory.h"
@@ -10,178 +11,47 @@
 #include <string.h>
 #include <unistd.h>
 
-enum {
-    TRAINS = SDR_TRAIN | SDR_COMPARE,
-    READS = TRAINS | SDR_PREDICT | SDR_EVAL | SDR_INSPECT | SDR_CONVERT,
-    DEFINES = TRAINS | SDR_INSPECT | SDR_CONVERT, /* what columns mean; later the model says it */
-    SEEDED = TRAINS | SDR_GENERATE
-};
-#define AT(member) offsetof(struct sdr_settings, member)
-
-const struct sdr_option sdr_settings_table[] = {
-    /* data */
-    {"format", SDR_TEXT, "auto", "NAME", 0, 0,
-     "format of the data; auto: by extension, then content", AT(format), READS},
-    {"label", SDR_TEXT, NULL, "COLUMN", 0, 0,
-     "CSV: the label column, by name or place (3 or c3); none: no label", AT(label), READS},
-    {"labels", SDR_TEXT, NULL, "FILE", 0, 0,
-     "IDX, NPY, NPZ, Matrix Market: the file with the labels", AT(labels), READS},
-    {"weight", SDR_TEXT, NULL, "COLUMN", 0, 0, "CSV: the column with sample weights", AT(weight),
-     READS},
-    {"ignore", SDR_TEXT, NULL, "COLUMNS", 0, 0,
-     "CSV: columns to leave out: a,b,\"name, with comma\"", AT(ignore), DEFINES},
-    {"categories", SDR_TEXT, NULL, "COLUMNS", 0, 0,
-     "CSV: columns that are categories though they look like numbers; a list as in --ignore",
-     AT(categories), DEFINES},
-    {"bits", SDR_INTEGER, "0", "N", 0, 30, "hash features into 2^N; 0: no hashing (VW text: 18)",
-     AT(bits), DEFINES},
-    {"base", SDR_CHOICE, "auto", "auto|0|1", 0, 0, "first feature index of sparse text", AT(base),
-     DEFINES},
-    {"missing", SDR_CHOICE, "error", "error|zero|mean", 0, 0, "what a missing cell means",
-     AT(missing), READS},
-    {"cache", SDR_TEXT, NULL, "DIR", 0, 0, "keep parsed data in this folder for the next run",
-     AT(cache), READS},
-    {"memory", SDR_SIZE, "0", "SIZE", 0, 0,
-     "memory the data may take, e.g. 2G; more streams from disk; 0: no limit", AT(memory), READS},
-    {"scratch", SDR_TEXT, "/tmp", "DIR", 0, 0, "folder for data that streams without a cache",
-     AT(scratch), READS},
-    {"threads", SDR_INTEGER, "0", "N", 0, 1024,
-     "threads that read files and evaluate; 0: all cores", AT(threads), READS},
-    {"cpu", SDR_CHOICE, "auto", "auto|portable|avx2|avx512", 0, 0,
-     "kernel level; auto: highest supported; results are identical", AT(cpu), READS},
-    /* model */
-    {"model", SDR_TEXT, "auto", "NAME", 0, 0,
-     "what is trained: see 'sounder list model'; auto: logistic for two labels, softmax for texts "
-     "and up to 30 whole numbers, squared for other numbers, mf for ratings",
-     AT(model), TRAINS},
-    {"intercept", SDR_FLAG, "yes", NULL, 0, 0, "the model has an intercept (--no-intercept)",
-     AT(intercept), TRAINS},
-    {"class-weight", SDR_TEXT, "none", "W", 0, 0,
-     "none, balanced, or LABEL=W,LABEL=W: weight of the losses by class", AT(class_weight), TRAINS},
-    {"l1", SDR_NUMBER, "0", "X", 0, 1e30,
-     "penalty X·Σ|w|; for weights of exactly 0 use --optimizer ftrl or --sync batch", AT(l1),
-     TRAINS},
-    {"l2", SDR_NUMBER, "0", "X", 0, 1e30,
-     "penalty X/2·Σw² (applied after each step; README, Steps)", AT(l2), TRAINS},
-    {"group-lasso", SDR_NUMBER, "0", "X", 0, 1e30, "softmax: penalty X·Σ‖w of a feature‖",
-     AT(group_lasso), TRAINS},
-    {"penalty-on", SDR_CHOICE, "mean", "mean|sum", 0, 0,
-     "penalties are added to the mean loss, Σ wᵢ·lossᵢ / Σ wᵢ with weights, or to the sum Σ "
-     "wᵢ·lossᵢ",
-     AT(penalty_on), TRAINS},
-    {"standardize", SDR_FLAG, "no", NULL, 0, 0,
-     "penalise weights in units of the features' standard deviations", AT(standardize), TRAINS},
-    {"scale", SDR_CHOICE, "auto", "auto|none|feature", 0, 0,
-     "feature: scale steps by feature size, --lr included; auto: feature, except ftrl with "
-     "penalties "
-     "and mf, graph-cut",
-     AT(scale), TRAINS},
-    /* training */
-    {"optimizer", SDR_TEXT, "auto", "NAME", 0, 0,
-     "see 'sounder list optimizer'; auto: adagrad in scaled units, or what suits the model",
-     AT(optimizer), TRAINS},
-    {"lr", SDR_NUMBER, "0", "X", 0, 1e30,
-     "step size, in units of the scaled features (--scale); 0: chosen from the data", AT(lr),
-     TRAINS},
-    {"schedule", SDR_TEXT, "auto", "NAME", 0, 0,
-     "how the step changes: see 'sounder list schedule'; auto: by the optimizer", AT(schedule),
-     TRAINS},
-    {"average", SDR_TEXT, "auto", "N", 0, 0,
-     "average the weights from the end of epoch N; sampled every k updates (README, Steps); no: "
-     "off",
-     AT(average), TRAINS},
-    {"batch", SDR_INTEGER, "1", "N", 1, 16777216, "rows per update", AT(batch), TRAINS},
-    {"epochs", SDR_INTEGER, "0", "N", 0, 1e9, "passes over the data; 0: chosen from its size",
-     AT(epochs), TRAINS},
-    {"updates", SDR_INTEGER, "0", "N", 0, 1e18, "stop after N updates; 0: no such limit",
-     AT(updates), TRAINS},
-    {"shuffle", SDR_CHOICE, "auto", "auto|rows|chunks|blocks|none", 0, 0,
-     "order of the rows in an epoch; auto: rows, chunks of 16 or 32 where data is large, blocks "
-     "where it "
-     "streams",
-     AT(shuffle), TRAINS},
-    {"sync", SDR_TEXT, "serial", "NAME", 0, 0, "strategy: see 'sounder list sync'", AT(sync),
-     SDR_TRAIN},
-    {"transport", SDR_TEXT, "threads", "NAME", 0, 0,
-     "how the nodes of strategies with a server talk: see 'sounder list transport'", AT(transport),
-     TRAINS},
-    {"servers", SDR_INTEGER, "1", "N", 1, 64, "servers, each with a part of the features",
-     AT(servers), TRAINS},
-    {"compute", SDR_TEXT, NULL, "TIMES", 0, 0,
-     "--transport sim: seconds that a gradient takes, such as const:1+exp:rate=0.5; default "
-     "const:1",
-     AT(compute), TRAINS},
-    {"delay", SDR_TEXT, NULL, "TIMES", 0, 0,
-     "time that every gradient is held up, such as exp:mean=0.01", AT(delay), TRAINS},
-    {"slow", SDR_TEXT, NULL, "W:Fx", 0, 0,
-     "worker W takes F times as long, such as 2:3x; several with commas", AT(slow), TRAINS},
-    {"workers", SDR_INTEGER, "0", "N", 0, 100000,
-     "workers that train; 0: all cores, or one where the strategy has one", AT(workers), TRAINS},
-    {"pin", SDR_CHOICE, "auto", "auto|yes|no", 0, 0,
-     "keep every worker on a core of its own; auto: where memory has several nodes", AT(pin),
-     TRAINS},
-    {"deterministic", SDR_FLAG, "no", NULL, 0, 0,
-     "the same bits for any number of workers; refused by strategies that cannot",
-     AT(deterministic), TRAINS},
-    {"seed", SDR_INTEGER, "1", "N", 0, 0, "seed of all randomness", AT(seed), SEEDED},
-    /* watching */
-    {"valid", SDR_TEXT, NULL, "FILE", 0, 0, "validation data", AT(valid), TRAINS},
-    {"valid-labels", SDR_TEXT, NULL, "FILE", 0, 0, "its labels, where --labels is used",
-     AT(valid_labels), TRAINS},
-    {"valid-fraction", SDR_NUMBER, "0", "F", 0, 0.99,
-     "set this share of the rows aside for validation, by a hash of their numbers",
-     AT(valid_fraction), TRAINS},
-    {"early-stop", SDR_INTEGER, "0", "N", 0, 1e9,
-     "stop after N epochs without a better validation loss, keep the best model; 0: off",
-     AT(early_stop), TRAINS},
-    {"restarts", SDR_INTEGER, "0", "N", 0, 1000,
-     "where the loss explodes go back to the last good weights with half the step, up to N times",
-     AT(restarts), TRAINS},
-    {"target", SDR_TEXT, NULL, "LOSS", 0, 0,
-     "stop once the validation loss (without: the objective) is at most LOSS", AT(target),
-     SDR_TRAIN},
-    {"evaluate-every", SDR_TEXT, "no", "N", 0, 0,
-     "tell the objective, of 20 000 rows at most, every N updates; 0: at the ends of epochs; "
-     "auto: a hundred times a run, more often at first",
-     AT(evaluate_every), TRAINS},
-    {"run", SDR_TEXT, NULL, "DIR", 0, 0, "folder for metrics, status and checkpoints", AT(run),
-     SDR_TRAIN},
-    {"checkpoint-every", SDR_TEXT, "60s", "T", 0, 0,
-     "checkpoint every T: seconds (60s) or updates (100000u); needs --run", AT(checkpoint_every),
-     SDR_TRAIN},
-    {"resume", SDR_FLAG, "no", NULL, 0, 0, "go on from the newest checkpoint in --run", AT(resume),
-     SDR_TRAIN},
-    {"record", SDR_TEXT, NULL, "FILE", 0, 0,
-     "write down in which order racing workers (--sync hogwild) changed the model", AT(record),
-     SDR_TRAIN},
-    {"replay", SDR_TEXT, NULL, "FILE", 0, 0,
-     "go through a recorded run again with one worker, and tell what the races cost", AT(replay),
-     SDR_TRAIN},
-    /* generate */
-    {"rows", SDR_INTEGER, "10000", "N", 1, 4e9, "rows to make", AT(rows), SDR_GENERATE},
-    {"features", SDR_INTEGER, "0", "N", 0, 2e9, "features; 0: what suits the kind", AT(features),
-     SDR_GENERATE},
-    {"nnz", SDR_INTEGER, "0", "N", 0, 1e6, "mean non-zeros of a row; 0: what suits the kind",
-     AT(nnz), SDR_GENERATE},
-    {"classes", SDR_INTEGER, "2", "N", 2, 1e6, "classes, clusters or topics", AT(classes),
-     SDR_GENERATE},
-    {"noise", SDR_NUMBER, "0.1", "X", 0, 1e9,
-     "share of labels flipped, or standard deviation of the noise", AT(noise), SDR_GENERATE},
-    {0}};
-
 static int row_of(const char *name)
 {
     const struct sdr_option *option = sdr_option_find(sdr_settings_table, name);
     return option ? (int)(option - sdr_settings_table) : -1;
 }
 
+/* Words of a set of rows of the table. */
+static size_t row_words(void)
+{
+    return sdr_bit_words(sdr_option_count(sdr_settings_table));
+}
+
+static enum sdr_status defaults(struct sdr_options *options)
+{
+    SDR_TRY(sdr_allocate(&options->was_set, row_words(), sizeof *options->was_set, "options"));
+    return sdr_option_defaults(sdr_settings_table, &options->settings);
+}
+
+enum sdr_status sdr_options_copy(const struct sdr_options *from, struct sdr_options *to)
+{
+    SDR_TRY(defaults(to));
+    SDR_TRY(sdr_option_copy(sdr_settings_table, &from->settings, &to->settings));
+    memcpy(to->was_set, from->was_set, row_words() * sizeof *to->was_set);
+    to->report = from->report;
+    to->report_context = from->report_context;
+    return SDR_OK;
+}
+
+void sdr_options_release(struct sdr_options *options)
+{
+    sdr_option_free(sdr_settings_table, &options->settings);
+    sdr_release(options->was_set);
+    options->was_set = NULL;
+}
+
 enum sdr_status sdr_options_create(struct sdr_options **options)
 {
-    _Static_assert(sizeof sdr_settings_table / sizeof *sdr_settings_table <= 64, "one bit a row");
     struct sdr_options *o;
     *options = NULL;
     SDR_TRY(sdr_allocate(&o, 1, sizeof *o, "options"));
-    enum sdr_status status = sdr_option_defaults(sdr_settings_table, &o->settings);
+    enum sdr_status status = defaults(o);
     if (status != SDR_OK) {
         sdr_options_destroy(o);
         return status;
@@ -194,7 +64,7 @@ void sdr_options_destroy(struct sdr_options *options)
 {
     if (!options)
         return;
-    sdr_option_free(sdr_settings_table, &options->settings);
+    sdr_options_release(options);
     sdr_release(options);
 }
 
@@ -238,7 +108,7 @@ enum sdr_status sdr_options_set(struct sdr_options *options, const char *name, c
     snprintf(owner, sizeof owner, "--%s", name);
     SDR_TRY(check_plugin(name, value));
     SDR_TRY(sdr_option_set(&sdr_settings_table[row], owner, value, &options->settings));
-    options->was_set |= (uint64_t)1 << row;
+    sdr_bit_turn_on(options->was_set, (size_t)row);
     return SDR_OK;
 }
 
@@ -251,7 +121,7 @@ bool sdr_options_is_flag(const char *name)
 bool sdr_options_given(const struct sdr_options *options, const char *name)
 {
     int row = row_of(name);
-    return row >= 0 && (options->was_set >> row & 1);
+    return row >= 0 && sdr_bit_is_on(options->was_set, (size_t)row);
 }
 
 const char *sdr_options_get(const struct sdr_options *options, const char *name)
@@ -296,9 +166,11 @@ enum sdr_status sdr_options_load(struct sdr_options *options, const char *path)
 {
     char *bytes;
     size_t count;
-    enum sdr_status status = SDR_OK;
-    uint64_t before = options->was_set;
+    uint64_t *before; /* what was set already */
     SDR_TRY(sdr_file_load(path, 1 << 20, &bytes, &count));
+    enum sdr_status status = sdr_allocate(&before, row_words(), sizeof *before, "options");
+    if (status == SDR_OK)
+        memcpy(before, options->was_set, row_words() * sizeof *before);
     int line = 0;
     for (char *at = bytes; status == SDR_OK && at && *at;) {
         char *end = strchr(at, '\n');
@@ -317,7 +189,7 @@ enum sdr_status sdr_options_load(struct sdr_options *options, const char *path)
         name = trimmed(name);
         int row = row_of(name);
         char *value = trimmed(equals + 1);
-        if (row >= 0 && (before >> row & 1))
+        if (row >= 0 && sdr_bit_is_on(before, (size_t)row))
             continue; /* what was said before wins */
         if (row >= 0 && sdr_settings_table[row].preset &&
             strcmp(value, sdr_settings_table[row].preset) == 0)
@@ -328,6 +200,7 @@ enum sdr_status sdr_options_load(struct sdr_options *options, const char *path)
         if (status != SDR_OK)
             sdr_fail_in(status, "%s:%d: ", path, line);
     }
+    sdr_release(before);
     sdr_release(bytes);
     return status;
 }
@@ -398,43 +271,6 @@ bool sdr_parse_every(const char *text, double *seconds, uint64_t *updates)
     else
         *updates = value < 1 ? 1 : (uint64_t)value;
     return true;
-}
-
-enum sdr_status sdr_options_check(const struct sdr_options *options)
-{
-    const struct sdr_settings *s = &options->settings;
-    double number;
-    uint64_t updates;
-    if (s->valid && s->valid_fraction > 0)
-        return sdr_fail(SDR_USAGE, "--valid and --valid-fraction exclude each other");
-    if (s->early_stop && !s->valid && s->valid_fraction == 0)
-        return sdr_fail(SDR_USAGE, "--early-stop needs --valid or --valid-fraction");
-    if (s->valid && strcmp(s->valid, "-") != 0 && !strpbrk(s->valid, "*?[") &&
-        access(s->valid, R_OK) != 0)
-        return sdr_fail_errno("cannot open '%s'", s->valid);
-    if (s->valid_labels && !s->valid)
-        return sdr_fail(SDR_USAGE, "--valid-labels needs --valid");
-    if (s->target && !sdr_parse_double(s->target, &number))
-        return sdr_fail(SDR_USAGE, "--target takes a loss, not '%s'", s->target);
-    if (strcmp(s->evaluate_every, "no") != 0 && strcmp(s->evaluate_every, "auto") != 0 &&
-        !sdr_parse_u64(s->evaluate_every, &updates))
-        return sdr_fail(SDR_USAGE, "--evaluate-every takes updates, auto or no, not '%s'",
-                        s->evaluate_every);
-    if (s->replay && s->resume)
-        return sdr_fail(SDR_USAGE, "--replay begins at the beginning: not with --resume");
-    if (s->record && s->replay)
-        return sdr_fail(SDR_USAGE, "--record and --replay exclude each other");
-    if (s->resume && !s->run)
-        return sdr_fail(SDR_USAGE, "--resume needs --run DIR, the folder of the run to go on with");
-    if (sdr_options_given(options, "checkpoint-every") && !s->run)
-        return sdr_fail(SDR_USAGE,
-                        "--checkpoint-every needs --run DIR, the folder to keep them in");
-    if (!sdr_parse_every(s->checkpoint_every, &number, &updates))
-        return sdr_fail(
-            SDR_USAGE,
-            "--checkpoint-every takes seconds or updates such as 60s or 10000u, not '%s'",
-            s->checkpoint_every);
-    return SDR_OK;
 }
 
 void sdr_options_report(struct sdr_options *options, sdr_report_function *function, void *context)

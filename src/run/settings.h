@@ -49,13 +49,17 @@ struct sdr_settings {
 /* What the user set, and who is told how it goes. The public handle. */
 struct sdr_options {
     struct sdr_settings settings;
-    uint64_t was_set; /* one bit per row of the table */
+    uint64_t *was_set; /* owned: the rows of the table that were set (base/bits.h) */
     sdr_report_function *report;
     void *report_context;
 };
 
-extern const struct sdr_option sdr_settings_table[];
+extern const struct sdr_option sdr_settings_table[]; /* options_table.c */
 
+/* Fills a zeroed handle with the values and the report function of another. Release it in every case. */
+enum sdr_status sdr_options_copy(const struct sdr_options *from, struct sdr_options *to);
+/* Frees what the handle owns, not the handle. */
+void sdr_options_release(struct sdr_options *options);
 bool sdr_options_given(const struct sdr_options *options, const char *name);
 /* The value in force, whole, for JSON; NULL: out of memory. */
 json_t *sdr_option_json(const struct sdr_options *options, const char *name);

@@ -2,7 +2,7 @@
    asked for. */
 #include "base/affinity.h"
 #include "base/memory.h"
-#include "run/run.h"
+#include "run/rules.h"
 #include "team/turns.h"
 
 #include <math.h>
@@ -25,10 +25,9 @@ static enum sdr_status look_at_features(struct sdr_run *run)
     return SDR_OK;
 }
 
-/* Lets the strategy decide, and refuses what does not go with its decision. */
+/* Lets the strategy decide. */
 static enum sdr_status ask_strategy(struct sdr_run *run)
 {
-    const struct sdr_settings *s = &run->options.settings;
     SDR_TRY(look_at_features(run));
     if (run->strategy->windows && !run->plan.all_conflict)
         SDR_TRY(sdr_window_choose(run, &run->plan.window));
@@ -38,21 +37,6 @@ static enum sdr_status ask_strategy(struct sdr_run *run)
         run->plan.damped = false;
     if (run->plan.remark)
         sdr_note(&run->options, "%s", run->plan.remark);
-    if (run->plan.shards && s->updates)
-        return sdr_fail(SDR_USAGE,
-                        "--updates does nothing with --sync %s, whose workers go over rows "
-                        "of their own: give --epochs",
-                        run->strategy->name);
-    if (run->plan.rotates && s->shuffle != SDR_SHUFFLE_AUTO && s->shuffle != SDR_SHUFFLE_NONE)
-        return sdr_fail(SDR_USAGE,
-                        "--shuffle does nothing with --sync %s but 'none': rows come by cells",
-                        run->strategy->name);
-    if (run->plan.in_place && run->average_from != UINT64_MAX)
-        return sdr_fail(SDR_USAGE, "--average needs updates one after the other: %s with one lock",
-                        run->strategy->name);
-    if (run->data->streams && (run->plan.windows || run->plan.shards || run->plan.rotates))
-        return sdr_fail(SDR_USAGE, "--sync %s needs the data in memory: give more --memory",
-                        run->strategy->name);
     return SDR_OK;
 }
 
@@ -88,16 +72,7 @@ enum sdr_status sdr_plan_make(struct sdr_run *run)
                                   .row_values = entries * row_values(p->layout)};
     if (run->strategy->plan)
         SDR_TRY(ask_strategy(run));
-    if ((s->record || s->replay) && !run->plan.races)
-        return sdr_fail(SDR_USAGE,
-                        "--%s is for workers that race, and this run is the same each time: "
-                        "%s",
-                        s->record ? "record" : "replay",
-                        !run->strategy->plan || !run->strategy->can_repeat || run->strategy->joint
-                            ? "give --sync hogwild"
-                        : s->deterministic ? "leave out --deterministic"
-                                           : "give --workers 2 or more");
-    return SDR_OK;
+    return sdr_rules_ask(run, SDR_RULES_PLAN);
 }
 
 /* How much of the sum of several copies' changes a value takes at least, min(1, 64/(f·R)): all of it where

@@ -9,8 +9,9 @@
 #include "base/fault.h"
 #include "base/memory.h"
 #include "base/option.h"
-#include "sounder/sounder.h"
+#include "run/settings.h"
 
+#include <stdio.h>
 #include <string.h>
 
 struct target {
@@ -88,6 +89,80 @@ static void wrong_values_are_refused_and_change_nothing(void **state)
         assert_true(t.integer == 3 && !t.flag && t.number == 0.5 && t.choice == 1);
     }
     sdr_option_free(table, &t);
+}
+
+static void a_copy_has_every_value_and_texts_of_its_own(void **state)
+{
+    static const char *const values[][2] = {{"staleness", "17"}, {"flag", "yes"},
+                                            {"number", "0.1"},   {"size", "123456"},
+                                            {"choice", "long"},  {"text", "a=b,c:d"}};
+    struct target from = defaults(), to = {0};
+    (void)state;
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++)
+        assert_int_equal(set(&from, values[i][0], values[i][1]), SDR_OK);
+    assert_int_equal(sdr_option_copy(table, &from, &to), SDR_OK);
+    assert_true(to.integer == 17 && to.flag && to.number == 0.1 && to.size == 123456);
+    assert_int_equal(to.choice, 2);
+    assert_null(to.absent);
+    assert_ptr_not_equal(to.text, from.text);
+    sdr_option_free(table, &from);
+    assert_string_equal(to.text, "a=b,c:d");
+    sdr_option_free(table, &to);
+}
+
+static void copying_an_empty_text_leaves_the_default(void **state)
+{
+    struct target from = defaults(), to = defaults();
+    (void)state;
+    assert_int_equal(set(&from, "text", ""), SDR_OK);
+    assert_int_equal(sdr_option_copy(table, &from, &to), SDR_OK);
+    assert_string_equal(to.text, "hello");
+    sdr_option_free(table, &from);
+    sdr_option_free(table, &to);
+}
+
+/* Tables may be longer than a machine word has bits. */
+static void a_long_table_is_counted_and_copied(void **state)
+{
+    enum { ROWS = 200 };
+    static struct sdr_option rows[ROWS + 1];
+    static char key[ROWS][8];
+    uint64_t from[ROWS], to[ROWS] = {0};
+    (void)state;
+    for (size_t i = 0; i < ROWS; i++) {
+        snprintf(key[i], sizeof key[i], "row%zu", i);
+        rows[i] = (struct sdr_option){.key = key[i],
+                                      .type = SDR_INTEGER,
+                                      .preset = "7",
+                                      .help = "help",
+                                      .offset = i * sizeof *from};
+    }
+    assert_int_equal(sdr_option_count(rows), ROWS);
+    assert_int_equal(sdr_option_count(NULL), 0);
+    assert_int_equal(sdr_option_defaults(rows, from), SDR_OK);
+    assert_int_equal(sdr_option_set(sdr_option_find(rows, "row150"), "row150", "9", from), SDR_OK);
+    assert_int_equal(sdr_option_copy(rows, from, to), SDR_OK);
+    for (size_t i = 0; i < ROWS; i++)
+        assert_int_equal(to[i], i == 150 ? 9 : 7);
+}
+
+/* Every row can be set, and none of the others counts as set by that. */
+static void what_was_set_is_known_row_by_row(void **state)
+{
+    (void)state;
+    for (const struct sdr_option *row = sdr_settings_table; row->key; row++) {
+        struct sdr_options *options, copy = {0};
+        assert_int_equal(sdr_options_create(&options), SDR_OK);
+        assert_int_equal(sdr_options_set(options, row->key, row->preset ? row->preset : "x"),
+                         SDR_OK);
+        assert_int_equal(sdr_options_copy(options, &copy), SDR_OK);
+        for (const struct sdr_option *other = sdr_settings_table; other->key; other++) {
+            assert_int_equal(sdr_options_given(options, other->key), other == row);
+            assert_int_equal(sdr_options_given(&copy, other->key), other == row);
+        }
+        sdr_options_release(&copy);
+        sdr_options_destroy(options);
+    }
 }
 
 static void a_misspelt_key_finds_the_nearest(void **state)
@@ -198,6 +273,10 @@ int main(void)
         cmocka_unit_test(defaults_are_those_of_the_table),
         cmocka_unit_test(what_is_printed_sets_the_same),
         cmocka_unit_test(wrong_values_are_refused_and_change_nothing),
+        cmocka_unit_test(a_copy_has_every_value_and_texts_of_its_own),
+        cmocka_unit_test(copying_an_empty_text_leaves_the_default),
+        cmocka_unit_test(a_long_table_is_counted_and_copied),
+        cmocka_unit_test(what_was_set_is_known_row_by_row),
         cmocka_unit_test(a_misspelt_key_finds_the_nearest),
         cmocka_unit_test(a_spec_sets_its_first_option_or_pairs),
         cmocka_unit_test(nothing_in_a_spec_is_ignored),

@@ -1,0 +1,25 @@
+/* Sets of small numbers, one bit each: as many words of 64 as the largest number needs. */
+#ifndef SDR_BASE_BITS_H
+#define SDR_BASE_BITS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Words of a set of numbers below `count`. All bits of zeroed words are off. */
+static inline size_t sdr_bit_words(size_t count)
+{
+    return (count + 63) / 64;
+}
+
+static inline bool sdr_bit_is_on(const uint64_t *words, size_t number)
+{
+    return words[number / 64] >> number % 64 & 1;
+}
+
+static inline void sdr_bit_turn_on(uint64_t *words, size_t number)
+{
+    words[number / 64] |= (uint64_t)1 << number % 64;
+}
+
+#endif
