@@ -94,7 +94,8 @@ static void print_file_name(const char *name, const char *path, struct sdr_text 
 enum sdr_status sdr_job_text(const struct sdr_run *run, char **text)
 {
     static const char *const nodes[] = {"epochs",    "updates", "workers", "servers",
-                                        "transport", "compute", "delay",   "slow"};
+                                        "transport", "compute", "delay",   "slow",
+                                        "codec",     "aggregate"};
     const struct sdr_settings *settings = &run->options.settings;
     struct sdr_text out = {0};
     char sections[97];
@@ -113,7 +114,7 @@ enum sdr_status sdr_job_text(const struct sdr_run *run, char **text)
 static enum sdr_status print_path(const struct sdr_run *run, char **path)
 {
     /* Raised whenever the same options take another path: the order of rows, the arithmetic. */
-    enum { PATH = 5 };
+    enum { PATH = 6 };
     const struct sdr_settings *s = &run->options.settings;
     struct sdr_text text = {0};
     sdr_text_add(&text, "path=%d;", PATH);
@@ -128,10 +129,12 @@ static enum sdr_status print_path(const struct sdr_run *run, char **path)
     if (run->schedule->needs_end && !run->strategy->full_batch)
         sdr_text_add(&text, "length=%.17g;", run->length);
     if (run->network && (!s->deterministic || run->processes > 1))
-        sdr_text_add(&text, "workers=%d;servers=%d;transport=%s;compute=%s;delay=%s;slow=%s;",
+        sdr_text_add(&text,
+                     "workers=%d;servers=%d;transport=%s;compute=%s;delay=%s;slow=%s;codec=%s;"
+                     "aggregate=%s;",
                      run->workers, run->network->servers, run->transport->name,
                      s->compute ? s->compute : "", s->delay ? s->delay : "",
-                     s->slow ? s->slow : "");
+                     s->slow ? s->slow : "", s->codec, s->aggregate);
     return sdr_text_take(&text, path);
 }
 

@@ -97,6 +97,8 @@ enum sdr_status sdr_list(const char *kind, bool verbose, char **text)
                  {"schedule", "how the step size changes", sdr_schedule_table},
                  {"sync", "when workers agree", sdr_strategy_table},
                  {"transport", "how nodes talk to each other", sdr_transport_table},
+                 {"codec", "how gradients are encoded in messages", sdr_codec_table},
+                 {"aggregate", "how several gradients become one", sdr_aggregate_table},
                  {"format", "files that can be read", sdr_format_table},
                  {"generate", "data that can be made", sdr_generator_table}};
     size_t count = sizeof kinds / sizeof *kinds;

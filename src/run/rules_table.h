@@ -97,9 +97,26 @@ RULE(WORKERS, restarts_of_racers,
      s->restarts && !one_place(run),
      "--restarts needs a strategy with servers, such as async, or --sync serial")
 IDLE(WORKERS, nodes_without_server,
-     !strategy->server, OPTIONS("transport", "servers", "compute", "delay", "slow"),
+     !strategy->server, OPTIONS("transport", "servers", "compute", "delay", "slow", "codec",
+                               "aggregate"),
      "--{option} does nothing with --sync {sync}, whose workers share memory: give a strategy with "
      "a server, such as bsp, k-sync or async")
+RULE(WORKERS, codec_that_rounds,
+     run->codec && run->codec->lossy && s->deterministic,
+     "--codec {--codec} rounds what is sent, by whoever sends it: not with --deterministic")
+RULE(WORKERS, aggregate_of_parts,
+     given(run, "aggregate") && strcmp(s->aggregate, "mean") != 0 && strategy->joint,
+     "--aggregate {--aggregate} needs gradients of batches of their own, and the workers of --sync "
+     "{sync} share one: give --sync k-sync or k-async")
+RULE(WORKERS, aggregate_of_steps,
+     given(run, "aggregate") && strcmp(s->aggregate, "mean") != 0 && sdr_sends_steps(run),
+     "--aggregate {--aggregate} needs gradients, and the workers of --sync {sync} send steps")
+RULE(WORKERS, aggregate_of_statistics,
+     given(run, "aggregate") && strcmp(s->aggregate, "mean") != 0 && kind->sense != SDR_GRADIENT,
+     "--aggregate {--aggregate} needs gradients, and --model {model} sums rows up")
+RULE(WORKERS, distances_over_servers,
+     run->aggregate->needs_distances && s->servers > 1,
+     "--aggregate {--aggregate} compares whole gradients: leave --servers out")
 RULE(WORKERS, compute_in_real_time,
      s->compute && !transport->simulated,
      "--compute is for --transport sim; --delay holds real workers up")

@@ -27,9 +27,13 @@ enum sdr_status sdr_choose_plugins(struct sdr_run *run)
     SDR_TRY(sdr_plugin_choose("transport", sdr_transport_table, s->transport, &plugin,
                               &run->transport_options));
     run->transport = (const struct sdr_transport *)plugin;
-    SDR_TRY(sdr_plugin_choose("aggregate", sdr_aggregate_table, "mean", &plugin,
+    SDR_TRY(sdr_plugin_choose("aggregate", sdr_aggregate_table, s->aggregate, &plugin,
                               &run->aggregate_options));
     run->aggregate = (const struct sdr_aggregate *)plugin;
+    SDR_TRY(sdr_plugin_choose("codec", sdr_codec_table, s->codec, &plugin, &run->codec_options));
+    run->codec = (const struct sdr_codec *)plugin;
+    if (strcmp(run->codec->name, "none") == 0) /* plain floats need no codec, and no copies */
+        run->codec = NULL;
     run->processes = 1;
     if (run->transport->join)
         SDR_TRY(run->transport->join(run->transport_options, &run->process, &run->processes));
@@ -68,7 +72,7 @@ bool sdr_by_messages(const struct sdr_run *run)
     const struct sdr_options *o = &run->options;
     return run->strategy->server &&
            (!run->strategy->worker || strcmp(run->transport->name, "threads") != 0 ||
-            o->settings.servers > 1 || sdr_options_given(o, "delay") ||
+            o->settings.servers > 1 || run->codec || sdr_options_given(o, "delay") ||
             sdr_options_given(o, "slow"));
 }
 

@@ -31,7 +31,7 @@ struct sdr_settings {
     int base, missing, cpu;
     /* what is trained, and how */
     char *model, *optimizer, *schedule, *sync, *class_weight, *average;
-    char *transport, *compute, *delay, *slow;
+    char *transport, *compute, *delay, *slow, *codec, *aggregate;
     double lr, l1, l2, group_lasso;
     int penalty_on, scale, shuffle, pin;
     bool standardize, intercept, deterministic;

@@ -322,9 +322,18 @@ static enum sdr_status weigh(struct sdr_node *node, struct sdr_gradient *gradien
     struct sdr_network *net = run->network;
     if (!net->joint && !net->steps && run->kind->sense == SDR_GRADIENT && count > 1) {
         float *weight;
+        double *distance = NULL;
         SDR_TRY(sdr_allocate(&weight, count, sizeof *weight, "weights of gradients"));
-        enum sdr_status status =
-            run->aggregate->weights(run->aggregate_options, (uint32_t)count, NULL, weight);
+        enum sdr_status status = SDR_OK;
+        if (run->aggregate->needs_distances) {
+            status = sdr_allocate(&distance, count * count, sizeof *distance, "distances");
+            if (status == SDR_OK)
+                status = sdr_distances(node, gradient, count, distance);
+        }
+        if (status == SDR_OK)
+            status =
+                run->aggregate->weights(run->aggregate_options, (uint32_t)count, distance, weight);
+        sdr_release(distance);
         for (uint64_t i = 0; i < count && status == SDR_OK; i++)
             gradient[i].weight *= weight[i];
         sdr_release(weight);

@@ -438,6 +438,7 @@ void sdr_network_destroy(struct sdr_run *run)
         sdr_release(server->pending);
         sdr_release(server->backlog);
         sdr_release(server->row);
+        sdr_release(server->dense);
         if (server->sum.layout)
             sdr_sum_free(&server->sum);
         free_workspace(&server->workspace);

@@ -53,6 +53,9 @@ struct sdr_server {
     struct sdr_sum sum;             /* of the gradients of an update */
     uint32_t *row;                  /* owned: rows of an update */
     uint64_t row_room;
+    float *dense; /* owned: gradients multiplied out, for aggregates that need it; NULL: none */
+    uint64_t dense_room;
+    uint32_t combined; /* the last mark of such a gradient */
     struct sdr_pending **pending;   /* owned, per worker: other servers than the first */
     struct sdr_message *backlog; /* owned: messages that came while something else was waited for */
     uint64_t backlogged, backlog_room, backlog_at;
@@ -269,6 +272,12 @@ enum sdr_status sdr_server_step(struct sdr_node *node, const struct sdr_gradient
 enum sdr_status sdr_read_update(struct sdr_node *node, const struct sdr_gradient *gradient,
                                 uint32_t *row, struct sdr_wire_facts *facts,
                                 struct sdr_update *update);
+/* combine.c: what an aggregate makes of gradients value by value, and their squared distances, n × n,
+   over the server's values. */
+enum sdr_status sdr_combine(struct sdr_node *node, const struct sdr_gradient *gradient,
+                            uint64_t count, struct sdr_update *update);
+enum sdr_status sdr_distances(struct sdr_node *node, const struct sdr_gradient *gradient,
+                              uint64_t count, double *distance);
 enum sdr_status sdr_send_task(struct sdr_node *node, int worker, uint64_t number, uint8_t flags);
 /* What the first server tells the others to apply. */
 struct sdr_decision {

@@ -92,6 +92,13 @@ enum sdr_status sdr_server_step(struct sdr_node *node, const struct sdr_gradient
     for (uint64_t i = 0; i < count; i++)
         rows += sdr_network_rows(run, gradient[i].batch);
     SDR_TRY(room_for_rows(server, rows));
+    if (run->aggregate->combine && count > 1) {
+        SDR_TRY(sdr_combine(node, gradient, count, &update));
+        sdr_parameters_begin(p, rate);
+        sdr_parameters_apply_span(p, &update, server->span);
+        sdr_parameters_finish(p, rate);
+        return SDR_OK;
+    }
     sdr_sum_begin(&server->sum, run->kind->sense);
     rows = 0;
     for (uint64_t i = 0; i < count; i++) {
