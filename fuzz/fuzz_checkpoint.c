@@ -67,7 +67,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
     for (size_t i = 0; i < sizeof configurations / sizeof *configurations; i++) {
         struct sdr_run *run = make_run(configurations[i], folder, data);
         size_t made;
-        uint8_t *content = fuzz_tensors(bytes, count, "fingerprint", run->fingerprint, &made);
+        uint8_t *content = fuzz_tensors(bytes, count, "fingerprint", run->log.fingerprint, &made);
         char *summary;
         mkdir(folder, 0777);
         put_file(path, content, made);

@@ -44,32 +44,32 @@ enum sdr_status sdr_evaluate_valid(struct sdr_run *run, const float *w)
 {
     const struct sdr_layout *layout = &run->layout;
     float *folded = NULL;
-    if (run->center && run->kind->uncenter && run->problem.intercept &&
-        !run->valid_problem.rows->dense) {
+    if (run->set.center && run->kind->uncenter && run->problem.intercept &&
+        !run->set.valid_problem.rows->dense) {
         SDR_TRY(sdr_allocate(&folded, layout->count, sizeof *folded, "weights for sparse rows"));
         memcpy(folded, w, layout->count * sizeof *w);
-        run->kind->uncenter(layout->block, run->center, folded);
+        run->kind->uncenter(layout->block, run->set.center, folded);
     }
     enum sdr_status status =
-        sdr_evaluate(run->kind, &run->valid_problem, layout->block, folded ? folded : w,
-                     &run->valid_rows, sdr_run_threads(run), &run->valid_result);
+        sdr_evaluate(run->kind, &run->set.valid_problem, layout->block, folded ? folded : w,
+                     &run->set.valid_rows, sdr_run_threads(run), &run->result.valid);
     sdr_release(folded);
-    run->valid_known = status == SDR_OK;
+    run->result.valid_known = status == SDR_OK;
     return status;
 }
 
 /* Stops after N epochs that were no better, and remembers the best weights. */
 static void consider_early_stop(struct sdr_run *run, const float *w)
 {
-    double loss = sdr_evaluation_loss(&run->valid_result);
-    if (loss < run->best_valid) {
-        run->best_valid = loss;
-        run->best_epoch = run->epoch;
-        run->has_best = true;
-        memcpy(run->best, w, run->layout.count * sizeof *w);
-    } else if (run->epoch - run->best_epoch >= run->options.settings.early_stop) {
-        run->over = run->ended_early = true;
-        run->why_over = "the validation loss stopped falling";
+    double loss = sdr_evaluation_loss(&run->result.valid);
+    if (loss < run->progress.best_valid) {
+        run->progress.best_valid = loss;
+        run->progress.best_epoch = run->progress.epoch;
+        run->kept.has_best = true;
+        memcpy(run->kept.best, w, run->layout.count * sizeof *w);
+    } else if (run->progress.epoch - run->progress.best_epoch >= run->options.settings.early_stop) {
+        run->end.over = run->end.ended_early = true;
+        run->end.why_over = "the validation loss stopped falling";
     }
 }
 
@@ -81,16 +81,16 @@ void sdr_consider_target(struct sdr_run *run, double reached)
         return;
     sdr_parse_double(text, &target); /* checked when the run was set up */
     if (reached <= target) {
-        run->over = run->ended_early = true;
-        run->why_over = "the target was reached";
+        run->end.over = run->end.ended_early = true;
+        run->end.why_over = "the target was reached";
     }
 }
 
 static enum sdr_status evaluate_objective(struct sdr_run *run, const float *w, double *objective)
 {
-    SDR_TRY(sdr_evaluate(run->kind, &run->problem, run->layout.block, w, &run->train_rows,
-                         sdr_run_threads(run), &run->train_result));
-    *objective = sdr_objective(run, &run->train_result, w);
+    SDR_TRY(sdr_evaluate(run->kind, &run->problem, run->layout.block, w, &run->set.train_rows,
+                         sdr_run_threads(run), &run->result.train));
+    *objective = sdr_objective(run, &run->result.train, w);
     return SDR_OK;
 }
 
@@ -98,11 +98,11 @@ static enum sdr_status evaluate_objective(struct sdr_run *run, const float *w, d
 static enum sdr_status look_at_loss(struct sdr_run *run, const float *w, bool *sound)
 {
     double objective;
-    if (isnan(run->least_objective)) /* of the weights it began with */
-        SDR_TRY(evaluate_objective(run, run->good, &run->least_objective));
+    if (isnan(run->progress.least_objective)) /* of the weights it began with */
+        SDR_TRY(evaluate_objective(run, run->kept.good, &run->progress.least_objective));
     SDR_TRY(evaluate_objective(run, w, &objective));
-    *sound = objective <= run->least_objective + 0.5 * fabs(run->least_objective);
-    run->least_objective = fmin(objective, run->least_objective);
+    *sound = objective <= run->progress.least_objective + 0.5 * fabs(run->progress.least_objective);
+    run->progress.least_objective = fmin(objective, run->progress.least_objective);
     return SDR_OK;
 }
 
@@ -113,7 +113,7 @@ static enum sdr_status target_at_end(struct sdr_run *run, const float *w, double
         return SDR_OK;
     if (!run->valid)
         SDR_TRY(evaluate_objective(run, w, objective));
-    sdr_consider_target(run, run->valid ? sdr_evaluation_loss(&run->valid_result) : *objective);
+    sdr_consider_target(run, run->valid ? sdr_evaluation_loss(&run->result.valid) : *objective);
     return SDR_OK;
 }
 
@@ -124,52 +124,58 @@ static void end_epoch_of_model(struct sdr_run *run)
     if (!run->kind->epoch_end || run->strategy->full_batch)
         return;
     run->kind->epoch_end(block, run->parameters.value);
-    for (int c = 0; c < run->replicas && run->plan.shards; c++) /* others are pulled again */
-        run->kind->epoch_end(block, run->copy[c].value);
+    for (int c = 0; c < run->shared.replicas && run->shared.plan.shards;
+         c++) /* others are pulled again */
+        run->kind->epoch_end(block, run->shared.replica[c].value);
 }
 
 enum sdr_status sdr_epoch_end(struct sdr_run *run)
 {
     int64_t before = sdr_clock_now();
     double objective = NAN;
-    run->epoch += run->at / run->train_rows.count; /* an update of many workers may take several */
-    run->at %= run->train_rows.count;
-    run->last_epoch_loss = run->loss_sum.loss / run->loss_sum.weight;
-    bool unknown = run->went_back && run->loss_sum.weight == 0; /* it has just gone back */
-    run->went_back = false;
-    run->loss_sum = (struct sdr_loss_sum){0};
+    run->progress.epoch +=
+        run->progress.at /
+        run->set.train_rows.count; /* an update of many workers may take several */
+    run->progress.at %= run->set.train_rows.count;
+    run->progress.last_epoch_loss = run->progress.loss_sum.loss / run->progress.loss_sum.weight;
+    bool unknown =
+        run->progress.went_back && run->progress.loss_sum.weight == 0; /* it has just gone back */
+    run->progress.went_back = false;
+    run->progress.loss_sum = (struct sdr_loss_sum){0};
     end_epoch_of_model(run);
     const float *w = sdr_parameters_result(&run->parameters);
-    if (!all_finite(w, run->layout.count) || (!isfinite(run->last_epoch_loss) && !unknown)) {
+    if (!all_finite(w, run->layout.count) ||
+        (!isfinite(run->progress.last_epoch_loss) && !unknown)) {
         sdr_diverge(run);
-        if (run->diverged)
+        if (run->end.diverged)
             return SDR_OK;
         w = sdr_parameters_result(&run->parameters);
     }
     bool sound = true;
-    if (run->restarts < run->options.settings.restarts)
+    if (run->progress.restarts < run->options.settings.restarts)
         SDR_TRY(look_at_loss(run, w, &sound));
     if (sound)
-        memcpy(run->good, w, run->layout.count * sizeof *w);
-    run->good_epoch = sound ? run->epoch : run->good_epoch;
-    run->has_good |= sound;
+        memcpy(run->kept.good, w, run->layout.count * sizeof *w);
+    run->progress.good_epoch = sound ? run->progress.epoch : run->progress.good_epoch;
+    run->kept.has_good |= sound;
     if (run->valid)
         SDR_TRY(sdr_evaluate_valid(run, w));
-    if (run->epoch >= run->epochs) {
-        run->over = true;
-        run->why_over = "all epochs done";
-        run->diverged = run->restarts > 0 && !run->has_good; /* it never got anywhere */
+    if (run->progress.epoch >= run->pace.epochs) {
+        run->end.over = true;
+        run->end.why_over = "all epochs done";
+        run->end.diverged =
+            run->progress.restarts > 0 && !run->kept.has_good; /* it never got anywhere */
     }
-    if (run->enough) {
-        run->over = run->ended_early = true;
-        run->why_over = run->enough;
+    if (run->end.enough) {
+        run->end.over = run->end.ended_early = true;
+        run->end.why_over = run->end.enough;
     }
     if (run->options.settings.early_stop)
         consider_early_stop(run, w);
     SDR_TRY(target_at_end(run, w, &objective));
-    run->paused += sdr_clock_now() - before;
+    run->log.paused += sdr_clock_now() - before;
     SDR_TRY(sdr_log_epoch(run, objective));
-    if (!run->over && !run->network && !run->turns) /* these compute orders on demand */
+    if (!run->end.over && !run->network && !run->shared.turns) /* these compute orders on demand */
         sdr_shuffle_epoch(run);
     return SDR_OK;
 }
@@ -178,10 +184,10 @@ enum sdr_status sdr_epoch_end(struct sdr_run *run)
 /* The weights the run ends with: the best epoch's, the last good ones, or the present ones. */
 static const float *final_weights(struct sdr_run *run)
 {
-    if (run->has_best)
-        return run->best;
-    if (run->diverged)
-        return run->has_good ? run->good : NULL;
+    if (run->kept.has_best)
+        return run->kept.best;
+    if (run->end.diverged)
+        return run->kept.has_good ? run->kept.good : NULL;
     return sdr_parameters_result(&run->parameters);
 }
 
@@ -190,17 +196,17 @@ static enum sdr_status finish(struct sdr_run *run)
     const float *w = final_weights(run);
     if (!w)
         return SDR_OK;
-    SDR_TRY(sdr_evaluate(run->kind, &run->problem, run->layout.block, w, &run->train_rows,
-                         sdr_run_threads(run), &run->train_result));
+    SDR_TRY(sdr_evaluate(run->kind, &run->problem, run->layout.block, w, &run->set.train_rows,
+                         sdr_run_threads(run), &run->result.train));
     if (run->valid)
         SDR_TRY(sdr_evaluate_valid(run, w));
-    run->objective = sdr_objective(run, &run->train_result, w);
-    if (!isfinite(run->objective))
-        run->diverged = true;
-    if (!run->diverged && !run->preempted)
+    run->result.objective = sdr_objective(run, &run->result.train, w);
+    if (!isfinite(run->result.objective))
+        run->end.diverged = true;
+    if (!run->end.diverged && !run->end.preempted)
         sdr_verdict(run);
-    SDR_TRY(sdr_model_create(run, w, &run->model));
-    if (!run->preempted)
+    SDR_TRY(sdr_model_create(run, w, &run->result.model));
+    if (!run->end.preempted)
         sdr_log_model(run);
     return SDR_OK;
 }
@@ -218,23 +224,23 @@ static double difference(const float *a, const float *b, uint64_t count)
 /* A record ends with what the run arrived at; a replay is compared with that. */
 static enum sdr_status close_record(struct sdr_run *run)
 {
-    struct sdr_record *record = run->record;
-    const struct sdr_replay *replay = run->replay;
+    struct sdr_record *record = run->race.record;
+    const struct sdr_replay *replay = run->race.replay;
     const float *w = run->parameters.value;
     uint64_t count = run->layout.count;
-    double loss = sdr_evaluation_loss(&run->train_result);
-    run->record = NULL;
-    if (record && (run->preempted || !run->model)) {
+    double loss = sdr_evaluation_loss(&run->result.train);
+    run->race.record = NULL;
+    if (record && (run->end.preempted || !run->result.model)) {
         sdr_record_abandon(record);
         sdr_note(&run->options, "nothing was recorded: the run did not come to its end");
     } else if (record) {
         SDR_TRY(sdr_record_close(record, w, count, loss));
     }
-    if (!replay || !run->model || run->preempted)
+    if (!replay || !run->result.model || run->end.preempted)
         return SDR_OK;
     if (replay->count != count)
         return sdr_fail(SDR_BAD_FILE, "%s: the record is of another model", replay->name);
-    run->replay_difference = difference(w, replay->w, count);
+    run->race.difference = difference(w, replay->w, count);
     return SDR_OK;
 }
 
@@ -242,8 +248,8 @@ static enum sdr_status close_record(struct sdr_run *run)
 static void advise_step(const struct sdr_run *run, char advice[160])
 {
     double given = run->options.settings.lr;
-    int length =
-        snprintf(advice, 160, "a smaller --lr may help; it was %g", given > 0 ? given : run->rate);
+    int length = snprintf(advice, 160, "a smaller --lr may help; it was %g",
+                          given > 0 ? given : run->pace.rate);
     if (given > 0)
         snprintf(advice + length, 160 - (size_t)length, ", and the automatic step would be %.5g",
                  sdr_automatic_rate(run));
@@ -252,48 +258,49 @@ static void advise_step(const struct sdr_run *run, char advice[160])
 static enum sdr_status outcome(struct sdr_run *run)
 {
     char advice[160];
-    if (run->diverged)
+    if (run->end.diverged)
         advise_step(run, advice);
-    if (run->diverged && run->has_good)
+    if (run->end.diverged && run->kept.has_good)
         return sdr_fail(SDR_DIVERGED,
                         "training diverged in epoch %llu; the last good model is of epoch %llu "
                         "(%s)",
-                        (unsigned long long)run->epoch + (run->at > 0),
-                        (unsigned long long)run->epoch - (run->at == 0), advice);
-    if (run->diverged)
+                        (unsigned long long)run->progress.epoch + (run->progress.at > 0),
+                        (unsigned long long)run->progress.epoch - (run->progress.at == 0), advice);
+    if (run->end.diverged)
         return sdr_fail(SDR_DIVERGED, "training diverged in its first epoch (%s)", advice);
-    if (run->preempted && run->missing[0])
+    if (run->end.preempted && run->log.missing[0])
         return sdr_fail(SDR_RUNTIME, "stopped on request, but not all of the run was kept: %s",
-                        run->missing);
-    if (run->preempted)
+                        run->log.missing);
+    if (run->end.preempted)
         return sdr_fail(
             run->options.settings.run ? SDR_PREEMPTED : SDR_RUNTIME,
             run->options.settings.run
                 ? "stopped on request; a checkpoint was written, go on with --resume"
                 : "stopped on request; without --run there is no checkpoint to go on from");
-    if (run->missing[0])
+    if (run->log.missing[0])
         return sdr_fail(SDR_RUNTIME, "training finished, but the folder '%s' is incomplete: %s",
-                        run->options.settings.run, run->missing);
+                        run->options.settings.run, run->log.missing);
     return SDR_OK;
 }
 
 enum sdr_status sdr_run_train(struct sdr_run *run)
 {
     enum sdr_status status;
-    if (run->trained)
+    if (run->end.trained)
         return sdr_fail(SDR_USAGE, "a run trains once; create another one");
-    run->trained = true;
+    run->end.trained = true;
     SDR_TRY(sdr_log_open(run));
-    run->started = sdr_clock_now();
+    run->log.started = sdr_clock_now();
     sdr_points_begin(run);
-    if (run->points && run->parameters.version == 0 && run->process == 0)
+    if (run->curve.on && run->parameters.version == 0 && run->process == 0)
         SDR_TRY(sdr_point(run));
-    run->started = sdr_clock_now();
-    run->paused = 0;
-    bool was_over = run->over; /* its last checkpoint is there, and says what is in flight */
-    if (!run->over || (run->network && run->processes > 1)) { /* other processes wait for a word */
-        status = run->turns ? sdr_turns_begin(run) : SDR_OK;
-        if (!run->turns && !run->network)
+    run->log.started = sdr_clock_now();
+    run->log.paused = 0;
+    bool was_over = run->end.over; /* its last checkpoint is there, and says what is in flight */
+    if (!run->end.over ||
+        (run->network && run->processes > 1)) { /* other processes wait for a word */
+        status = run->shared.turns ? sdr_turns_begin(run) : SDR_OK;
+        if (!run->shared.turns && !run->network)
             sdr_shuffle_epoch(run);
         if (status == SDR_OK)
             status = run->network ? sdr_network_work(run) : sdr_team_work(run);
@@ -302,28 +309,28 @@ enum sdr_status sdr_run_train(struct sdr_run *run)
             return status;
         }
     }
-    run->seconds_train = sdr_run_seconds(run);
+    run->log.seconds_train = sdr_run_seconds(run);
     if (run->process > 0) /* the model is with the first one */
         return SDR_OK;
-    if (!run->diverged && !run->preempted && !was_over)
+    if (!run->end.diverged && !run->end.preempted && !was_over)
         sdr_log_last_checkpoint(run);
     SDR_TRY(finish(run));
     status = close_record(run);
-    if (run->network && run->network->ledger_lost[0] && !run->missing[0])
-        snprintf(run->missing, sizeof run->missing, "%s", run->network->ledger_lost);
-    sdr_log_close(run, run->diverged ? "diverged" : run->preempted ? "preempted" : "done");
+    if (run->network && run->network->lead.ledger_lost[0] && !run->log.missing[0])
+        snprintf(run->log.missing, sizeof run->log.missing, "%s", run->network->lead.ledger_lost);
+    sdr_log_close(run, run->end.diverged ? "diverged" : run->end.preempted ? "preempted" : "done");
     return status == SDR_OK ? outcome(run) : status;
 }
 
 bool sdr_run_has_model(const struct sdr_run *run)
 {
-    return run->model;
+    return run->result.model;
 }
 
 enum sdr_status sdr_run_model(const struct sdr_run *run, struct sdr_model **model)
 {
     *model = NULL;
-    if (!run->model)
+    if (!run->result.model)
         return sdr_fail(SDR_RUNTIME, "there is no trained model");
-    return sdr_model_copy(run->model, model);
+    return sdr_model_copy(run->result.model, model);
 }

@@ -50,42 +50,42 @@ static bool get_double(const struct sdr_tensors *file, const char *key, double *
 
 /* What is saved, in one place for both directions. */
 #define INTEGERS(X, run)                                                                           \
-    X(epoch, run->epoch)                                                                           \
-    X(at, run->at)                                                                                 \
-    X(rows_done, run->rows_done)                                                                   \
-    X(best_epoch, run->best_epoch)                                                                 \
+    X(epoch, run->progress.epoch)                                                                  \
+    X(at, run->progress.at)                                                                        \
+    X(rows_done, run->progress.rows_done)                                                          \
+    X(best_epoch, run->progress.best_epoch)                                                        \
     X(version, run->parameters.version)                                                            \
-    X(summed, run->parameters.average.summed)                                                              \
-    X(restarts, run->restarts)
+    X(summed, run->parameters.average.summed)                                                      \
+    X(restarts, run->progress.restarts)
 #define DOUBLES(X, run)                                                                            \
-    X(loss_sum, run->loss_sum.loss)                                                                \
-    X(weight_sum, run->loss_sum.weight)                                                            \
-    X(last_epoch_loss, run->last_epoch_loss)                                                       \
-    X(best_valid, run->best_valid)                                                                 \
+    X(loss_sum, run->progress.loss_sum.loss)                                                       \
+    X(weight_sum, run->progress.loss_sum.weight)                                                   \
+    X(last_epoch_loss, run->progress.last_epoch_loss)                                              \
+    X(best_valid, run->progress.best_valid)                                                        \
     X(penalty_due, run->parameters.penalty_due)                                                    \
-    X(seconds, run->seconds_before)                                                                \
-    X(rate, run->rate)                                                                             \
-    X(least_objective, run->least_objective)
+    X(seconds, run->progress.seconds_before)                                                       \
+    X(rate, run->pace.rate)                                                                        \
+    X(least_objective, run->progress.least_objective)
 
 static json_t *print_numbers(struct sdr_run *run)
 {
     json_t *metadata = sdr_json_begin(json_object());
-    double before = run->seconds_before;
+    double before = run->progress.seconds_before;
     sdr_json_set(metadata, "format", json_string("sounder-checkpoint"));
     sdr_json_set(metadata, "version_of_format", json_string("1"));
-    sdr_json_set(metadata, "fingerprint", json_string(run->fingerprint));
-    sdr_json_set(metadata, "path", json_string(run->path));
-    sdr_json_set(metadata, "has_best", json_string(run->has_best ? "yes" : "no"));
-    sdr_json_set(metadata, "has_good", json_string(run->has_good ? "yes" : "no"));
-    sdr_json_set(metadata, "ended_early", json_string(run->ended_early ? "yes" : "no"));
-    run->seconds_before = sdr_run_seconds(run);
+    sdr_json_set(metadata, "fingerprint", json_string(run->log.fingerprint));
+    sdr_json_set(metadata, "path", json_string(run->log.path));
+    sdr_json_set(metadata, "has_best", json_string(run->kept.has_best ? "yes" : "no"));
+    sdr_json_set(metadata, "has_good", json_string(run->kept.has_good ? "yes" : "no"));
+    sdr_json_set(metadata, "ended_early", json_string(run->end.ended_early ? "yes" : "no"));
+    run->progress.seconds_before = sdr_run_seconds(run);
 #define PUT(name, place) set_integer(metadata, #name, place);
     INTEGERS(PUT, run)
 #undef PUT
 #define PUT(name, place) set_double(metadata, #name, place);
     DOUBLES(PUT, run)
 #undef PUT
-    run->seconds_before = before;
+    run->progress.seconds_before = before;
     return metadata;
 }
 
@@ -102,8 +102,8 @@ static void add_array(struct sdr_tensor *tensor, int *count, const char *name, e
 static void add_copies(struct sdr_run *run, struct sdr_tensor *tensor, int *count)
 {
     char name[48];
-    for (int c = 0; c < run->replicas; c++) {
-        const struct sdr_parameters *p = &run->copy[c];
+    for (int c = 0; c < run->shared.replicas; c++) {
+        const struct sdr_parameters *p = &run->shared.replica[c];
         const float *array[COPY_ARRAYS] = {p->value, p->slot[0], p->slot[1], p->penalty_paid};
         for (int i = 0; i < COPY_ARRAYS; i++) {
             snprintf(name, sizeof name, "copy%d.%d", c, i);
@@ -112,7 +112,7 @@ static void add_copies(struct sdr_run *run, struct sdr_tensor *tensor, int *coun
         snprintf(name, sizeof name, "copy%d.constant", c);
         add_array(tensor, count, name, SDR_F32, p->constant, SDR_CONSTANTS);
     }
-    add_array(tensor, count, "progress", SDR_F64, run->progress,
+    add_array(tensor, count, "progress", SDR_F64, run->shared.shard_progress,
               SDR_PROGRESS * (uint64_t)run->workers);
 }
 
@@ -123,8 +123,8 @@ static enum sdr_status list_arrays(struct sdr_run *run, struct sdr_tensor **list
     struct sdr_tensor *tensor;
     enum { MOST = 10 + SDR_NODE_ARRAYS };
     *count = 0;
-    SDR_TRY(sdr_allocate(&tensor, MOST + (COPY_ARRAYS + 1) * (size_t)run->replicas, sizeof *tensor,
-                         "a checkpoint"));
+    SDR_TRY(sdr_allocate(&tensor, MOST + (COPY_ARRAYS + 1) * (size_t)run->shared.replicas,
+                         sizeof *tensor, "a checkpoint"));
     *list = tensor;
     struct sdr_parameters *p = &run->parameters;
     struct {
@@ -138,12 +138,12 @@ static enum sdr_status list_arrays(struct sdr_run *run, struct sdr_tensor **list
                {"charged", SDR_F32, p->penalty_paid, p->layout->count},
                {"constant", SDR_F32, p->constant, SDR_CONSTANTS},
                {"sum", SDR_F64, p->average.sum, p->layout->count},
-               {"best", SDR_F32, run->best, p->layout->count},
-               {"good", SDR_F32, run->good, p->layout->count},
-               {"state", SDR_U8, run->node[0].state, run->strategy->state_size}};
+               {"best", SDR_F32, run->kept.best, p->layout->count},
+               {"good", SDR_F32, run->kept.good, p->layout->count},
+               {"state", SDR_U8, run->shared.node[0].state, run->strategy->state_size}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         add_array(tensor, count, all[i].name, all[i].dtype, all[i].data, all[i].count);
-    if (run->plan.shards)
+    if (run->shared.plan.shards)
         add_copies(run, tensor, count);
     return SDR_OK;
 }
@@ -151,20 +151,20 @@ static enum sdr_status list_arrays(struct sdr_run *run, struct sdr_tensor **list
 /* Between the workers' own numbers and those of a file. */
 static void exchange_progress(struct sdr_run *run, bool save)
 {
-    for (int w = 0; w < run->workers && run->progress; w++) {
-        struct sdr_node *node = &run->node[w];
-        double *number = run->progress + SDR_PROGRESS * w;
+    for (int w = 0; w < run->workers && run->shared.shard_progress; w++) {
+        struct sdr_node *node = &run->shared.node[w];
+        double *number = run->shared.shard_progress + SDR_PROGRESS * w;
         if (save) {
             /* An epoch that has just ended is not begun. */
-            number[0] = run->at ? (double)node->taken : 0;
+            number[0] = run->progress.at ? (double)node->taken : 0;
             number[1] = (double)node->steps;
-            number[2] = run->copy[w].penalty_due;
+            number[2] = run->shared.replica[w].penalty_due;
         } else {
             uint64_t length = sdr_shard_start(run, w + 1) - sdr_shard_start(run, w);
             node->taken = (uint64_t)number[0];
             node->dealt = sdr_shard_rows(run, length, node->taken);
             node->steps = (uint64_t)number[1];
-            run->copy[w].penalty_due = number[2];
+            run->shared.replica[w].penalty_due = number[2];
         }
     }
 }
@@ -242,12 +242,12 @@ enum sdr_status sdr_checkpoint_write(struct sdr_run *run)
         sdr_network_keep(run);
         SDR_TRY(sdr_network_save(run));
     }
-    if (run->turns)
+    if (run->shared.turns)
         SDR_TRY(sdr_turns_save(run));
     SDR_TRY(list_arrays(run, &tensor, &count));
     exchange_progress(run, true);
-    for (int i = 0; i < run->node[0].arrays; i++) {
-        const struct sdr_node_array *array = &run->node[0].array[i];
+    for (int i = 0; i < run->shared.node[0].arrays; i++) {
+        const struct sdr_node_array *array = &run->shared.node[0].array[i];
         snprintf(name, sizeof name, "node.%s", array->name);
         add_array(tensor, &count, name, SDR_F64, array->value, array->count);
     }
@@ -264,7 +264,7 @@ enum sdr_status sdr_checkpoint_write(struct sdr_run *run)
     json_decref(metadata);
     sdr_release(path);
     sdr_release(tensor);
-    run->paused += sdr_clock_now() - before; /* not training time */
+    run->log.paused += sdr_clock_now() - before; /* not training time */
     return status;
 }
 
@@ -280,10 +280,10 @@ static enum sdr_status take_node_arrays(struct sdr_run *run, const struct sdr_te
         double *value;
         if (strncmp(tensor->name, "node.", 5) != 0)
             continue;
-        if (tensor->dtype != SDR_F64 || run->node[0].arrays == SDR_NODE_ARRAYS ||
-            strlen(tensor->name + 5) >= sizeof run->node[0].array[0].name)
+        if (tensor->dtype != SDR_F64 || run->shared.node[0].arrays == SDR_NODE_ARRAYS ||
+            strlen(tensor->name + 5) >= sizeof run->shared.node[0].array[0].name)
             return sdr_fail(SDR_BAD_FILE, "the checkpoint's arrays are not of this strategy");
-        SDR_TRY(sdr_node_array(&run->node[0], tensor->name + 5, tensor->shape[0], &value));
+        SDR_TRY(sdr_node_array(&run->shared.node[0], tensor->name + 5, tensor->shape[0], &value));
         memcpy(value, tensor->data, tensor->shape[0] * sizeof(double));
     }
     return SDR_OK;
@@ -292,9 +292,9 @@ static enum sdr_status take_node_arrays(struct sdr_run *run, const struct sdr_te
 /* Shards that a file claims to be further in than they go. */
 static bool bad_progress(const struct sdr_run *run)
 {
-    for (int w = 0; w < run->workers && run->progress; w++) {
+    for (int w = 0; w < run->workers && run->shared.shard_progress; w++) {
         double shares = (double)sdr_shard_shares(run);
-        const double *number = run->progress + SDR_PROGRESS * w;
+        const double *number = run->shared.shard_progress + SDR_PROGRESS * w;
         if (!(number[0] >= 0 && number[0] <= shares && number[1] >= 0 && number[1] < 0x1p53 &&
               isfinite(number[2])))
             return true;
@@ -313,7 +313,7 @@ static enum sdr_status take(struct sdr_run *run, const char *path, const struct 
     if (!format || strcmp(format, "sounder-checkpoint") != 0 || !fingerprint || !best || !good ||
         !early)
         return bad(path, "not a checkpoint");
-    if (strcmp(fingerprint, run->fingerprint) != 0)
+    if (strcmp(fingerprint, run->log.fingerprint) != 0)
         return sdr_other_path(run, path, sdr_tensors_text(file, "path"));
     for (int i = 0; i < count; i++) {
         const struct sdr_tensor *found = sdr_tensors_find(file, tensor[i].name);
@@ -330,7 +330,8 @@ static enum sdr_status take(struct sdr_run *run, const char *path, const struct 
 #define GET(name, place) complete = get_double(file, #name, &place) && complete;
     DOUBLES(GET, run)
 #undef GET
-    if (!complete || run->at >= run->train_rows.count || (run->strategy->full_batch && run->at) ||
+    if (!complete || run->progress.at >= run->set.train_rows.count ||
+        (run->strategy->full_batch && run->progress.at) ||
         (run->parameters.average.summed && !run->parameters.average.sum))
         return bad(path, "a number is missing or out of range");
     static const uint64_t width[] = {4, 8, 1, 4};
@@ -343,13 +344,13 @@ static enum sdr_status take(struct sdr_run *run, const char *path, const struct 
     if (bad_progress(run))
         return bad(path, "a worker's progress is out of range");
     exchange_progress(run, false);
-    run->has_best = strcmp(best, "yes") == 0 && run->best;
-    run->has_good = strcmp(good, "yes") == 0;
-    run->ended_early = strcmp(early, "yes") == 0;
-    run->over =
-        run->ended_early || run->epoch >= run->epochs ||
+    run->kept.has_best = strcmp(best, "yes") == 0 && run->kept.best;
+    run->kept.has_good = strcmp(good, "yes") == 0;
+    run->end.ended_early = strcmp(early, "yes") == 0;
+    run->end.over =
+        run->end.ended_early || run->progress.epoch >= run->pace.epochs ||
         (run->options.settings.updates && run->parameters.version >= run->options.settings.updates);
-    run->why_over = "it was already finished";
+    run->end.why_over = "it was already finished";
     return take_node_arrays(run, file);
 }
 
@@ -379,10 +380,11 @@ enum sdr_status sdr_checkpoint_resume(struct sdr_run *run)
         }
         sdr_release(path);
         if (status == SDR_OK) {
-            run->resumed = true;
+            run->end.resumed = true;
             sdr_note(&run->options, "resumed at update %llu, epoch %llu%s",
-                     (unsigned long long)run->parameters.version, (unsigned long long)run->epoch,
-                     run->over ? ": it was already finished" : "");
+                     (unsigned long long)run->parameters.version,
+                     (unsigned long long)run->progress.epoch,
+                     run->end.over ? ": it was already finished" : "");
         }
         return status;
     }

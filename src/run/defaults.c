@@ -16,7 +16,7 @@ static int workers_wanted(const struct sdr_run *run)
 {
     const struct sdr_settings *s = &run->options.settings;
     return !run->strategy->team ? 1
-           : run->replay        ? (int)run->replay->workers
+           : run->race.replay   ? (int)run->race.replay->workers
            : s->workers         ? (int)s->workers
            : run->processes > 1 ? run->processes
                                 : sdr_thread_limit();
@@ -28,20 +28,20 @@ static enum sdr_status choose_update(struct sdr_run *run)
 {
     const struct sdr_settings *s = &run->options.settings;
     const struct sdr_strategy *strategy = run->strategy;
-    uint64_t workers = (uint64_t)run->workers, rows = run->train_rows.count, quorum = 1;
+    uint64_t workers = (uint64_t)run->workers, rows = run->set.train_rows.count, quorum = 1;
     if (run->kind->defaults.batch && !strategy->windows &&
         !sdr_options_given(&run->options, "batch"))
         run->options.settings.batch = run->kind->defaults.batch;
-    run->update_rows = s->batch;
+    run->pace.update_rows = s->batch;
     if (strategy->joint) { /* one batch, of which every worker computes a part */
-        run->update_rows *= s->deterministic ? 1 : workers;
+        run->pace.update_rows *= s->deterministic ? 1 : workers;
     } else if (sdr_by_messages(run)) {
         SDR_TRY(strategy->quorum(run->strategy_options, workers, &quorum));
         uint64_t together = s->batch * sdr_local_steps(run);
-        run->update_rows = (together < rows ? together : rows) * quorum;
+        run->pace.update_rows = (together < rows ? together : rows) * quorum;
     }
-    if (run->update_rows > rows * quorum)
-        run->update_rows = rows * quorum;
+    if (run->pace.update_rows > rows * quorum)
+        run->pace.update_rows = rows * quorum;
     return SDR_OK;
 }
 
@@ -50,11 +50,11 @@ enum sdr_status sdr_choose_workers(struct sdr_run *run)
     const char *replay = run->options.settings.replay;
     SDR_TRY(sdr_rules_ask(run, SDR_RULES_STRATEGY));
     if (replay)
-        SDR_TRY(sdr_replay_open(replay, &run->replay));
+        SDR_TRY(sdr_replay_open(replay, &run->race.replay));
     run->workers = workers_wanted(run);
     SDR_TRY(sdr_rules_ask(run, SDR_RULES_WORKERS));
-    if ((uint32_t)run->workers > run->train_rows.count && !sdr_by_messages(run))
-        run->workers = (int)run->train_rows.count; /* a worker has a row at least */
+    if ((uint32_t)run->workers > run->set.train_rows.count && !sdr_by_messages(run))
+        run->workers = (int)run->set.train_rows.count; /* a worker has a row at least */
     SDR_TRY(choose_update(run));
     return sdr_rules_ask(run, SDR_RULES_UPDATE);
 }
@@ -63,11 +63,11 @@ enum sdr_status sdr_choose_workers(struct sdr_run *run)
 double sdr_updates_an_epoch(const struct sdr_run *run)
 {
     const struct sdr_settings *s = &run->options.settings;
-    double rows = run->train_rows.count, quorum = 1;
-    double batch = run->strategy->full_batch ? rows : fmin((double)run->update_rows, rows);
+    double rows = run->set.train_rows.count, quorum = 1;
+    double batch = run->strategy->full_batch ? rows : fmin((double)run->pace.update_rows, rows);
     if (sdr_by_messages(run) && !run->strategy->joint) { /* K gradients, of two epochs perhaps */
         batch = fmin((double)s->batch * (double)sdr_local_steps(run), rows);
-        quorum = (double)run->update_rows / batch;
+        quorum = (double)run->pace.update_rows / batch;
     }
     return ceil(rows / batch) / quorum;
 }
@@ -87,21 +87,21 @@ double sdr_updates_an_epoch(const struct sdr_run *run)
 void sdr_choose_length(struct sdr_run *run)
 {
     const struct sdr_settings *s = &run->options.settings;
-    double rows = run->train_rows.count;
+    double rows = run->set.train_rows.count;
     double by_updates = (double)s->updates / sdr_updates_an_epoch(run);
     if (s->epochs)
-        run->epochs = s->epochs;
+        run->pace.epochs = s->epochs;
     else if (s->updates)
-        run->epochs = (uint64_t)ceil(by_updates) + 1; /* --updates ends it */
+        run->pace.epochs = (uint64_t)ceil(by_updates) + 1; /* --updates ends it */
     else if (run->strategy->full_batch)
-        run->epochs = 100;
+        run->pace.epochs = 100;
     else
-        run->epochs =
-            (uint64_t)fmax(fmin(fmax(ceil(300000 / rows), 2), 20), (double)run->kind->defaults.epochs);
-    run->per_row = 1 / rows;
-    run->length = (double)run->epochs;
-    if (s->updates && by_updates < run->length)
-        run->length = by_updates;
+        run->pace.epochs = (uint64_t)fmax(fmin(fmax(ceil(300000 / rows), 2), 20),
+                                          (double)run->kind->defaults.epochs);
+    run->pace.per_row = 1 / rows;
+    run->pace.length = (double)run->pace.epochs;
+    if (s->updates && by_updates < run->pace.length)
+        run->pace.length = by_updates;
 }
 
 /* Averaging (Polyak and Ruppert) from the end of an epoch on: off unless --average asks for it, since the
@@ -114,13 +114,13 @@ enum sdr_status sdr_choose_averaging(struct sdr_run *run)
 {
     uint64_t from;
     SDR_TRY(sdr_rules_ask(run, SDR_RULES_LENGTH));
-    run->average_from =
+    run->pace.average_from =
         sdr_parse_u64(run->options.settings.average, &from) ? from : UINT64_MAX; /* auto, no: off */
     uint64_t features = run->problem.features, rows = run->data->rows.count;
     double per_row =
         run->data->rows.dense ? (double)features : (double)run->data->nonzeros / (double)rows;
-    double every = (double)features / fmax(per_row * (double)run->update_rows, 1);
-    run->average_every = every > 1 ? (uint64_t)every : 1;
+    double every = (double)features / fmax(per_row * (double)run->pace.update_rows, 1);
+    run->pace.average_every = every > 1 ? (uint64_t)every : 1;
     return SDR_OK;
 }
 
@@ -171,19 +171,19 @@ static double longest_row_limit(const struct sdr_run *run)
 double sdr_automatic_rate(const struct sdr_run *run)
 {
     const struct sdr_optimizer *o = run->optimizer;
-    double length = sqrt(run->typical_row), rate = o->rate / pow(length, o->rate_power);
+    double length = sqrt(run->set.typical_row), rate = o->rate / pow(length, o->rate_power);
     if (o->rate_power == 2 && run->kind->curvature >= 1 &&
         run->process == 0) /* who says how large a step is */
         rate = fmin(rate, longest_row_limit(run));
     if (o->rate_power == 1) {
-        rate *= run->target_size;
+        rate *= run->set.target_size;
         if (run->kind->truth == SDR_CLASSES)
             rate *= 2;
     }
     if (run->kind->defaults.step > 0)
         rate *= run->kind->defaults.step;
     if (o->rate_power == 2 && run->kind->bilinear)
-        rate /= run->target_size;
+        rate /= run->set.target_size;
     return rate;
 }
 
@@ -192,5 +192,5 @@ void sdr_choose_rate(struct sdr_run *run)
 {
     double given = run->options.settings.lr;
     bool statistic = run->kind->sense == SDR_STATISTIC;
-    run->rate = statistic ? 1 : given > 0 ? given : sdr_automatic_rate(run);
+    run->pace.rate = statistic ? 1 : given > 0 ? given : sdr_automatic_rate(run);
 }

@@ -36,8 +36,8 @@ static void look_at_rows(const struct sdr_run *run, const uint32_t *of, struct e
     enum { PASS = 8192 };
     const struct sdr_rows *rows = &run->data->rows;
     uint32_t passed = 0;
-    for (uint32_t i = 0; i < run->train_rows.count; i++) {
-        uint32_t row = sdr_listed(&run->train_rows, i);
+    for (uint32_t i = 0; i < run->set.train_rows.count; i++) {
+        uint32_t row = sdr_listed(&run->set.train_rows, i);
         if (row >= passed + PASS) {
             sdr_rows_release(rows, passed, row);
             passed = row;
@@ -56,17 +56,17 @@ static void look_at_rows(const struct sdr_run *run, const uint32_t *of, struct e
 
 static double limit(const struct sdr_run *run)
 {
-    double labels = fmax(run->target_size, 1);
+    double labels = fmax(run->set.target_size, 1);
     if (run->kind->sense == SDR_STATISTIC)
         return 9e18 / sqrt(run->data->rows.features); /* (2x)² of every feature */
-    return run->scale ? 1e35 / labels : run->optimizer->slots ? 1e18 / labels : 1e18;
+    return run->set.scale ? 1e35 / labels : run->optimizer->slots ? 1e18 / labels : 1e18;
 }
 
 static enum sdr_status refuse(const struct sdr_run *run, const char *name, float largest)
 {
     return sdr_fail(
         SDR_BAD_DATA, "%s: %s holds values up to %.3g: %s", run->data->name, name, (double)largest,
-        run->scale ? "products with them overflow; divide them by a constant"
+        run->set.scale ? "products with them overflow; divide them by a constant"
         : run->kind->sense == SDR_STATISTIC
             ? "their squares overflow; divide them by a constant"
             : "their squares overflow; use --scale feature, or divide them by a constant");

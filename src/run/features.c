@@ -25,7 +25,7 @@ enum sdr_status sdr_features_touched(const struct sdr_run *run, uint32_t **touch
     enum { LOOKED_AT = 20000, PASS = 256 };
     const struct sdr_rows *rows = &run->data->rows;
     struct sdr_row_list sample;
-    SDR_TRY(sdr_sample_rows(&run->train_rows, LOOKED_AT, run->options.settings.seed, &sample));
+    SDR_TRY(sdr_sample_rows(&run->set.train_rows, LOOKED_AT, run->options.settings.seed, &sample));
     *looked_at = sample.count;
     enum sdr_status status =
         sdr_allocate(touched, rows->features, sizeof **touched, "counts of features");
@@ -98,7 +98,7 @@ static enum sdr_status sum_leaf(void *context, size_t leaf)
 {
     enum { PASS = 8192 };
     const struct moments_job *job = context;
-    const struct sdr_row_list *list = &job->run->train_rows;
+    const struct sdr_row_list *list = &job->run->set.train_rows;
     const struct sdr_rows *rows = &job->run->data->rows;
     struct moment *m = job->moment + leaf * rows->features;
     double *sum = job->sum ? job->sum + leaf * rows->features : NULL;
@@ -186,18 +186,18 @@ static enum sdr_status share_sizes(struct sdr_run *run)
     struct {
         double typical;
         bool scaled, centered;
-    } found = {run->typical_row, run->scale != NULL, run->center != NULL};
+    } found = {run->set.typical_row, run->set.scale != NULL, run->set.center != NULL};
     if (run->processes == 1)
         return SDR_OK;
     SDR_TRY(sdr_share(run, &found, sizeof found));
-    run->typical_row = found.typical;
+    run->set.typical_row = found.typical;
     if (found.scaled && run->process > 0)
-        SDR_TRY(sdr_allocate(&run->scale, features, sizeof(float), "feature scales"));
+        SDR_TRY(sdr_allocate(&run->set.scale, features, sizeof(float), "feature scales"));
     if (found.centered && run->process > 0)
-        SDR_TRY(sdr_allocate(&run->center, features, sizeof(float), "feature means"));
+        SDR_TRY(sdr_allocate(&run->set.center, features, sizeof(float), "feature means"));
     if (found.scaled)
-        SDR_TRY(sdr_share(run, run->scale, features * sizeof(float)));
-    return found.centered ? sdr_share(run, run->center, features * sizeof(float)) : SDR_OK;
+        SDR_TRY(sdr_share(run, run->set.scale, features * sizeof(float)));
+    return found.centered ? sdr_share(run, run->set.center, features * sizeof(float)) : SDR_OK;
 }
 
 /* Looks closer at features that may have a value above LARGE, which few data sets have. */
@@ -228,9 +228,9 @@ static enum sdr_status center_rows(struct sdr_run *run)
     SDR_TRY(feature_moments(run, center, &moments));
     enum sdr_status status = check_extremes(run, &moments);
     if (status == SDR_OK && center)
-        status = sdr_allocate(&run->center, rows->features, sizeof(float), "feature means");
-    for (uint32_t j = 0; j < rows->features && run->center; j++)
-        run->center[j] = (float)(moments.sum[j] / run->train_rows.count);
+        status = sdr_allocate(&run->set.center, rows->features, sizeof(float), "feature means");
+    for (uint32_t j = 0; j < rows->features && run->set.center; j++)
+        run->set.center[j] = (float)(moments.sum[j] / run->set.train_rows.count);
     free_moments(&moments);
     return status;
 }
@@ -243,7 +243,7 @@ static enum sdr_status measure(struct sdr_run *run)
     bool scaled = s->standardize || s->scale == SDR_SCALE_FEATURE ||
                   (s->scale == SDR_SCALE_AUTO && !own_penalty);
     bool deviation = rows->dense || s->standardize;
-    double count = run->train_rows.count, typical = 0;
+    double count = run->set.train_rows.count, typical = 0;
     struct moments moments;
     SDR_TRY(sdr_rules_ask(run, SDR_RULES_FEATURES));
     if (run->kind->needs & SDR_NEEDS_PAIRS)
@@ -253,29 +253,29 @@ static enum sdr_status measure(struct sdr_run *run)
     SDR_TRY(feature_moments(run, deviation, &moments));
     enum sdr_status status = SDR_OK;
     if (scaled)
-        status = sdr_allocate(&run->scale, rows->features, sizeof(float), "feature scales");
+        status = sdr_allocate(&run->set.scale, rows->features, sizeof(float), "feature scales");
     /* Centering dense rows only moves the intercept; it makes the path to the minimum short. */
     if (status == SDR_OK && scaled && rows->dense && s->intercept)
-        status = sdr_allocate(&run->center, rows->features, sizeof(float), "feature means");
+        status = sdr_allocate(&run->set.center, rows->features, sizeof(float), "feature means");
     bool all_one = true;
     for (uint32_t j = 0; j < rows->features && status == SDR_OK; j++) {
         double size = scaled ? feature_size(&moments, j, count, deviation) : 1.0;
         double square = moments.of[j].square / count;
         if (scaled)
-            run->scale[j] = (float)(1 / size);
-        if (run->center) { /* rows are dense: there are sums */
+            run->set.scale[j] = (float)(1 / size);
+        if (run->set.center) { /* rows are dense: there are sums */
             double mean = moments.sum[j] / count;
-            run->center[j] = (float)mean;
+            run->set.center[j] = (float)mean;
             square -= mean * mean;
         }
         all_one = all_one && size == 1.0;
         typical += fmax(square, 0) / (size * size);
     }
     if (all_one) {
-        sdr_release(run->scale); /* binary features: nothing to scale */
-        run->scale = NULL;
+        sdr_release(run->set.scale); /* binary features: nothing to scale */
+        run->set.scale = NULL;
     }
-    run->typical_row = typical > 0 ? typical : 1;
+    run->set.typical_row = typical > 0 ? typical : 1;
     if (status == SDR_OK)
         status = check_extremes(run, &moments);
     free_moments(&moments);
@@ -297,8 +297,8 @@ double sdr_longest_row(const struct sdr_run *run)
     const struct sdr_rows *rows = &run->data->rows;
     double longest = 0;
     uint32_t passed = 0;
-    for (uint32_t i = 0; i < run->train_rows.count; i++) {
-        uint32_t row = sdr_listed(&run->train_rows, i);
+    for (uint32_t i = 0; i < run->set.train_rows.count; i++) {
+        uint32_t row = sdr_listed(&run->set.train_rows, i);
         if (row >= passed + PASS) {
             sdr_rows_release(rows, passed, row);
             passed = row;
@@ -307,14 +307,14 @@ double sdr_longest_row(const struct sdr_run *run)
         if (rows->dense) {
             const float *x = sdr_dense_row(rows, row);
             for (uint32_t j = 0; j < rows->features; j++) {
-                double v = (double)x[j] - (run->center ? run->center[j] : 0);
-                v *= run->scale ? run->scale[j] : 1;
+                double v = (double)x[j] - (run->set.center ? run->set.center[j] : 0);
+                v *= run->set.scale ? run->set.scale[j] : 1;
                 square += v * v;
             }
         } else {
             struct sdr_sparse_row r = sdr_sparse_row(rows, row);
             for (uint32_t n = 0; n < r.n; n++) {
-                double v = r.x[n] * (run->scale ? run->scale[sdr_row_index(&r, n)] : 1);
+                double v = r.x[n] * (run->set.scale ? run->set.scale[sdr_row_index(&r, n)] : 1);
                 square += v * v;
             }
         }

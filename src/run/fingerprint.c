@@ -93,9 +93,8 @@ static void print_file_name(const char *name, const char *path, struct sdr_text 
 
 enum sdr_status sdr_job_text(const struct sdr_run *run, char **text)
 {
-    static const char *const nodes[] = {"epochs",    "updates", "workers", "servers",
-                                        "transport", "compute", "delay",   "slow",
-                                        "codec",     "aggregate"};
+    static const char *const nodes[] = {"epochs",  "updates", "workers", "servers", "transport",
+                                        "compute", "delay",   "slow",    "codec",   "aggregate"};
     const struct sdr_settings *settings = &run->options.settings;
     struct sdr_text out = {0};
     char sections[97];
@@ -121,20 +120,20 @@ static enum sdr_status print_path(const struct sdr_run *run, char **path)
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         print_option(run, names[i], &text);
     bool joint = run->strategy->joint && !s->deterministic && !run->network;
-    if (run->plan.shards || run->plan.turns || joint)
+    if (run->shared.plan.shards || run->shared.plan.turns || joint)
         sdr_text_add(&text, "workers=%d;", run->workers);
-    if (run->plan.windows || run->plan.rotates ||
-        run->plan.deterministic) /* rounds are cut where the run ends */
+    if (run->shared.plan.windows || run->shared.plan.rotates ||
+        run->shared.plan.deterministic) /* rounds are cut where the run ends */
         print_option(run, "updates", &text);
     if (run->schedule->needs_end && !run->strategy->full_batch)
-        sdr_text_add(&text, "length=%.17g;", run->length);
+        sdr_text_add(&text, "length=%.17g;", run->pace.length);
     if (run->network && (!s->deterministic || run->processes > 1))
         sdr_text_add(&text,
                      "workers=%d;servers=%d;transport=%s;compute=%s;delay=%s;slow=%s;codec=%s;"
                      "aggregate=%s;",
                      run->workers, run->network->servers, run->transport->name,
-                     s->compute ? s->compute : "", s->delay ? s->delay : "",
-                     s->slow ? s->slow : "", s->codec, s->aggregate);
+                     s->compute ? s->compute : "", s->delay ? s->delay : "", s->slow ? s->slow : "",
+                     s->codec, s->aggregate);
     return sdr_text_take(&text, path);
 }
 
@@ -157,11 +156,11 @@ enum sdr_status sdr_fingerprint(struct sdr_run *run)
     char hash[33], *path;
     SDR_TRY(print_path(run, &path));
     enum sdr_status status = add_data(run, &path);
-    sdr_release(run->path);
-    run->path = path;
+    sdr_release(run->log.path);
+    run->log.path = path;
     SDR_TRY(status);
     sdr_hash_text(path, strlen(path), hash);
-    return sdr_copy_string(&run->fingerprint, hash);
+    return sdr_copy_string(&run->log.fingerprint, hash);
 }
 
 /* Paths are lists name=value;… */
@@ -178,7 +177,7 @@ void sdr_path_difference(const char *a, const char *b, char name[32])
 enum sdr_status sdr_other_path(const struct sdr_run *run, const char *path, const char *saved)
 {
     char name[32] = "";
-    sdr_path_difference(run->path, saved ? saved : "", name);
+    sdr_path_difference(run->log.path, saved ? saved : "", name);
     if (strcmp(name, "length") == 0)
         return sdr_fail(
             SDR_USAGE,

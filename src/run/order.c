@@ -50,19 +50,20 @@ static bool grouped(const struct sdr_run *run)
 
 enum sdr_status sdr_order_allocate(struct sdr_run *run)
 {
-    uint32_t count = run->train_rows.count;
-    run->shuffle = choose(run);
-    run->streaming = UINT64_MAX;
-    run->block_rows = run->data->stream_rows ? run->data->stream_rows : 65536;
-    if (run->data->rows.count / BLOCKS_MOST >= run->block_rows)
-        run->block_rows = run->data->rows.count / BLOCKS_MOST + 1;
-    run->chunk_rows = run->shuffle == SDR_SHUFFLE_CHUNKS && grouped(run) ? CHUNK_LEAST : CHUNK_MOST;
-    if (run->shuffle == SDR_SHUFFLE_CHUNKS)
-        SDR_TRY(
-            sdr_allocate(&run->chunk, count / run->chunk_rows + 1, sizeof(uint32_t), "row order"));
-    if (run->plan.shards && run->workers > 1)
-        SDR_TRY(sdr_allocate(&run->grouped, count, sizeof(uint32_t), "row order"));
-    return sdr_allocate(&run->order, count, sizeof(uint32_t), "row order");
+    uint32_t count = run->set.train_rows.count;
+    run->rows.shuffle = choose(run);
+    run->rows.streaming = UINT64_MAX;
+    run->rows.block_rows = run->data->stream_rows ? run->data->stream_rows : 65536;
+    if (run->data->rows.count / BLOCKS_MOST >= run->rows.block_rows)
+        run->rows.block_rows = run->data->rows.count / BLOCKS_MOST + 1;
+    run->rows.chunk_rows =
+        run->rows.shuffle == SDR_SHUFFLE_CHUNKS && grouped(run) ? CHUNK_LEAST : CHUNK_MOST;
+    if (run->rows.shuffle == SDR_SHUFFLE_CHUNKS)
+        SDR_TRY(sdr_allocate(&run->rows.chunk, count / run->rows.chunk_rows + 1, sizeof(uint32_t),
+                             "row order"));
+    if (run->shared.plan.shards && run->workers > 1)
+        SDR_TRY(sdr_allocate(&run->rows.grouped, count, sizeof(uint32_t), "row order"));
+    return sdr_allocate(&run->rows.order, count, sizeof(uint32_t), "row order");
 }
 
 /* An order that is being laid: of an epoch, into an array. */
@@ -82,14 +83,15 @@ static void shuffle_window(const struct laying *l, uint32_t from, uint32_t count
     sdr_shuffle(permutation, count, &stream);
     for (uint32_t i = 0; i < count; i++) {
         uint32_t at = from + permutation[i];
-        order[i] = run->chunk[at / run->chunk_rows] * run->chunk_rows + at % run->chunk_rows;
+        order[i] = run->rows.chunk[at / run->rows.chunk_rows] * run->rows.chunk_rows +
+                   at % run->rows.chunk_rows;
     }
 }
 
 static enum sdr_status shuffle_piece(void *context, size_t piece)
 {
     const struct laying *l = context;
-    uint64_t count = l->run->train_rows.count, end = (piece + 1) * (uint64_t)PIECE;
+    uint64_t count = l->run->set.train_rows.count, end = (piece + 1) * (uint64_t)PIECE;
     for (uint64_t from = piece * (uint64_t)PIECE; from < count && from < end; from += WINDOW)
         shuffle_window(l, (uint32_t)from,
                        (uint32_t)(count - from < WINDOW ? count - from : WINDOW));
@@ -99,11 +101,11 @@ static enum sdr_status shuffle_piece(void *context, size_t piece)
 static void shuffle_chunks(struct laying *l)
 {
     const struct sdr_run *run = l->run;
-    uint32_t count = run->train_rows.count, whole = count / run->chunk_rows;
+    uint32_t count = run->set.train_rows.count, whole = count / run->rows.chunk_rows;
     struct sdr_stream stream =
         sdr_stream_open(run->options.settings.seed, SDR_FOR_BLOCK_SHUFFLE, l->epoch);
-    sdr_shuffle(run->chunk, whole, &stream);
-    run->chunk[whole] = whole; /* the rest of less than a chunk comes last */
+    sdr_shuffle(run->rows.chunk, whole, &stream);
+    run->rows.chunk[whole] = whole; /* the rest of less than a chunk comes last */
     /* Cannot fail: it allocates nothing. */
     (void)sdr_parallel(run->network ? 1 : run->workers, (count + PIECE - 1) / PIECE, shuffle_piece,
                        l);
@@ -131,13 +133,13 @@ static void shuffle_blocks(const struct laying *l)
     const struct sdr_run *run = l->run;
     uint32_t block[BLOCKS_MOST], at = 0;
     uint64_t rows = run->data->rows.count, seed = run->options.settings.seed;
-    uint64_t size = run->block_rows;
+    uint64_t size = run->rows.block_rows;
     uint32_t blocks = (uint32_t)((rows + size - 1) / size);
     struct sdr_stream stream = sdr_stream_open(seed, SDR_FOR_BLOCK_SHUFFLE, l->epoch);
     sdr_shuffle(block, blocks, &stream);
     for (uint32_t b = 0; b < blocks; b++) {
-        uint32_t first = place_of(&run->train_rows, block[b] * size);
-        uint32_t count = place_of(&run->train_rows, (block[b] + (uint64_t)1) * size) - first;
+        uint32_t first = place_of(&run->set.train_rows, block[b] * size);
+        uint32_t count = place_of(&run->set.train_rows, (block[b] + (uint64_t)1) * size) - first;
         stream = sdr_stream_open(seed, SDR_FOR_SHUFFLE, l->epoch << 32 | block[b]);
         sdr_shuffle(l->order + at, count, &stream);
         for (uint32_t i = 0; i < count; i++)
@@ -148,32 +150,32 @@ static void shuffle_blocks(const struct laying *l)
 
 uint64_t sdr_shard_start(const struct sdr_run *run, int worker)
 {
-    return (uint64_t)run->train_rows.count * (uint64_t)worker / (uint64_t)run->workers;
+    return (uint64_t)run->set.train_rows.count * (uint64_t)worker / (uint64_t)run->workers;
 }
 
 static uint64_t batches_of(const struct sdr_run *run, uint64_t rows)
 {
-    return (rows + run->update_rows - 1) / run->update_rows;
+    return (rows + run->pace.update_rows - 1) / run->pace.update_rows;
 }
 
 /* Updates that the worker with the longest shard makes in an epoch. */
 static uint64_t longest_shard(const struct sdr_run *run)
 {
     uint64_t workers = (uint64_t)run->workers;
-    return batches_of(run, (run->train_rows.count + workers - 1) / workers);
+    return batches_of(run, (run->set.train_rows.count + workers - 1) / workers);
 }
 
 /* Updates per share. */
 static uint64_t share_updates(const struct sdr_run *run)
 {
-    return run->plan.share / run->update_rows;
+    return run->shared.plan.share / run->pace.update_rows;
 }
 
 /* Updates of the current share that were made in earlier epochs. */
 static uint64_t begun_before(const struct sdr_run *run)
 {
     uint64_t share = share_updates(run);
-    return run->epoch % share * (longest_shard(run) % share) % share;
+    return run->progress.epoch % share * (longest_shard(run) % share) % share;
 }
 
 /* Updates of this epoch in its first `shares` shares. */
@@ -192,7 +194,7 @@ uint64_t sdr_shard_shares(const struct sdr_run *run)
 
 uint64_t sdr_shard_rows(const struct sdr_run *run, uint64_t length, uint64_t shares)
 {
-    uint64_t rows = updates_in(run, shares) * run->update_rows;
+    uint64_t rows = updates_in(run, shares) * run->pace.update_rows;
     return rows < length ? rows : length;
 }
 
@@ -205,32 +207,32 @@ bool sdr_shard_whole(const struct sdr_run *run, uint64_t shares)
    list of the rows as they stand in the file, and differ by at most one row. */
 static void group_by_shard(struct sdr_run *run)
 {
-    uint32_t count = run->train_rows.count;
+    uint32_t count = run->set.train_rows.count;
     uint64_t next[SDR_WORKERS_MOST], first[SDR_WORKERS_MOST];
     for (int w = 0; w < run->workers; w++) {
         uint64_t place = next[w] = sdr_shard_start(run, w);
-        first[w] = run->train_rows.row ? run->train_rows.row[place] : place;
+        first[w] = run->set.train_rows.row ? run->set.train_rows.row[place] : place;
     }
     for (uint32_t i = 0; i < count; i++) {
         int low = 0, high = run->workers - 1;
         while (low < high) {
             int middle = (low + high + 1) / 2;
-            if (first[middle] <= run->order[i])
+            if (first[middle] <= run->rows.order[i])
                 low = middle;
             else
                 high = middle - 1;
         }
-        run->grouped[next[low]++] = run->order[i];
+        run->rows.grouped[next[low]++] = run->rows.order[i];
     }
-    memcpy(run->order, run->grouped, count * sizeof *run->order);
+    memcpy(run->rows.order, run->rows.grouped, count * sizeof *run->rows.order);
 }
 
 void sdr_epoch_order(const struct sdr_run *run, uint64_t epoch, uint32_t *order)
 {
-    uint32_t count = run->train_rows.count;
+    uint32_t count = run->set.train_rows.count;
     struct laying l = {run, epoch, order};
     struct sdr_stream stream = sdr_stream_open(run->options.settings.seed, SDR_FOR_SHUFFLE, epoch);
-    switch (run->shuffle) {
+    switch (run->rows.shuffle) {
     case SDR_SHUFFLE_AUTO:
     case SDR_SHUFFLE_NONE:
         for (uint32_t i = 0; i < count; i++)
@@ -246,22 +248,22 @@ void sdr_epoch_order(const struct sdr_run *run, uint64_t epoch, uint32_t *order)
         shuffle_blocks(&l);
         break;
     }
-    for (uint32_t i = 0; i < count && run->train_rows.row; i++)
-        order[i] = run->train_rows.row[order[i]];
+    for (uint32_t i = 0; i < count && run->set.train_rows.row; i++)
+        order[i] = run->set.train_rows.row[order[i]];
 }
 
 void sdr_shuffle_epoch(struct sdr_run *run)
 {
-    if (run->plan.rotates) {
+    if (run->shared.plan.rotates) {
         sdr_rotation_order(run);
-    } else if (!run->plan.windows || !run->plan.window) {
-        sdr_epoch_order(run, run->epoch, run->order);
+    } else if (!run->shared.plan.windows || !run->shared.plan.window) {
+        sdr_epoch_order(run, run->progress.epoch, run->rows.order);
     } else {
         if (sdr_window_needs_base(run))
-            sdr_epoch_order(run, 0, run->order);
+            sdr_epoch_order(run, 0, run->rows.order);
         sdr_window_order(run);
     }
-    if (run->plan.shards && run->workers > 1)
+    if (run->shared.plan.shards && run->workers > 1)
         group_by_shard(run);
 }
 
@@ -274,23 +276,25 @@ bool sdr_order_ahead(const struct sdr_run *run, const uint32_t *from, uint32_t c
 {
     enum { FAR = 24, NEAR = 8 };
     const struct sdr_rows *rows = &run->data->rows;
-    const struct sdr_row_list *list = &run->train_rows;
-    bool chunks = run->shuffle == SDR_SHUFFLE_CHUNKS && !run->plan.shards && !run->plan.rotates &&
-                  !(run->plan.windows && run->plan.window);
-    uint32_t size = run->chunk_rows;
-    uint64_t at = (uint64_t)(from - run->order) + (chunks ? WINDOW : NEAR);
-    if (run->shuffle == SDR_SHUFFLE_NONE || at + count > list->count)
+    const struct sdr_row_list *list = &run->set.train_rows;
+    bool chunks = run->rows.shuffle == SDR_SHUFFLE_CHUNKS && !run->shared.plan.shards &&
+                  !run->shared.plan.rotates &&
+                  !(run->shared.plan.windows && run->shared.plan.window);
+    uint32_t size = run->rows.chunk_rows;
+    uint64_t at = (uint64_t)(from - run->rows.order) + (chunks ? WINDOW : NEAR);
+    if (run->rows.shuffle == SDR_SHUFFLE_NONE || at + count > list->count)
         return false;
     uint64_t chunk = at / size, within = at % size;
     for (uint32_t i = 0; i < count; i++, at++) {
-        uint32_t place = chunks ? run->chunk[chunk] * size + (uint32_t)within : run->order[at];
+        uint32_t place =
+            chunks ? run->rows.chunk[chunk] * size + (uint32_t)within : run->rows.order[at];
         ahead[i] = chunks && list->row ? list->row[place] : place;
         if (++within == size) {
             within = 0;
             chunk++;
         }
         if (!chunks && rows->start && at + FAR < list->count)
-            __builtin_prefetch(&rows->start[run->order[at + FAR]]);
+            __builtin_prefetch(&rows->start[run->rows.order[at + FAR]]);
     }
     return true;
 }

@@ -13,57 +13,57 @@ enum { ROWS_MOST = 20000, POINTS = 100 };
 /* Workers that run free have no place between two updates at which all of them stand still. */
 static bool counts_updates(const struct sdr_run *run)
 {
-    return run->network || !run->strategy->team || run->plan.joint;
+    return run->network || !run->strategy->team || run->shared.plan.joint;
 }
 
 static uint64_t planned_updates(const struct sdr_run *run)
 {
     uint64_t limit = run->options.settings.updates;
-    double all = ceil(sdr_updates_an_epoch(run) * (double)run->epochs);
+    double all = ceil(sdr_updates_an_epoch(run) * (double)run->pace.epochs);
     return limit && (double)limit < all ? limit : all < 1e18 ? (uint64_t)all : UINT64_MAX;
 }
 
 enum sdr_status sdr_points_plan(struct sdr_run *run)
 {
     const char *text = run->options.settings.evaluate_every;
-    uint32_t count = run->train_rows.count;
+    uint32_t count = run->set.train_rows.count;
     if (strcmp(text, "no") == 0)
         return SDR_OK;
-    run->points = true;
+    run->curve.on = true;
     if (strcmp(text, "auto") != 0)
-        sdr_parse_u64(text, &run->point_every); /* sdr_options_check has looked at it */
+        sdr_parse_u64(text, &run->curve.every); /* sdr_options_check has looked at it */
     else if (counts_updates(run))
-        run->point_span = planned_updates(run);
-    if (run->point_every && !counts_updates(run))
+        run->curve.span = planned_updates(run);
+    if (run->curve.every && !counts_updates(run))
         return sdr_fail(SDR_USAGE,
                         "--evaluate-every needs a strategy with servers, or serial, batch or bsp: "
                         "workers of %s do not stop between updates (0: at the ends of epochs)",
                         run->strategy->name);
-    run->point_rows.count = count;
-    if (count <= ROWS_MOST && !run->train_rows.row)
+    run->curve.rows.count = count;
+    if (count <= ROWS_MOST && !run->set.train_rows.row)
         return SDR_OK;
-    return sdr_sample_rows(&run->train_rows, ROWS_MOST, run->options.settings.seed,
-                           &run->point_rows);
+    return sdr_sample_rows(&run->set.train_rows, ROWS_MOST, run->options.settings.seed,
+                           &run->curve.rows);
 }
 
 void sdr_points_begin(struct sdr_run *run)
 {
     uint64_t version = run->parameters.version;
-    if (run->point_every)
-        run->next_point = (version / run->point_every + 1) * run->point_every;
-    if (run->point_span) { /* point k at span·(k/POINTS)²: runs change most at first */
-        double span = (double)run->point_span;
+    if (run->curve.every)
+        run->curve.next = (version / run->curve.every + 1) * run->curve.every;
+    if (run->curve.span) { /* point k at span·(k/POINTS)²: runs change most at first */
+        double span = (double)run->curve.span;
         double k = floor(POINTS * sqrt((double)version / span) + 1e-9) + 1;
         uint64_t next = (uint64_t)(span * (k / POINTS) * (k / POINTS));
-        run->next_point = next > version ? next : version + 1;
+        run->curve.next = next > version ? next : version + 1;
     }
 }
 
 bool sdr_point_due(const struct sdr_run *run, bool epoch_ended)
 {
-    if (!run->points || run->diverged)
+    if (!run->curve.on || run->end.diverged)
         return false;
-    return run->next_point ? run->parameters.version >= run->next_point : epoch_ended;
+    return run->curve.next ? run->parameters.version >= run->curve.next : epoch_ended;
 }
 
 /* What looking at weights changes: penalties that are due are charged. */
@@ -113,7 +113,7 @@ static enum sdr_status evaluate(struct sdr_run *run, double *objective)
 {
     struct sdr_evaluation result;
     const float *w = sdr_parameters_result(&run->parameters);
-    SDR_TRY(sdr_evaluate(run->kind, &run->problem, run->layout.block, w, &run->point_rows,
+    SDR_TRY(sdr_evaluate(run->kind, &run->problem, run->layout.block, w, &run->curve.rows,
                          sdr_run_threads(run), &result));
     *objective = sdr_objective(run, &result, w);
     return run->valid ? sdr_evaluate_valid(run, w) : SDR_OK;
@@ -129,9 +129,9 @@ enum sdr_status sdr_point(struct sdr_run *run)
         status = evaluate(run, &objective);
     restore(run, &saved);
     SDR_TRY(status);
-    sdr_consider_target(run, run->valid ? sdr_evaluation_loss(&run->valid_result) : objective);
+    sdr_consider_target(run, run->valid ? sdr_evaluation_loss(&run->result.valid) : objective);
     sdr_points_begin(run);
-    run->paused += sdr_clock_now() - before;
+    run->log.paused += sdr_clock_now() - before;
     sdr_log_point(run, objective);
     return SDR_OK;
 }

@@ -116,11 +116,11 @@ static enum sdr_status choose_model(struct sdr_run *run)
     SDR_TRY(check_labels(run));
     if (run->kind->truth == SDR_REGRESSION || run->kind->truth == SDR_UNSUPERVISED)
         return SDR_OK;
-    SDR_TRY(sdr_classes_find(run->data, &run->classes));
-    uint32_t count = run->classes.count;
+    SDR_TRY(sdr_classes_find(run->data, &run->set.classes));
+    uint32_t count = run->set.classes.count;
     if (count < 2)
         return sdr_fail(SDR_BAD_DATA, "%s: all labels are '%s': there is nothing to learn",
-                        run->data->name, count ? run->classes.text[0] : "");
+                        run->data->name, count ? run->set.classes.text[0] : "");
     if (count > 1000 && count > run->data->rows.count / 4)
         return sdr_fail(SDR_BAD_DATA,
                         "%s: %u different labels in %llu rows: these are not classes (%sis the "
@@ -146,23 +146,23 @@ static enum sdr_status split_rows(struct sdr_run *run)
     double share = run->options.settings.valid_fraction;
     if (rows->count > UINT32_MAX)
         return sdr_fail(SDR_RUNTIME, "%s: more than 4 294 967 295 rows", run->data->name);
-    run->train_rows.count = (uint32_t)rows->count;
+    run->set.train_rows.count = (uint32_t)rows->count;
     if (share == 0)
         return SDR_OK;
-    SDR_TRY(sdr_allocate(&run->train_rows.row, rows->count, sizeof(uint32_t), "row numbers"));
-    SDR_TRY(sdr_allocate(&run->valid_rows.row, rows->count, sizeof(uint32_t), "row numbers"));
+    SDR_TRY(sdr_allocate(&run->set.train_rows.row, rows->count, sizeof(uint32_t), "row numbers"));
+    SDR_TRY(sdr_allocate(&run->set.valid_rows.row, rows->count, sizeof(uint32_t), "row numbers"));
     /* By a hash of the row's number: every file has one split, whatever the seed and the order of
      * training. */
     uint64_t below = (uint64_t)(share * 0x1p64);
-    run->train_rows.count = 0;
+    run->set.train_rows.count = 0;
     for (uint32_t row = 0; row < rows->count; row++) {
         struct sdr_row_list *list =
-            sdr_hash64(&row, sizeof row, 0) < below ? &run->valid_rows : &run->train_rows;
+            sdr_hash64(&row, sizeof row, 0) < below ? &run->set.valid_rows : &run->set.train_rows;
         list->row[list->count++] = row;
     }
-    if (!run->train_rows.count || !run->valid_rows.count)
+    if (!run->set.train_rows.count || !run->set.valid_rows.count)
         return sdr_fail(SDR_USAGE, "--valid-fraction %g leaves no rows for %s", share,
-                        run->train_rows.count ? "validation" : "training");
+                        run->set.train_rows.count ? "validation" : "training");
     run->valid = run->data;
     return SDR_OK;
 }
@@ -171,7 +171,7 @@ static enum sdr_status split_rows(struct sdr_run *run)
 static enum sdr_status class_weights(const struct sdr_run *run, double *weight)
 {
     const char *spec = run->options.settings.class_weight;
-    uint32_t count = run->classes.count;
+    uint32_t count = run->set.classes.count;
     for (uint32_t k = 0; k < count; k++)
         weight[k] = 1;
     if (strcmp(spec, "none") == 0)
@@ -182,12 +182,12 @@ static enum sdr_status class_weights(const struct sdr_run *run, double *weight)
     if (strcmp(spec, "balanced") == 0) {
         for (uint32_t k = 0; k < count; k++)
             weight[k] = 0;
-        for (uint32_t i = 0; i < run->train_rows.count; i++) {
-            float t = run->target[sdr_listed(&run->train_rows, i)];
+        for (uint32_t i = 0; i < run->set.train_rows.count; i++) {
+            float t = run->set.target[sdr_listed(&run->set.train_rows, i)];
             weight[run->kind->truth == SDR_BINARY ? t > 0 : (uint32_t)t] += 1;
         }
         for (uint32_t k = 0; k < count; k++)
-            weight[k] = weight[k] > 0 ? run->train_rows.count / (count * weight[k]) : 1;
+            weight[k] = weight[k] > 0 ? run->set.train_rows.count / (count * weight[k]) : 1;
         return SDR_OK;
     }
     if (!*spec)
@@ -204,7 +204,7 @@ static enum sdr_status class_weights(const struct sdr_run *run, double *weight)
                 (size_t)(equals - at) < sizeof text ? (size_t)(equals - at) : sizeof text - 1;
             memcpy(text, at, width);
             text[width] = 0;
-            number = sdr_class_of_text(&run->classes, text);
+            number = sdr_class_of_text(&run->set.classes, text);
         }
         if (number < 0)
             return sdr_fail(SDR_USAGE,
@@ -222,27 +222,28 @@ static enum sdr_status weigh_rows(struct sdr_run *run)
 {
     const struct sdr_rows *rows = &run->data->rows;
     double *by_class, sum = 0;
-    SDR_TRY(sdr_allocate(&by_class, run->classes.count + 1, sizeof(double), "class weights"));
+    SDR_TRY(sdr_allocate(&by_class, run->set.classes.count + 1, sizeof(double), "class weights"));
     enum sdr_status status = class_weights(run, by_class);
     bool plain = !rows->weight && strcmp(run->options.settings.class_weight, "none") == 0;
-    run->weight_sum = run->train_rows.count;
+    run->set.weight_sum = run->set.train_rows.count;
     if (status == SDR_OK && !plain)
-        status = sdr_allocate(&run->row_weight, rows->count, sizeof(float), "row weights");
+        status = sdr_allocate(&run->set.row_weight, rows->count, sizeof(float), "row weights");
     if (status == SDR_OK && !plain) {
         for (uint64_t row = 0; row < rows->count; row++) {
-            float t = run->target[row];
+            float t = run->set.target[row];
             double w = rows->weight ? rows->weight[row] : 1.0;
-            if (run->classes.count)
+            if (run->set.classes.count)
                 w *= by_class[run->kind->truth == SDR_BINARY ? t > 0 : (uint32_t)t];
-            run->row_weight[row] = (float)w;
+            run->set.row_weight[row] = (float)w;
         }
-        for (uint32_t i = 0; i < run->train_rows.count; i++)
-            sum += run->row_weight[sdr_listed(&run->train_rows, i)];
-        run->weight_sum = sum;
+        for (uint32_t i = 0; i < run->set.train_rows.count; i++)
+            sum += run->set.row_weight[sdr_listed(&run->set.train_rows, i)];
+        run->set.weight_sum = sum;
         if (!(sum > 0))
             status = sdr_fail(SDR_BAD_DATA, "%s: all rows have weight zero", run->data->name);
         for (uint64_t row = 0; row < rows->count && sum > 0; row++)
-            run->row_weight[row] = (float)(run->row_weight[row] * (run->train_rows.count / sum));
+            run->set.row_weight[row] =
+                (float)(run->set.row_weight[row] * (run->set.train_rows.count / sum));
     }
     sdr_release(by_class);
     return status;
@@ -251,20 +252,20 @@ static enum sdr_status weigh_rows(struct sdr_run *run)
 static void measure_targets(struct sdr_run *run)
 {
     double sum = 0, square = 0, weights = 0;
-    run->target_size = 1;
+    run->set.target_size = 1;
     if (run->kind->truth != SDR_REGRESSION)
         return;
-    for (uint32_t i = 0; i < run->train_rows.count; i++) {
-        uint32_t row = sdr_listed(&run->train_rows, i);
-        double w = run->row_weight ? run->row_weight[row] : 1;
+    for (uint32_t i = 0; i < run->set.train_rows.count; i++) {
+        uint32_t row = sdr_listed(&run->set.train_rows, i);
+        double w = run->set.row_weight ? run->set.row_weight[row] : 1;
         weights += w;
-        sum += w * run->target[row];
-        square += w * (double)run->target[row] * run->target[row];
+        sum += w * run->set.target[row];
+        square += w * (double)run->set.target[row] * run->set.target[row];
     }
-    run->target_mean = sum / weights;
-    double variance = square / weights - run->target_mean * run->target_mean;
+    run->set.target_mean = sum / weights;
+    double variance = square / weights - run->set.target_mean * run->set.target_mean;
     if (variance > 0)
-        run->target_size = sqrt(variance);
+        run->set.target_size = sqrt(variance);
 }
 
 /* Ids of ratings say which side they are of. */
@@ -275,9 +276,9 @@ static enum sdr_status find_sides(struct sdr_run *run)
     if (!(run->kind->needs & SDR_NEEDS_SIDES) ||
         schema->category.count + schema->numbers < features)
         return SDR_OK;
-    SDR_TRY(sdr_allocate(&run->side, features, 1, "sides of ratings"));
+    SDR_TRY(sdr_allocate(&run->set.side, features, 1, "sides of ratings"));
     for (uint32_t j = schema->numbers; j < features; j++)
-        run->side[j] = strncmp(schema->category.text[j - schema->numbers], "item:", 5) == 0;
+        run->set.side[j] = strncmp(schema->category.text[j - schema->numbers], "item:", 5) == 0;
     return SDR_OK;
 }
 
@@ -296,49 +297,50 @@ enum sdr_status sdr_problem_prepare(struct sdr_run *run)
         SDR_TRY(sdr_labels_list(run->valid));
     SDR_TRY(choose_model(run));
     SDR_TRY(split_rows(run));
-    SDR_TRY(sdr_targets(run->data, &run->classes, run->kind, &run->target));
-    for (uint32_t i = 0; i < run->train_rows.count; i++)
-        if (isnan(run->target[sdr_listed(&run->train_rows,
-                                         i)])) /* read with another model's schema */
+    SDR_TRY(sdr_targets(run->data, &run->set.classes, run->kind, &run->set.target));
+    for (uint32_t i = 0; i < run->set.train_rows.count; i++)
+        if (isnan(run->set.target[sdr_listed(&run->set.train_rows,
+                                             i)])) /* read with another model's schema */
             return sdr_fail(SDR_BAD_DATA, "%s: a training row has a label that is no class",
                             run->data->name);
     SDR_TRY(weigh_rows(run));
     measure_targets(run);
     SDR_TRY(sdr_features_measure(run));
     SDR_TRY(find_sides(run));
-    run->problem =
-        (struct sdr_problem){.rows = rows,
-                             .target = run->target,
-                             .row_weight = run->row_weight,
-                             .metric_weight = rows->weight,
-                             .center = run->center,
-                             .side = run->side,
-                             .features = rows->features,
-                             .outputs =
-                                 sdr_outputs(run->kind, run->model_options, run->classes.count),
-                             .seed = s->seed,
-                             .named_features = run->data->schema.category.count > 0,
-                             .classes = run->classes.count,
-                             .intercept = s->intercept,
-                             .model_options = run->model_options,
-                             .kernels = sdr_linear_kernels(sdr_cpu_level())};
+    run->problem = (struct sdr_problem){
+        .rows = rows,
+        .target = run->set.target,
+        .row_weight = run->set.row_weight,
+        .metric_weight = rows->weight,
+        .center = run->set.center,
+        .side = run->set.side,
+        .features = rows->features,
+        .outputs = sdr_outputs(run->kind, run->model_options, run->set.classes.count),
+        .seed = s->seed,
+        .named_features = run->data->schema.category.count > 0,
+        .classes = run->set.classes.count,
+        .intercept = s->intercept,
+        .model_options = run->model_options,
+        .kernels = sdr_linear_kernels(sdr_cpu_level())};
     if (!run->valid)
         return SDR_OK;
-    run->valid_problem = run->problem;
-    run->valid_problem.row_weight = rows->weight; /* class weights are for training */
+    run->set.valid_problem = run->problem;
+    run->set.valid_problem.row_weight = rows->weight; /* class weights are for training */
     if (run->valid != run->data) {
-        SDR_TRY(sdr_targets(run->valid, &run->classes, run->kind, &run->valid_target));
-        run->valid_problem.rows = &run->valid->rows;
-        run->valid_problem.target = run->valid_target;
-        run->valid_problem.row_weight = run->valid_problem.metric_weight = run->valid->rows.weight;
-        run->valid_rows.count = (uint32_t)run->valid->rows.count;
-        for (uint64_t row = 0; row < run->valid->rows.count && run->kind->needs & SDR_NEEDS_PAIRS; row++)
+        SDR_TRY(sdr_targets(run->valid, &run->set.classes, run->kind, &run->set.valid_target));
+        run->set.valid_problem.rows = &run->valid->rows;
+        run->set.valid_problem.target = run->set.valid_target;
+        run->set.valid_problem.row_weight = run->set.valid_problem.metric_weight =
+            run->valid->rows.weight;
+        run->set.valid_rows.count = (uint32_t)run->valid->rows.count;
+        for (uint64_t row = 0; row < run->valid->rows.count && run->kind->needs & SDR_NEEDS_PAIRS;
+             row++)
             if (run->valid->rows.dense || sdr_sparse_row(&run->valid->rows, row).n > 2)
                 return sdr_fail(SDR_BAD_DATA, "%s: row %llu has more than two features",
                                 run->valid->name, (unsigned long long)row + 1);
         uint32_t known = 0;
-        for (uint32_t row = 0; row < run->valid_rows.count; row++)
-            known += !isnan(run->valid_target[row]);
+        for (uint32_t row = 0; row < run->set.valid_rows.count; row++)
+            known += !isnan(run->set.valid_target[row]);
         if (!known)
             return sdr_fail(SDR_BAD_DATA, "%s: none of its labels occurs in the training data",
                             run->valid->name);
@@ -348,14 +350,14 @@ enum sdr_status sdr_problem_prepare(struct sdr_run *run)
 
 void sdr_problem_release(struct sdr_run *run)
 {
-    sdr_classes_free(&run->classes);
-    sdr_release(run->target);
-    sdr_release(run->valid_target);
-    sdr_release(run->row_weight);
-    sdr_release(run->scale);
-    sdr_release(run->center);
-    sdr_release(run->side);
-    sdr_release(run->train_rows.row);
-    sdr_release(run->valid_rows.row);
+    sdr_classes_free(&run->set.classes);
+    sdr_release(run->set.target);
+    sdr_release(run->set.valid_target);
+    sdr_release(run->set.row_weight);
+    sdr_release(run->set.scale);
+    sdr_release(run->set.center);
+    sdr_release(run->set.side);
+    sdr_release(run->set.train_rows.row);
+    sdr_release(run->set.valid_rows.row);
     sdr_release(run->model_options);
 }

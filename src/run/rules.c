@@ -73,7 +73,7 @@ static enum sdr_status cannot_open_valid(const struct sdr_run *run)
 static enum sdr_status tell_recorded_workers(const struct sdr_run *run)
 {
     return sdr_fail(SDR_USAGE, "%s: the recorded run had %u workers", run->options.settings.replay,
-                    run->replay->workers);
+                    run->race.replay->workers);
 }
 
 static enum sdr_status tell_threads_most(const struct sdr_run *run)
@@ -91,20 +91,20 @@ static enum sdr_status tell_nodes_most(const struct sdr_run *run)
 static enum sdr_status tell_update_rows(const struct sdr_run *run)
 {
     return sdr_fail(SDR_USAGE, "an update of %llu rows is too large: give a smaller --batch",
-                    (unsigned long long)run->update_rows);
+                    (unsigned long long)run->pace.update_rows);
 }
 
 static enum sdr_status tell_label_size(const struct sdr_run *run)
 {
     return sdr_fail(SDR_BAD_DATA,
                     "%s: the labels are of size %.1g: rescale them, or use --sync batch",
-                    run->data->name, run->target_size);
+                    run->data->name, run->set.target_size);
 }
 
 static enum sdr_status tell_average(const struct sdr_run *run)
 {
     return sdr_fail(SDR_USAGE, "--average %s never starts: the run has %g epochs",
-                    run->options.settings.average, run->length);
+                    run->options.settings.average, run->pace.length);
 }
 
 /* ---- the table ---- */

@@ -82,7 +82,7 @@ RULE(STRATEGY, not_deterministic,
 
 /* ---- workers: how many, and whether they share memory or exchange messages ---- */
 TELL(WORKERS, replay_of_others,
-     run->replay && s->workers && s->workers != run->replay->workers,
+     run->race.replay && s->workers && s->workers != run->race.replay->workers,
      tell_recorded_workers)
 /* Going back is for runs whose weights are in one place. */
 RULE(WORKERS, restarts_of_state,
@@ -138,7 +138,7 @@ TELL(WORKERS, too_many_nodes,
 
 /* ---- options that do nothing: there are no steps, or the strategy takes its own ---- */
 TELL(UPDATE, too_large,
-     sdr_by_messages(run) && run->update_rows > UINT32_MAX,
+     sdr_by_messages(run) && run->pace.update_rows > UINT32_MAX,
      tell_update_rows)
 IDLE(UPDATE, steps_of_clusters,
      kind->sense == SDR_STATISTIC,
@@ -183,7 +183,7 @@ RULE(METHOD, two_decays,
      optimizer->decay && s->l2 > 0,
      "--l2 does nothing with {optimizer}, which decays by {optimizer}:decay")
 RULE(METHOD, own_penalty_scaled,
-     optimizer->own_penalty && run->scale && !s->standardize && (s->l1 > 0 || s->l2 > 0),
+     optimizer->own_penalty && run->set.scale && !s->standardize && (s->l1 > 0 || s->l2 > 0),
      "{optimizer} with penalties and --scale feature needs --standardize")
 RULE(METHOD, l1_with_decay,
      optimizer->decay && s->l1 > 0,
@@ -202,7 +202,7 @@ RULE(METHOD, order_of_a_stream,
      "data that streams (--memory) can be shuffled by blocks, not by {--shuffle}")
 TELL(METHOD, labels_out_of_range,
      kind->truth == SDR_REGRESSION && !sdr_own_steps(run) &&
-         !(run->target_size > 1e-15 && run->target_size < 1e15),
+         !(run->set.target_size > 1e-15 && run->set.target_size < 1e15),
      tell_label_size)
 
 /* ---- averaging, once the length of the run is known ---- */
@@ -210,7 +210,7 @@ RULE(LENGTH, average_no_epochs,
      averages(run) && !is_count(s->average),
      "--average takes a number of epochs or no, not '{--average}'")
 TELL(LENGTH, average_behind_the_end,
-     averages(run) && count_of(s->average) >= run->length,
+     averages(run) && count_of(s->average) >= run->pace.length,
      tell_average)
 RULE(LENGTH, average_of_disorder,
      averages(run) && !strategy->ordered,
@@ -235,28 +235,28 @@ RULE(MESSAGES, penalty_without_state,
 
 /* ---- shared memory: what the strategy has planned ---- */
 RULE(PLAN, updates_of_shards,
-     run->plan.shards && s->updates,
+     run->shared.plan.shards && s->updates,
      "--updates does nothing with --sync {sync}, whose workers go over rows of their own: give "
      "--epochs")
 RULE(PLAN, order_of_cells,
-     run->plan.rotates && s->shuffle != SDR_SHUFFLE_AUTO && s->shuffle != SDR_SHUFFLE_NONE,
+     run->shared.plan.rotates && s->shuffle != SDR_SHUFFLE_AUTO && s->shuffle != SDR_SHUFFLE_NONE,
      "--shuffle does nothing with --sync {sync} but 'none': rows come by cells")
 RULE(PLAN, average_in_place,
-     run->plan.in_place && run->average_from != UINT64_MAX,
+     run->shared.plan.in_place && run->pace.average_from != UINT64_MAX,
      "--average needs updates one after the other: {sync} with one lock")
 RULE(PLAN, plan_for_a_stream,
-     run->data->streams && (run->plan.windows || run->plan.shards || run->plan.rotates),
+     run->data->streams && (run->shared.plan.windows || run->shared.plan.shards || run->shared.plan.rotates),
      "--sync {sync} needs the data in memory: give more --memory")
 RULE(PLAN, record_without_races,
-     (s->record || s->replay) && !run->plan.races &&
+     (s->record || s->replay) && !run->shared.plan.races &&
          (!strategy->plan || !strategy->can_repeat || strategy->joint),
      "--{recording} is for workers that race, and this run is the same each time: give --sync "
      "hogwild")
 RULE(PLAN, record_of_determinism,
-     (s->record || s->replay) && !run->plan.races && s->deterministic,
+     (s->record || s->replay) && !run->shared.plan.races && s->deterministic,
      "--{recording} is for workers that race, and this run is the same each time: leave out "
      "--deterministic")
 RULE(PLAN, record_of_one,
-     (s->record || s->replay) && !run->plan.races,
+     (s->record || s->replay) && !run->shared.plan.races,
      "--{recording} is for workers that race, and this run is the same each time: give --workers 2 "
      "or more")

@@ -21,8 +21,8 @@ enum { TICK_NS = 200000000 }; /* five reports a second */
 double sdr_run_seconds(const struct sdr_run *run)
 {
     if (run->network && run->transport->simulated)
-        return run->seconds_before + (double)run->network->ended * 1e-9;
-    return run->seconds_before + sdr_clock_since(run->started + run->paused);
+        return run->progress.seconds_before + (double)run->network->lead.ended * 1e-9;
+    return run->progress.seconds_before + sdr_clock_since(run->log.started + run->log.paused);
 }
 
 static void set_number(json_t *object, const char *key, double value)
@@ -34,25 +34,27 @@ static void set_number(json_t *object, const char *key, double value)
 /* ---- where the run stands, also while several workers are under way ---- */
 static uint64_t rows_of(const struct sdr_run *run)
 {
-    return run->rows_done + sdr_team_dealt(run);
+    return run->progress.rows_done + sdr_team_dealt(run);
 }
 
 static uint64_t updates_of(const struct sdr_run *run)
 {
     uint64_t dealt = sdr_team_dealt(run);
-    return dealt ? run->team_version + dealt / run->update_rows : run->parameters.version;
+    return dealt ? run->shared.team_version + dealt / run->pace.update_rows
+                 : run->parameters.version;
 }
 
 /* The mean loss of this epoch so far, or of the one before. Of losses that workers have not handed
    in yet only the first worker's own count: it is the one who asks. */
 static double loss_of(const struct sdr_run *run)
 {
-    struct sdr_loss_sum loss_sum = run->loss_sum;
-    if (!run->network && run->node[0].loss_sum != &run->loss_sum && sdr_team_dealt(run)) {
-        loss_sum.loss += run->node[0].loss_sum->loss;
-        loss_sum.weight += run->node[0].loss_sum->weight;
+    struct sdr_loss_sum loss_sum = run->progress.loss_sum;
+    if (!run->network && run->shared.node[0].loss_sum != &run->progress.loss_sum &&
+        sdr_team_dealt(run)) {
+        loss_sum.loss += run->shared.node[0].loss_sum->loss;
+        loss_sum.weight += run->shared.node[0].loss_sum->weight;
     }
-    return loss_sum.weight > 0 ? loss_sum.loss / loss_sum.weight : run->last_epoch_loss;
+    return loss_sum.weight > 0 ? loss_sum.loss / loss_sum.weight : run->progress.last_epoch_loss;
 }
 
 /* One line of metrics, or the content of status.json. */
@@ -60,22 +62,22 @@ static enum sdr_status print_state(const struct sdr_run *run, const char *state,
                                    bool line, struct sdr_text *out)
 {
     char *text;
-    json_t *object =
-        sdr_json_begin(json_pack("{s:s, s:I, s:I, s:I, s:I}", "state", state, "epoch",
-                                 (json_int_t)run->epoch, "epochs", (json_int_t)run->epochs, "rows",
-                                 (json_int_t)rows_of(run), "updates", (json_int_t)updates_of(run)));
+    json_t *object = sdr_json_begin(
+        json_pack("{s:s, s:I, s:I, s:I, s:I}", "state", state, "epoch",
+                  (json_int_t)run->progress.epoch, "epochs", (json_int_t)run->pace.epochs, "rows",
+                  (json_int_t)rows_of(run), "updates", (json_int_t)updates_of(run)));
     double loss = loss_of(run);
     set_number(object, "seconds", sdr_run_seconds(run));
     set_number(object, "running_loss", loss);
-    if (run->model) /* trained: the figures of the final weights, as in the results */
-        sdr_evaluation_json(&run->train_result, run->kind, "train_", object);
+    if (run->result.model) /* trained: the figures of the final weights, as in the results */
+        sdr_evaluation_json(&run->result.train, run->kind, "train_", object);
     set_number(object, "objective", objective);
-    if (run->network && run->network->alive < run->workers)
-        sdr_json_set(object, "workers_lost", json_integer(run->workers - run->network->alive));
-    if (run->valid_known)
-        sdr_evaluation_json(&run->valid_result, run->kind, "valid_", object);
+    if (run->network && run->network->lead.alive < run->workers)
+        sdr_json_set(object, "workers_lost", json_integer(run->workers - run->network->lead.alive));
+    if (run->result.valid_known)
+        sdr_evaluation_json(&run->result.valid, run->kind, "valid_", object);
     if (line && run->network)
-        sdr_ledger_interval(&run->network->ledger, object);
+        sdr_ledger_interval(&run->network->lead.ledger, object);
     SDR_TRY(sdr_json_print(object, JSON_COMPACT | JSON_REAL_PRECISION(line ? 9 : 17), &text));
     size_t before = out->length;
     sdr_text_add(out, "%s\n", text);
@@ -90,14 +92,14 @@ static enum sdr_status print_state(const struct sdr_run *run, const char *state,
 /* What is missing in the run directory once the run is over; the first thing of several. */
 static void miss(struct sdr_run *run)
 {
-    if (!run->missing[0])
-        snprintf(run->missing, sizeof run->missing, "%s", sdr_error());
+    if (!run->log.missing[0])
+        snprintf(run->log.missing, sizeof run->log.missing, "%s", sdr_error());
 }
 
 /* Lines that could not be written wait for the next attempt. */
 static enum sdr_status put_lines(struct sdr_run *run)
 {
-    struct sdr_text *lines = &run->lines;
+    struct sdr_text *lines = &run->log.lines;
     char *path;
     if (!lines->length)
         return SDR_OK;
@@ -113,7 +115,7 @@ static enum sdr_status put_line(struct sdr_run *run, const char *state, double o
 {
     if (!run->options.settings.run)
         return SDR_OK;
-    enum sdr_status status = print_state(run, state, objective, true, &run->lines);
+    enum sdr_status status = print_state(run, state, objective, true, &run->log.lines);
     if (status != SDR_OK) {
         miss(run);
         return status;
@@ -145,11 +147,11 @@ static enum sdr_status lock_folder(struct sdr_run *run)
     char *path;
     SDR_TRY(sdr_folder_make(folder));
     SDR_TRY(sdr_path_join(folder, "lock", &path));
-    run->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    run->log.lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     enum sdr_status status = SDR_OK;
-    if (run->lock < 0)
+    if (run->log.lock < 0)
         status = sdr_fail_errno("cannot write '%s'", path);
-    else if (flock(run->lock, LOCK_EX | LOCK_NB) != 0)
+    else if (flock(run->log.lock, LOCK_EX | LOCK_NB) != 0)
         status = sdr_fail(SDR_RUNTIME, "another run is using the folder '%s'", folder);
     sdr_release(path);
     return status;
@@ -171,19 +173,20 @@ static enum sdr_status write_config(struct sdr_run *run)
 /* The next checkpoint that is due by updates comes at a multiple of their number. */
 static void plan_checkpoint(struct sdr_run *run)
 {
-    uint64_t every = run->checkpoint_updates;
+    uint64_t every = run->log.checkpoint_updates;
     if (every)
-        run->next_checkpoint_update = (run->parameters.version / every + 1) * every;
+        run->log.next_checkpoint_update = (run->parameters.version / every + 1) * every;
 }
 
 enum sdr_status sdr_log_open(struct sdr_run *run)
 {
     const struct sdr_settings *s = &run->options.settings;
-    run->tick = sdr_clock_now() + TICK_NS;
+    run->log.tick = sdr_clock_now() + TICK_NS;
     if (!s->run)
         return SDR_OK;
-    sdr_parse_every(s->checkpoint_every, &run->checkpoint_seconds, &run->checkpoint_updates);
-    run->next_checkpoint_time = sdr_clock_now() + (int64_t)(run->checkpoint_seconds * 1e9);
+    sdr_parse_every(s->checkpoint_every, &run->log.checkpoint_seconds,
+                    &run->log.checkpoint_updates);
+    run->log.next_checkpoint_time = sdr_clock_now() + (int64_t)(run->log.checkpoint_seconds * 1e9);
     if (s->resume && !sdr_checkpoint_any(s->run))
         return sdr_fail(SDR_RUNTIME, "there is no checkpoint in '%s' to go on from", s->run);
     SDR_TRY(lock_folder(run));
@@ -200,26 +203,26 @@ enum sdr_status sdr_log_open(struct sdr_run *run)
 
 void sdr_log_release(struct sdr_run *run)
 {
-    if (run->lock > 0)
-        close(run->lock);
-    sdr_text_free(&run->lines);
+    if (run->log.lock > 0)
+        close(run->log.lock);
+    sdr_text_free(&run->log.lines);
 }
 
 static struct sdr_report report_of(const struct sdr_run *run, enum sdr_report_kind kind)
 {
-    uint64_t rows = run->train_rows.count, total;
-    if (__builtin_mul_overflow(rows, run->epochs, &total))
+    uint64_t rows = run->set.train_rows.count, total;
+    if (__builtin_mul_overflow(rows, run->pace.epochs, &total))
         total = UINT64_MAX;
     uint64_t updates = run->options.settings.updates;
     double seconds = sdr_run_seconds(run);
     if (updates) { /* whichever limit comes first */
-        double rows_each = run->strategy->full_batch ? rows : run->update_rows;
+        double rows_each = run->strategy->full_batch ? rows : run->pace.update_rows;
         double limit = (double)updates * rows_each;
         total = limit < (double)total ? (uint64_t)limit : total;
     }
     uint64_t done = rows_of(run);
     bool simulated = run->network && run->transport->simulated;
-    double real = simulated ? sdr_clock_since(run->started + run->paused) : seconds;
+    double real = simulated ? sdr_clock_since(run->log.started + run->log.paused) : seconds;
     double rate = real > 0 ? (double)done / real : 0;
     return (struct sdr_report){
         .kind = kind,
@@ -227,28 +230,29 @@ static struct sdr_report report_of(const struct sdr_run *run, enum sdr_report_ki
         .total = total,
         .rows = done,
         .updates = updates_of(run),
-        .epoch = run->epoch,
-        .epochs = run->epochs,
+        .epoch = run->progress.epoch,
+        .epochs = run->pace.epochs,
         .seconds = seconds,
         .virtual_time = simulated,
         .rate = rate,
         .eta = rate > 0 && total > done ? (double)(total - done) / rate : 0,
         .running_loss = loss_of(run),
         .objective = NAN,
-        .valid_loss = run->valid_known ? sdr_evaluation_loss(&run->valid_result) : NAN,
-        .metric = !run->valid_known || run->kind->truth == SDR_UNSUPERVISED ? NULL
-                  : run->kind->truth == SDR_REGRESSION                  ? "r2"
-                                                                        : "accuracy",
-        .valid_metric =
-            run->valid_known ? sdr_evaluation_metric(&run->valid_result, run->kind->truth) : NAN};
+        .valid_loss = run->result.valid_known ? sdr_evaluation_loss(&run->result.valid) : NAN,
+        .metric = !run->result.valid_known || run->kind->truth == SDR_UNSUPERVISED ? NULL
+                  : run->kind->truth == SDR_REGRESSION                             ? "r2"
+                                                                                   : "accuracy",
+        .valid_metric = run->result.valid_known
+                            ? sdr_evaluation_metric(&run->result.valid, run->kind->truth)
+                            : NAN};
 }
 
 /* Watching must not end what is watched: a full disk is told once and tried again. */
 static void tolerate(struct sdr_run *run, enum sdr_status status)
 {
-    if (status != SDR_OK && !run->trouble)
+    if (status != SDR_OK && !run->log.trouble)
         sdr_note(&run->options, "%s; training goes on", sdr_error());
-    run->trouble = status != SDR_OK;
+    run->log.trouble = status != SDR_OK;
 }
 
 void sdr_log_checkpoint(struct sdr_run *run)
@@ -259,8 +263,9 @@ void sdr_log_checkpoint(struct sdr_run *run)
 
 bool sdr_log_checkpoint_due(const struct sdr_run *run)
 {
-    return (run->checkpoint_seconds > 0 && sdr_clock_about() >= run->next_checkpoint_time) ||
-           (run->checkpoint_updates && updates_of(run) >= run->next_checkpoint_update);
+    return (run->log.checkpoint_seconds > 0 &&
+            sdr_clock_about() >= run->log.next_checkpoint_time) ||
+           (run->log.checkpoint_updates && updates_of(run) >= run->log.next_checkpoint_update);
 }
 
 static enum sdr_status checkpoint_if_due(struct sdr_run *run)
@@ -268,7 +273,7 @@ static enum sdr_status checkpoint_if_due(struct sdr_run *run)
     if (!sdr_log_checkpoint_due(run))
         return SDR_OK;
     sdr_log_checkpoint(run);
-    run->next_checkpoint_time = sdr_clock_now() + (int64_t)(run->checkpoint_seconds * 1e9);
+    run->log.next_checkpoint_time = sdr_clock_now() + (int64_t)(run->log.checkpoint_seconds * 1e9);
     plan_checkpoint(run);
     return SDR_OK;
 }
@@ -282,15 +287,15 @@ enum sdr_status sdr_log_tick(struct sdr_run *run)
 enum sdr_status sdr_log_progress(struct sdr_run *run)
 {
     int64_t now = sdr_clock_about();
-    if (now < run->tick)
+    if (now < run->log.tick)
         return SDR_OK;
-    run->tick = now + TICK_NS;
+    run->log.tick = now + TICK_NS;
     if (run->options.report) {
         struct sdr_report report = report_of(run, SDR_REPORT_PROGRESS);
         run->options.report(run->options.report_context, &report);
     }
-    if (now >= run->next_status) {
-        run->next_status = now + STATUS_NS;
+    if (now >= run->log.next_status) {
+        run->log.next_status = now + STATUS_NS;
         tolerate(run, put_state(run, "training", NAN));
     }
     return SDR_OK;
@@ -330,7 +335,7 @@ void sdr_log_model(struct sdr_run *run)
         return;
     enum sdr_status status = sdr_path_join(run->options.settings.run, "model.safetensors", &path);
     if (status == SDR_OK)
-        status = sdr_model_save(run->model, path);
+        status = sdr_model_save(run->result.model, path);
     sdr_release(path);
     if (status != SDR_OK)
         miss(run);
@@ -342,7 +347,7 @@ void sdr_log_close(struct sdr_run *run, const char *state)
     snprintf(sentence, sizeof sentence, "%s", sdr_error());
     if (put_lines(run) != SDR_OK)
         miss(run);
-    if (put_state(run, state, run->objective) != SDR_OK)
+    if (put_state(run, state, run->result.objective) != SDR_OK)
         miss(run);
     (void)sdr_fail(SDR_OK, "%s", sentence);
 }

@@ -11,17 +11,17 @@ static enum sdr_status whole_path(const struct sdr_run *run, char **path)
 {
     const struct sdr_settings *s = &run->options.settings;
     struct sdr_text text = {0};
-    sdr_text_add(&text,
-                 "%s;epochs=%llu;updates=%llu;target=%s;early-stop=%llu;shuffle=%d;memory=%llu",
-                 run->path, (unsigned long long)run->epochs, (unsigned long long)s->updates,
-                 s->target ? s->target : "", (unsigned long long)s->early_stop, (int)run->shuffle,
-                 (unsigned long long)(run->data->streams ? run->block_rows : 0));
+    sdr_text_add(
+        &text, "%s;epochs=%llu;updates=%llu;target=%s;early-stop=%llu;shuffle=%d;memory=%llu",
+        run->log.path, (unsigned long long)run->pace.epochs, (unsigned long long)s->updates,
+        s->target ? s->target : "", (unsigned long long)s->early_stop, (int)run->rows.shuffle,
+        (unsigned long long)(run->data->streams ? run->rows.block_rows : 0));
     return sdr_text_take(&text, path);
 }
 
 static enum sdr_status compare(const struct sdr_run *run, const char *path)
 {
-    const char *file = run->options.settings.replay, *recorded = run->replay->run_path;
+    const char *file = run->options.settings.replay, *recorded = run->race.replay->run_path;
     if (strcmp(path, recorded) != 0) {
         char name[32];
         const char *mine = strstr(path, "data="), *its = strstr(recorded, "data=");
@@ -33,7 +33,7 @@ static enum sdr_status compare(const struct sdr_run *run, const char *path)
                                                       : "options: ",
                         !same || strcmp(name, "length") == 0 ? "" : name);
     }
-    if (run->replay->workers != (uint32_t)run->workers)
+    if (run->race.replay->workers != (uint32_t)run->workers)
         return sdr_fail(SDR_BAD_FILE, "%s: the record has more workers than this run can have",
                         file);
     return SDR_OK;
@@ -55,7 +55,7 @@ enum sdr_status sdr_run_record_open(struct sdr_run *run)
         return sdr_fail(SDR_USAGE, "--record %s: that is no regular file", s->record);
     SDR_TRY(whole_path(run, &path));
     enum sdr_status status =
-        s->record ? sdr_record_create(s->record, path, (uint32_t)run->workers, &run->record)
+        s->record ? sdr_record_create(s->record, path, (uint32_t)run->workers, &run->race.record)
                   : compare(run, path);
     sdr_release(path);
     return status;

@@ -33,7 +33,7 @@ static struct sdr_penalty penalty_of(const struct sdr_run *run)
     const struct sdr_settings *s = &run->options.settings;
     /* Training minimises the mean loss Σ wᵢ·lossᵢ / Σ wᵢ plus penalties; on the sum Σ wᵢ·lossᵢ they weigh
        1/Σ wᵢ of that. */
-    double share = s->penalty_on ? 1.0 / run->weight_sum : 1.0;
+    double share = s->penalty_on ? 1.0 / run->set.weight_sum : 1.0;
     struct sdr_penalty penalty = {.l1 = s->l1 * share,
                                   .l2 = s->l2 * share,
                                   .group = s->group_lasso * share,
@@ -51,7 +51,7 @@ static void start_at_mean(struct sdr_run *run)
         return;
     for (int b = 0; b < run->layout.blocks; b++)
         if (strcmp(run->layout.block[b].name, "intercept") == 0)
-            run->parameters.value[run->layout.block[b].offset] = (float)run->target_mean;
+            run->parameters.value[run->layout.block[b].offset] = (float)run->set.target_mean;
 }
 
 static enum sdr_status make_parameters(struct sdr_run *run)
@@ -63,28 +63,30 @@ static enum sdr_status make_parameters(struct sdr_run *run)
     struct sdr_step_rule rule = {.optimizer = run->optimizer,
                                  .optimizer_options = run->optimizer_options,
                                  .penalty = penalty_of(run),
-                                 .scale = run->scale,
-                                 .center = run->center,
+                                 .scale = run->set.scale,
+                                 .center = run->set.center,
                                  .kernels = run->problem.kernels,
                                  .project = kind->project,
                                  .reads = kind->reads};
     sdr_layout_make(&run->layout, block, kind->shape(&run->problem, block));
     if (kind->fused && kind->fused->factors)
-        run->factors = kind->fused->factors(&run->problem);
-    bool single = sdr_own_steps(run) || (run->update_rows == 1 && !strategy->full_batch);
+        run->shared.factors = kind->fused->factors(&run->problem);
+    bool single = sdr_own_steps(run) || (run->pace.update_rows == 1 && !strategy->full_batch);
     bool batches = !single || strategy->joint || strategy->server || strategy->windows ||
                    kind->sense == SDR_STATISTIC;
     SDR_TRY(sdr_parameters_create(p, &run->layout, &rule, batches,
-                                  run->average_from != UINT64_MAX));
-    SDR_TRY(sdr_allocate(&run->good, run->layout.count, sizeof(float), "the last good model"));
+                                  run->pace.average_from != UINT64_MAX));
+    SDR_TRY(sdr_allocate(&run->kept.good, run->layout.count, sizeof(float), "the last good model"));
     if (run->options.settings.early_stop)
-        SDR_TRY(sdr_allocate(&run->best, run->layout.count, sizeof(float), "the best model"));
-    struct sdr_batch rows = {
-        .rows = &run->data->rows, .row = run->train_rows.row, .count = run->train_rows.count};
+        SDR_TRY(sdr_allocate(&run->kept.best, run->layout.count, sizeof(float), "the best model"));
+    struct sdr_batch rows = {.rows = &run->data->rows,
+                             .row = run->set.train_rows.row,
+                             .count = run->set.train_rows.count};
     if (kind->start && run->process == 0) /* which has the servers */
-        SDR_TRY(kind->start(&run->problem, run->layout.block, &rows, run->target_size, p->value));
+        SDR_TRY(
+            kind->start(&run->problem, run->layout.block, &rows, run->set.target_size, p->value));
     start_at_mean(run);
-    memcpy(run->good, p->value,
+    memcpy(run->kept.good, p->value,
            run->layout.count * sizeof *p->value); /* what --restarts goes back to at first */
     return SDR_OK;
 }
@@ -117,20 +119,21 @@ static void note_choices(const struct sdr_run *run)
 {
     if (!sdr_own_steps(run) && run->kind->sense != SDR_STATISTIC)
         sdr_note(&run->options, "%s, step %.3g (%s), schedule %s%s, up to %g epoch%s",
-                 run->optimizer->name, run->rate,
+                 run->optimizer->name, run->pace.rate,
                  run->options.settings.lr > 0 ? "given" : "automatic", run->schedule->name,
-                 run->scale || run->center ? ", features scaled" : "", run->length,
-                 run->length == 1 ? "" : "s");
+                 run->set.scale || run->set.center ? ", features scaled" : "", run->pace.length,
+                 run->pace.length == 1 ? "" : "s");
     if (run->network)
         sdr_note(&run->options, "%s: %d worker%s, %d server%s (%s), %llu gradient%s an update%s",
                  run->strategy->name, run->workers, run->workers == 1 ? "" : "s",
                  run->network->servers, run->network->servers == 1 ? "" : "s", run->transport->name,
-                 (unsigned long long)run->network->quorum, run->network->quorum == 1 ? "" : "s",
-                 run->network->sparse ? "; workers pull what their batch touches" : "");
+                 (unsigned long long)run->network->policy.quorum,
+                 run->network->policy.quorum == 1 ? "" : "s",
+                 run->network->policy.sparse ? "; workers pull what their batch touches" : "");
     else if (run->workers > 1)
         sdr_note(&run->options, "%s: %d workers, %llu rows at a time%s", run->strategy->name,
-                 run->workers, (unsigned long long)run->plan.share,
-                 run->plan.in_place ? ", straight to the shared model" : "");
+                 run->workers, (unsigned long long)run->shared.plan.share,
+                 run->shared.plan.in_place ? ", straight to the shared model" : "");
 }
 
 enum sdr_status sdr_run_create(const struct sdr_options *options, struct sdr_data *train,
@@ -142,9 +145,9 @@ enum sdr_status sdr_run_create(const struct sdr_options *options, struct sdr_dat
     SDR_TRY(sdr_allocate(&run, 1, sizeof *run, "a run"));
     run->data = train;
     run->valid = valid;
-    run->last_epoch_loss = run->objective = run->least_objective = NAN;
-    run->best_valid = INFINITY;
-    run->seconds_total_start = (double)sdr_clock_now() * 1e-9;
+    run->progress.last_epoch_loss = run->result.objective = run->progress.least_objective = NAN;
+    run->progress.best_valid = INFINITY;
+    run->log.seconds_total_start = (double)sdr_clock_now() * 1e-9;
     SDR_CHECK(sdr_options_check(options));
     SDR_CHECK(sdr_settings_cpu(options));
     run->cpu = sdr_cpu_level();
@@ -177,36 +180,36 @@ void sdr_run_destroy(struct sdr_run *run)
     if (!run)
         return;
     sdr_log_release(run);
-    sdr_record_abandon(run->record);
-    sdr_replay_close(run->replay);
-    sdr_model_destroy(run->model);
+    sdr_record_abandon(run->race.record);
+    sdr_replay_close(run->race.replay);
+    sdr_model_destroy(run->result.model);
     sdr_network_destroy(run);
     sdr_turns_destroy(run);
-    for (int w = 0; w < run->nodes && run->node; w++) {
-        for (int i = 0; i < run->node[w].arrays; i++)
-            sdr_release(run->node[w].array[i].value);
-        sdr_release(run->node[w].state);
-        sdr_gradient_space_free(&run->node[w].space);
-        sdr_release(run->node[w].snapshot);
+    for (int w = 0; w < run->shared.nodes && run->shared.node; w++) {
+        for (int i = 0; i < run->shared.node[w].arrays; i++)
+            sdr_release(run->shared.node[w].array[i].value);
+        sdr_release(run->shared.node[w].state);
+        sdr_gradient_space_free(&run->shared.node[w].space);
+        sdr_release(run->shared.node[w].snapshot);
     }
-    sdr_release(run->node);
-    for (int i = 0; i < run->replicas; i++)
-        sdr_parameters_destroy(&run->copy[i]);
-    sdr_release(run->copy);
-    sdr_release(run->copied);
-    sdr_release(run->progress);
-    sdr_release(run->damping);
-    sdr_release(run->frequency);
-    sdr_window_destroy(run->window);
-    sdr_rotation_destroy(run->rotation);
+    sdr_release(run->shared.node);
+    for (int i = 0; i < run->shared.replicas; i++)
+        sdr_parameters_destroy(&run->shared.replica[i]);
+    sdr_release(run->shared.replica);
+    sdr_release(run->shared.losses);
+    sdr_release(run->shared.shard_progress);
+    sdr_release(run->shared.damping);
+    sdr_release(run->shared.frequency);
+    sdr_window_destroy(run->shared.window);
+    sdr_rotation_destroy(run->shared.rotation);
     if (run->kind && run->kind->full && run->kind->full->forget)
-        run->kind->full->forget(run->round_memory);
-    for (int i = 0; i < run->leaves; i++)
-        sdr_gradient_space_free(&run->leaf[i]);
-    sdr_release(run->leaf);
-    if (run->joint.layout)
-        sdr_sum_free(&run->joint);
-    sdr_release(run->span);
+        run->kind->full->forget(run->shared.round_memory);
+    for (int i = 0; i < run->shared.leaves; i++)
+        sdr_gradient_space_free(&run->shared.leaf[i]);
+    sdr_release(run->shared.leaf);
+    if (run->shared.joint.layout)
+        sdr_sum_free(&run->shared.joint);
+    sdr_release(run->shared.span);
     sdr_parameters_destroy(&run->parameters);
     sdr_problem_release(run);
     sdr_plugin_free(run->optimizer, run->optimizer_options);
@@ -215,14 +218,14 @@ void sdr_run_destroy(struct sdr_run *run)
     sdr_plugin_free(run->transport, run->transport_options);
     sdr_plugin_free(run->aggregate, run->aggregate_options);
     sdr_plugin_free(run->codec, run->codec_options);
-    sdr_release(run->point_rows.row);
-    sdr_release(run->good);
-    sdr_release(run->best);
-    sdr_release(run->order);
-    sdr_release(run->chunk);
-    sdr_release(run->grouped);
-    sdr_release(run->fingerprint);
-    sdr_release(run->path);
+    sdr_release(run->curve.rows.row);
+    sdr_release(run->kept.good);
+    sdr_release(run->kept.best);
+    sdr_release(run->rows.order);
+    sdr_release(run->rows.chunk);
+    sdr_release(run->rows.grouped);
+    sdr_release(run->log.fingerprint);
+    sdr_release(run->log.path);
     sdr_options_release(&run->options);
     sdr_release(run);
 }

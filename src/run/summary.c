@@ -23,7 +23,7 @@ static uint64_t count_nonzero(const struct sdr_model *model)
 static uint64_t count_entries(const struct sdr_run *run)
 {
     const struct sdr_rows *rows = &run->data->rows;
-    const struct sdr_row_list *list = &run->train_rows;
+    const struct sdr_row_list *list = &run->set.train_rows;
     uint64_t count = 0;
     if (!list->row)
         return run->data->nonzeros;
@@ -39,70 +39,70 @@ static uint64_t count_entries(const struct sdr_run *run)
 enum sdr_status sdr_run_summary(const struct sdr_run *run, char **json)
 {
     json_t *object = sdr_json_begin(json_object());
-    set_integer(object, "rows", run->train_rows.count);
+    set_integer(object, "rows", run->set.train_rows.count);
     set_integer(object, "features", run->problem.features);
     set_integer(object, "nonzeros", count_entries(run));
     set_integer(object, "workers", (uint64_t)run->workers);
     sdr_json_set(object, "cpu", json_string(sdr_cpu_name(run->cpu)));
-    set_integer(object, "epochs", run->epoch);
+    set_integer(object, "epochs", run->progress.epoch);
     set_integer(object, "updates", run->parameters.version);
     sdr_json_set(object, "seconds_read", json_real(run->data->seconds));
-    sdr_json_set(object, "seconds_train", json_real(run->seconds_train));
-    sdr_json_set(
-        object, "seconds_total",
-        json_real(run->data->seconds + (double)sdr_clock_now() * 1e-9 - run->seconds_total_start));
-    if (run->model) {
-        sdr_evaluation_json(&run->train_result, run->kind, "train_", object);
-        if (isfinite(run->objective))
-            sdr_json_set(object, "objective", json_real(run->objective));
-        double penalty = run->objective - sdr_evaluation_loss(&run->train_result);
-        if (isfinite(penalty) && (run->parameters.penalty_paid || run->train_result.penalty > 0))
+    sdr_json_set(object, "seconds_train", json_real(run->log.seconds_train));
+    sdr_json_set(object, "seconds_total",
+                 json_real(run->data->seconds + (double)sdr_clock_now() * 1e-9 -
+                           run->log.seconds_total_start));
+    if (run->result.model) {
+        sdr_evaluation_json(&run->result.train, run->kind, "train_", object);
+        if (isfinite(run->result.objective))
+            sdr_json_set(object, "objective", json_real(run->result.objective));
+        double penalty = run->result.objective - sdr_evaluation_loss(&run->result.train);
+        if (isfinite(penalty) && (run->parameters.penalty_paid || run->result.train.penalty > 0))
             sdr_json_set(object, "penalty", json_real(penalty));
         if (run->valid) {
-            set_integer(object, "valid_rows", run->valid_rows.count);
-            sdr_evaluation_json(&run->valid_result, run->kind, "valid_", object);
+            set_integer(object, "valid_rows", run->set.valid_rows.count);
+            sdr_evaluation_json(&run->result.valid, run->kind, "valid_", object);
         }
-        sdr_json_set(object, "model_hash", json_string(run->model->hash));
-        set_integer(object, "weights_nonzero", count_nonzero(run->model));
+        sdr_json_set(object, "model_hash", json_string(run->result.model->hash));
+        set_integer(object, "weights_nonzero", count_nonzero(run->result.model));
     }
-    if (run->raced > 0)
-        sdr_json_set(object, "updates_lost", json_real(run->lost / run->raced));
-    if (run->replay && run->model) {
-        sdr_json_set(object, "replay_difference", json_real(run->replay_difference));
-        sdr_json_set(object, "recorded_loss", json_real(run->replay->loss));
+    if (run->shared.raced > 0)
+        sdr_json_set(object, "updates_lost", json_real(run->shared.lost / run->shared.raced));
+    if (run->race.replay && run->result.model) {
+        sdr_json_set(object, "replay_difference", json_real(run->race.difference));
+        sdr_json_set(object, "recorded_loss", json_real(run->race.replay->loss));
     }
-    if (run->has_best)
-        set_integer(object, "best_epoch", run->best_epoch);
-    if (run->why_over)
-        sdr_json_set(object, "stopped", json_string(run->why_over));
+    if (run->kept.has_best)
+        set_integer(object, "best_epoch", run->progress.best_epoch);
+    if (run->end.why_over)
+        sdr_json_set(object, "stopped", json_string(run->end.why_over));
     set_integer(object, "peak_rss_bytes", sdr_peak_rss_bytes());
     uint64_t steps = 0, missed = 0, most = 0;
-    for (int w = 0; w < run->nodes; w++) {
-        steps += run->node[w].steps;
-        missed += run->node[w].staleness;
-        most = run->node[w].stalest > most ? run->node[w].stalest : most;
+    for (int w = 0; w < run->shared.nodes; w++) {
+        steps += run->shared.node[w].steps;
+        missed += run->shared.node[w].staleness;
+        most = run->shared.node[w].stalest > most ? run->shared.node[w].stalest : most;
     }
     double waited = 0;
     const struct sdr_network *net = run->network;
     if (net) {
-        double time = (double)net->ended * net->present;
-        steps = net->applied;
-        missed = net->staleness;
-        most = net->stalest;
-        waited = time > 0 ? (double)net->waited / time : 0;
-        set_integer(object, "gradients_dropped", net->dropped);
-        set_integer(object, "workers_lost", (uint64_t)(net->workers - net->alive));
+        double time = (double)net->lead.ended * net->traffic.present;
+        steps = net->lead.applied;
+        missed = net->lead.staleness;
+        most = net->lead.stalest;
+        waited = time > 0 ? (double)net->traffic.waited / time : 0;
+        set_integer(object, "gradients_dropped", net->lead.dropped);
+        set_integer(object, "workers_lost", (uint64_t)(net->workers - net->lead.alive));
         if (run->transport->simulated)
-            set_integer(object, "events", net->events);
-        sdr_ledger_json(&net->ledger, object);
+            set_integer(object, "events", net->traffic.events);
+        sdr_ledger_json(&net->lead.ledger, object);
     }
     set_integer(object, "bytes_sent",
-                net ? atomic_load(&net->bytes) : 0); /* else memory is shared */
+                net ? atomic_load(&net->traffic.bytes) : 0); /* else memory is shared */
     sdr_json_set(object, "staleness_mean", json_real(steps ? (double)missed / (double)steps : 0));
     set_integer(object, "staleness_max", most);
-    if (net && !run->transport->simulated && net->ended > run->paused_then) {
+    if (net && !run->transport->simulated && net->lead.ended > run->log.paused_then) {
         /* Who waited while weights were evaluated did not wait for others. */
-        double paused = (double)run->paused_then / (double)net->ended;
+        double paused = (double)run->log.paused_then / (double)net->lead.ended;
         waited = fmax(0, (waited - paused) / (1 - paused));
     }
     sdr_json_set(object, "wait_fraction", json_real(waited));
@@ -113,8 +113,8 @@ enum sdr_status sdr_run_summary(const struct sdr_run *run, char **json)
     sdr_json_set(options, "model", json_string(run->kind->name));
     sdr_json_set(options, "optimizer", json_string(run->optimizer->name));
     sdr_json_set(options, "schedule", json_string(run->schedule->name));
-    sdr_json_set(options, "lr", json_real(run->rate));
-    sdr_json_set(options, "epochs", json_integer((json_int_t)run->epochs));
+    sdr_json_set(options, "lr", json_real(run->pace.rate));
+    sdr_json_set(options, "epochs", json_integer((json_int_t)run->pace.epochs));
     sdr_json_set(object, "options", options);
     return sdr_json_text(object, json);
 }

@@ -12,7 +12,7 @@ static double baseline(const struct sdr_evaluation *e, enum sdr_truth task)
 
 static void compare_with_constant(const struct sdr_run *run)
 {
-    const struct sdr_evaluation *e = run->valid ? &run->valid_result : &run->train_result;
+    const struct sdr_evaluation *e = run->valid ? &run->result.valid : &run->result.train;
     const char *rows = run->valid ? "validation" : "training";
     double metric = sdr_evaluation_metric(e, run->kind->truth), rounding = 1e-9;
     bool reweighted = strcmp(run->options.settings.class_weight, "none") != 0;
@@ -33,12 +33,12 @@ static void compare_with_constant(const struct sdr_run *run)
    tenth of the automatic one. */
 static void compare_steps(const struct sdr_run *run)
 {
-    double start = baseline(&run->train_result, run->kind->truth);
-    double gained = sdr_evaluation_metric(&run->train_result, run->kind->truth) - start;
+    double start = baseline(&run->result.train, run->kind->truth);
+    double gained = sdr_evaluation_metric(&run->result.train, run->kind->truth) - start;
     if (run->options.settings.lr == 0 || !(gained < 0.05 * (1 - start)))
         return;
     double automatic = sdr_automatic_rate(run);
-    if (automatic > 10 * run->rate)
+    if (automatic > 10 * run->pace.rate)
         sdr_note(&run->options,
                  "training barely moved: --lr %g is less than a tenth of the automatic step %.5g",
                  run->options.settings.lr, automatic);

@@ -80,8 +80,8 @@ enum sdr_status sdr_combine(struct sdr_node *node, const struct sdr_gradient *gr
     for (uint64_t i = 0; i < count; i++)
         each[i] = server->dense + i * values;
     float *out = server->dense + count * values;
-    enum sdr_status status = run->aggregate->combine(run->aggregate_options, (uint32_t)count, each,
-                                                     values, out);
+    enum sdr_status status =
+        run->aggregate->combine(run->aggregate_options, (uint32_t)count, each, values, out);
     sdr_release(each);
     *update = (struct sdr_update){.sense = SDR_GRADIENT, .part = server->sum.part};
     for (int b = 0; b < run->layout.blocks; b++) {
@@ -89,12 +89,13 @@ enum sdr_status sdr_combine(struct sdr_node *node, const struct sdr_gradient *gr
         uint32_t first, end;
         sdr_rows_within(block, server->span, &first, &end);
         if (first < end && !block->fixed)
-            update->part[update->parts++] = (struct sdr_part){
-                .block = b,
-                .form = SDR_DENSE,
-                .count = (end - first) * block->cols,
-                .first = first,
-                .value = out + (block->offset + (uint64_t)first * block->cols - server->span.first)};
+            update->part[update->parts++] =
+                (struct sdr_part){.block = b,
+                                  .form = SDR_DENSE,
+                                  .count = (end - first) * block->cols,
+                                  .first = first,
+                                  .value = out + (block->offset + (uint64_t)first * block->cols -
+                                                  server->span.first)};
     }
     return status;
 }

@@ -14,64 +14,64 @@ uint64_t sdr_current_version(const struct sdr_node *node)
 uint64_t sdr_gradients_left(const struct sdr_node *node)
 {
     const struct sdr_network *net = node->run->network;
-    return net->queue.unapplied * (net->joint ? net->quorum : 1);
+    return net->lead.queue.unapplied * (net->policy.joint ? net->policy.quorum : 1);
 }
 
 uint64_t sdr_quorum(const struct sdr_node *node)
 {
-    uint64_t quorum = node->run->network->quorum, left = sdr_gradients_left(node);
+    uint64_t quorum = node->run->network->policy.quorum, left = sdr_gradients_left(node);
     return quorum < left ? quorum : left;
 }
 
 double sdr_epochs_done(const struct sdr_node *node)
 {
     const struct sdr_run *run = node->run;
-    return (double)run->epoch + (double)run->at * run->per_row;
+    return (double)run->progress.epoch + (double)run->progress.at * run->pace.per_row;
 }
 
 bool sdr_is_busy(const struct sdr_node *node, int worker)
 {
-    return node->run->network->assignment[worker].busy;
+    return node->run->network->lead.assignment[worker].busy;
 }
 
 /* A joint batch has one number for all workers; the queue advances when it is applied. */
 uint64_t sdr_next_number(struct sdr_network *net)
 {
-    return net->joint ? net->queue.next : sdr_batch_queue_take(&net->queue);
+    return net->policy.joint ? net->lead.queue.next : sdr_batch_queue_take(&net->lead.queue);
 }
 
 enum sdr_status sdr_return_number(struct sdr_network *net, uint64_t number)
 {
-    return net->joint ? SDR_OK : sdr_batch_queue_return(&net->queue, number);
+    return net->policy.joint ? SDR_OK : sdr_batch_queue_return(&net->lead.queue, number);
 }
 
 static enum sdr_status number_applied(struct sdr_network *net, uint64_t number)
 {
-    if (net->joint)
-        sdr_batch_queue_take(&net->queue);
-    return sdr_batch_queue_mark_applied(&net->queue, number);
+    if (net->policy.joint)
+        sdr_batch_queue_take(&net->lead.queue);
+    return sdr_batch_queue_mark_applied(&net->lead.queue, number);
 }
 
 uint64_t sdr_tasks_given(const struct sdr_node *node, int worker)
 {
-    return node->run->network->assignment[worker].tasks;
+    return node->run->network->lead.assignment[worker].tasks;
 }
 
 static enum sdr_status assign(struct sdr_node *node, int worker, uint8_t flags)
 {
     struct sdr_network *net = node->run->network;
-    struct sdr_assignment *of = &net->assignment[worker];
+    struct sdr_assignment *of = &net->lead.assignment[worker];
     flags |= of->busy ? SDR_URGENT : 0;
     if (of->gone)
         return SDR_OK;
     if (of->busy)
         SDR_TRY(sdr_return_number(net, of->batch));
-    net->idle -= of->idle;
-    of->idle = sdr_batch_queue_waiting(&net->queue) == 0;
-    net->idle += of->idle;
+    net->lead.idle -= of->idle;
+    of->idle = sdr_batch_queue_waiting(&net->lead.queue) == 0;
+    net->lead.idle += of->idle;
     if (of->idle)
         return SDR_OK;
-    of->waited_for = !of->busy && net->last != worker ? net->last : -1;
+    of->waited_for = !of->busy && net->lead.last != worker ? net->lead.last : -1;
     of->assigned = node->run->transport->now(node);
     if (of->busy) /* it has not waited */
         of->came = of->assigned;
@@ -106,9 +106,10 @@ enum sdr_status sdr_assign_kept(struct sdr_node *node, int worker)
 static enum sdr_status assign_idle(struct sdr_node *node)
 {
     struct sdr_network *net = node->run->network;
-    for (int w = 0; w < net->workers && net->idle > 0 && sdr_batch_queue_waiting(&net->queue) > 0;
+    for (int w = 0;
+         w < net->workers && net->lead.idle > 0 && sdr_batch_queue_waiting(&net->lead.queue) > 0;
          w++)
-        if (net->assignment[w].idle)
+        if (net->lead.assignment[w].idle)
             SDR_TRY(sdr_assign(node, w));
     return SDR_OK;
 }
@@ -117,7 +118,7 @@ static enum sdr_status drop_everywhere(struct sdr_node *node, int worker, uint64
                                        uint64_t version)
 {
     struct sdr_network *net = node->run->network;
-    net->dropped++;
+    net->lead.dropped++;
     for (int s = 1; s < net->servers; s++) {
         struct sdr_message message = {
             .kind = SDR_MESSAGE_DROP, .to = s, .about = worker, .version = version, .batch = batch};
@@ -133,7 +134,7 @@ static enum sdr_status accept_gradient(struct sdr_node *node, const struct sdr_m
 {
     struct sdr_network *net = node->run->network;
     int worker = message->from - net->servers;
-    struct sdr_assignment *assigned = &net->assignment[worker];
+    struct sdr_assignment *assigned = &net->lead.assignment[worker];
     struct sdr_wire_facts facts;
     if (!message->body || !sdr_wire_facts_of(message->body->data, message->body->bytes, &facts)) {
         sdr_body_drop(message->body);
@@ -157,7 +158,7 @@ static enum sdr_status accept_gradient(struct sdr_node *node, const struct sdr_m
                    .waiting = (float)((double)(assigned->assigned - assigned->came) * 1e-9)}};
     assigned->busy = assigned->prefetched; /* it goes on with the task that it was sent ahead */
     assigned->came = now;
-    net->last = worker;
+    net->lead.last = worker;
     if (assigned->prefetched) {
         assigned->prefetched = false;
         assigned->batch = assigned->next;
@@ -172,16 +173,16 @@ static enum sdr_status lose(struct sdr_node *node, const struct sdr_message *mes
                             struct sdr_gradient *gradient)
 {
     struct sdr_network *net = node->run->network;
-    struct sdr_assignment *of = &net->assignment[message->about];
+    struct sdr_assignment *of = &net->lead.assignment[message->about];
     *gradient = (struct sdr_gradient){.worker = message->about, .lost = true};
     if (of->busy)
         SDR_TRY(sdr_return_number(net, of->batch));
     if (of->prefetched)
         SDR_TRY(sdr_return_number(net, of->next));
-    net->idle -= of->idle;
+    net->lead.idle -= of->idle;
     of->busy = of->prefetched = of->idle = false;
     of->gone = true;
-    net->alive--;
+    net->lead.alive--;
     sdr_note(&node->run->options, "worker %d is gone: process %llu was silent for %.1f s",
              message->about, (unsigned long long)message->batch, message->value);
     return SDR_OK;
@@ -191,7 +192,7 @@ enum sdr_status sdr_go_on_without(struct sdr_node *node, const struct sdr_gradie
                                   uint64_t needed)
 {
     struct sdr_run *run = node->run;
-    int left = run->network->alive;
+    int left = run->network->lead.alive;
     const char *rest = "";
     if ((uint64_t)left >= needed)
         return SDR_OK;
@@ -213,7 +214,7 @@ static void log_gradient(struct sdr_node *node, struct sdr_gradient *gradient, u
 {
     struct sdr_network *net = node->run->network;
     gradient->record.applied = applied;
-    if (sdr_ledger_note(&net->ledger, &gradient->record) != SDR_OK)
+    if (sdr_ledger_note(&net->lead.ledger, &gradient->record) != SDR_OK)
         sdr_network_lose(node->run);
 }
 
@@ -226,7 +227,7 @@ enum sdr_status sdr_await_gradient(struct sdr_node *node, struct sdr_gradient *g
         SDR_TRY(sdr_next_message(node, &message));
         if (message.kind == SDR_MESSAGE_NONE) { /* nobody has come for a while */
             SDR_TRY(sdr_poll_requests(node->run));
-            *more = !node->run->over;
+            *more = !node->run->end.over;
             if (!*more)
                 return SDR_OK;
             continue;
@@ -235,9 +236,9 @@ enum sdr_status sdr_await_gradient(struct sdr_node *node, struct sdr_gradient *g
             return lose(node, &message, gradient);
         if (message.kind == SDR_MESSAGE_GRADIENT) {
             int worker = message.from - net->servers;
-            struct sdr_assignment *of = &net->assignment[worker];
+            struct sdr_assignment *of = &net->lead.assignment[worker];
             if (of->busy && of->batch == message.batch &&
-                (of->version == message.version || net->steps)) {
+                (of->version == message.version || net->policy.steps)) {
                 return accept_gradient(node, &message, gradient);
             }
             /* It crossed the message that cancelled it. */
@@ -320,7 +321,7 @@ static enum sdr_status weigh(struct sdr_node *node, struct sdr_gradient *gradien
 {
     struct sdr_run *run = node->run;
     struct sdr_network *net = run->network;
-    if (!net->joint && !net->steps && run->kind->sense == SDR_GRADIENT && count > 1) {
+    if (!net->policy.joint && !net->policy.steps && run->kind->sense == SDR_GRADIENT && count > 1) {
         float *weight;
         double *distance = NULL;
         SDR_TRY(sdr_allocate(&weight, count, sizeof *weight, "weights of gradients"));
@@ -340,7 +341,7 @@ static enum sdr_status weigh(struct sdr_node *node, struct sdr_gradient *gradien
         SDR_TRY(status);
     }
     for (uint64_t i = 0; i < count; i++)
-        if (gradient[i].version < net->discard_before)
+        if (gradient[i].version < net->lead.discard_before)
             gradient[i].weight = 0;
     return SDR_OK;
 }
@@ -354,16 +355,16 @@ static enum sdr_status count_gradient(struct sdr_node *node, struct sdr_gradient
     uint64_t missed = sdr_current_version(node) - gradient->version;
     struct sdr_wire_facts facts;
     sdr_wire_facts_of(gradient->body->data, gradient->body->bytes, &facts); /* it was accepted */
-    net->applied++;
-    net->assignment[gradient->worker].steps++;
+    net->lead.applied++;
+    net->lead.assignment[gradient->worker].steps++;
     log_gradient(node, gradient, sdr_current_version(node));
-    net->staleness += missed;
-    net->stalest = missed > net->stalest ? missed : net->stalest;
+    net->lead.staleness += missed;
+    net->lead.stalest = missed > net->lead.stalest ? missed : net->lead.stalest;
     *rows += facts.rows;
-    for (uint32_t leaf = 0; leaf < facts.leaves && gradient->version >= net->discard_before;
+    for (uint32_t leaf = 0; leaf < facts.leaves && gradient->version >= net->lead.discard_before;
          leaf++) {
-        run->loss_sum.loss += facts.losses[leaf].loss;
-        run->loss_sum.weight += facts.losses[leaf].weight;
+        run->progress.loss_sum.loss += facts.losses[leaf].loss;
+        run->progress.loss_sum.weight += facts.losses[leaf].weight;
     }
     return SDR_OK;
 }
@@ -374,8 +375,8 @@ enum sdr_status sdr_apply(struct sdr_node *node, struct sdr_gradient *gradient, 
     struct sdr_run *run = node->run;
     struct sdr_network *net = run->network;
     uint64_t rows = 0;
-    double rate = sdr_rate_at(run, run->at);
-    if (net->joint)
+    double rate = sdr_rate_at(run, run->progress.at);
+    if (net->policy.joint)
         sort_by_worker(gradient, count);
     SDR_TRY(weigh(node, gradient, count));
     SDR_TRY(spread_decision(node, gradient, count, rate));
@@ -387,11 +388,11 @@ enum sdr_status sdr_apply(struct sdr_node *node, struct sdr_gradient *gradient, 
         sdr_body_drop(gradient[i].body);
         gradient[i].body = NULL;
     }
-    for (uint64_t i = 0; i < (net->joint ? 1 : count); i++)
+    for (uint64_t i = 0; i < (net->policy.joint ? 1 : count); i++)
         SDR_TRY(number_applied(net, gradient[i].batch));
-    net->ended = run->transport->now(node);
+    net->lead.ended = run->transport->now(node);
     SDR_TRY(sdr_account(run, rows));
-    *more = !run->over;
+    *more = !run->end.over;
     return SDR_OK;
 }
 

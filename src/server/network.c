@@ -12,15 +12,15 @@
 /* Its epoch, and the place of its first row there. */
 static uint64_t epoch_of(const struct sdr_network *net, uint64_t number, uint64_t *place)
 {
-    uint64_t epoch = sdr_divide(&net->epochs, number, place);
-    *place *= net->batch;
+    uint64_t epoch = sdr_divide(&net->policy.epochs, number, place);
+    *place *= net->policy.batch;
     return epoch;
 }
 
 static uint32_t rows_from(const struct sdr_run *run, uint64_t place)
 {
-    uint64_t left = run->train_rows.count - place;
-    return (uint32_t)(left < run->network->batch ? left : run->network->batch);
+    uint64_t left = run->set.train_rows.count - place;
+    return (uint32_t)(left < run->network->policy.batch ? left : run->network->policy.batch);
 }
 
 uint32_t sdr_network_rows(const struct sdr_run *run, uint64_t number)
@@ -35,9 +35,9 @@ void sdr_part_of(const struct sdr_network *net, uint32_t rows, int worker, uint3
 {
     *from = 0;
     *end = rows;
-    if (!net->joint)
+    if (!net->policy.joint)
         return;
-    uint64_t unit = net->part_unit, units = (rows + unit - 1) / unit;
+    uint64_t unit = net->policy.part_unit, units = (rows + unit - 1) / unit;
     uint64_t workers = (uint64_t)net->workers;
     uint64_t first = units * (uint64_t)worker / workers * unit;
     uint64_t last = units * (uint64_t)(worker + 1) / workers * unit;
@@ -55,8 +55,8 @@ static enum sdr_status copy_rows(struct sdr_run *run, uint64_t epoch, uint64_t p
     if (!net->single_threaded)
         pthread_mutex_lock(&sampler->lock);
     if (!sampler->slot[at].order)
-        status =
-            sdr_allocate(&sampler->slot[at].order, run->train_rows.count, sizeof *row, "row order");
+        status = sdr_allocate(&sampler->slot[at].order, run->set.train_rows.count, sizeof *row,
+                              "row order");
     if (status == SDR_OK && sampler->slot[at].epoch != epoch) {
         sdr_epoch_order(run, epoch, sampler->slot[at].order);
         sampler->slot[at].epoch = epoch;
@@ -136,7 +136,8 @@ bool sdr_message_sound(const struct sdr_node *node, const struct sdr_message *me
                  !(has_batch && message->batch >= UINT64_C(1) << 53);
     if (message->kind == SDR_MESSAGE_TASK && sound) { /* with values, unless it needs none */
         bool kept = message->flags & SDR_KEEP;
-        sound = message->about >= 0 && (kept ? node->task->local != NULL : message->body != NULL) &&
+        sound = message->about >= 0 &&
+                (kept ? node->task->own.local != NULL : message->body != NULL) &&
                 (!(message->flags & SDR_PATCH) || message->body->bytes % 8 == 0);
     }
     return sound;
@@ -146,35 +147,35 @@ enum sdr_status sdr_send(struct sdr_node *node, struct sdr_message *message)
 {
     struct sdr_network *net = node->run->network;
     message->from = node->id;
-    add(net, &net->bytes, sdr_message_bytes(message));
-    add(net, &net->messages, 1);
+    add(net, &net->traffic.bytes, sdr_message_bytes(message));
+    add(net, &net->traffic.messages, 1);
     return node->run->transport->send(node, message);
 }
 
 /* ---- what holds workers up ---- */
 static double slowness(const struct sdr_node *node)
 {
-    const float *of = node->run->network->slowness;
+    const float *of = node->run->network->times.slowness;
     return of ? of[node->worker] : 1;
 }
 
 static int64_t delay(const struct sdr_node *node)
 {
     const struct sdr_network *net = node->run->network;
-    if (!net->delay.terms)
+    if (!net->times.delay.terms)
         return 0;
-    return sdr_delay_draw(&net->delay, ~node->run->options.settings.seed, (uint32_t)node->worker,
-                          node->task->number);
+    return sdr_delay_draw(&net->times.delay, ~node->run->options.settings.seed,
+                          (uint32_t)node->worker, node->task->number);
 }
 
 int64_t sdr_compute_time(const struct sdr_node *node)
 {
     const struct sdr_network *net = node->run->network;
     uint32_t rows = sdr_network_rows(node->run, node->task->batch);
-    uint32_t steps = net->joint ? 1 : (rows + net->local - 1) / net->local;
+    uint32_t steps = net->policy.joint ? 1 : (rows + net->policy.local - 1) / net->policy.local;
     int64_t time = 0;
     for (uint32_t i = 0; i < steps && time < INT64_C(1) << 60; i++)
-        time += sdr_delay_draw(&net->compute, node->run->options.settings.seed,
+        time += sdr_delay_draw(&net->times.compute, node->run->options.settings.seed,
                                (uint32_t)node->worker, node->task->number * steps + i);
     return (int64_t)fmin((double)time * slowness(node), 1e18) + delay(node);
 }
@@ -220,10 +221,10 @@ static enum sdr_status parse_delays(struct sdr_run *run)
 {
     const struct sdr_settings *s = &run->options.settings;
     struct sdr_network *net = run->network;
-    SDR_TRY(sdr_delay_parse(s->compute ? s->compute : "const:1", "--compute", &net->compute));
+    SDR_TRY(sdr_delay_parse(s->compute ? s->compute : "const:1", "--compute", &net->times.compute));
     if (s->delay)
-        SDR_TRY(sdr_delay_parse(s->delay, "--delay", &net->delay));
-    return s->slow ? sdr_parse_factors(s->slow, ',', "--slow", net->workers, &net->slowness)
+        SDR_TRY(sdr_delay_parse(s->delay, "--delay", &net->times.delay));
+    return s->slow ? sdr_parse_factors(s->slow, ',', "--slow", net->workers, &net->times.slowness)
                    : SDR_OK;
 }
 
@@ -232,23 +233,27 @@ static enum sdr_status make_workspace(const struct sdr_run *run, bool worker,
                                       struct sdr_workspace *workspace)
 {
     const struct sdr_network *net = run->network;
-    uint64_t count = run->layout.count, steps = (net->batch + net->local - 1) / net->local;
-    uint64_t leaves = steps * sdr_leaves((uint32_t)(net->joint ? net->batch : net->local));
+    uint64_t count = run->layout.count,
+             steps = (net->policy.batch + net->policy.local - 1) / net->policy.local;
+    uint64_t leaves =
+        steps * sdr_leaves((uint32_t)(net->policy.joint ? net->policy.batch : net->policy.local));
     SDR_TRY(sdr_allocate(&workspace->w, count, sizeof *workspace->w, "a worker's view"));
     SDR_TRY(sdr_marks_create(&workspace->marks, run->problem.features));
-    SDR_TRY(sdr_allocate(&workspace->row, net->batch, sizeof *workspace->row, "rows of a batch"));
+    SDR_TRY(sdr_allocate(&workspace->row, net->policy.batch, sizeof *workspace->row,
+                         "rows of a batch"));
     if (worker) {
-        SDR_TRY(sdr_gradient_space_create(&workspace->space, run->kind, &run->problem,
-                                          &run->layout));
+        SDR_TRY(
+            sdr_gradient_space_create(&workspace->space, run->kind, &run->problem, &run->layout));
         SDR_TRY(sdr_allocate(&workspace->losses, leaves, sizeof *workspace->losses, "losses"));
     }
-    if (!net->steps)
+    if (!net->policy.steps)
         return SDR_OK;
     SDR_TRY(sdr_allocate(&workspace->part, (size_t)run->layout.blocks, sizeof *workspace->part,
                          "steps"));
     SDR_TRY(sdr_allocate(&workspace->packed, count, sizeof *workspace->packed, "steps"));
     SDR_TRY(sdr_allocate(&workspace->before, count, sizeof *workspace->before, "steps"));
-    SDR_TRY(sdr_allocate(&workspace->own_row, net->batch, sizeof *workspace->own_row, "steps"));
+    SDR_TRY(
+        sdr_allocate(&workspace->own_row, net->policy.batch, sizeof *workspace->own_row, "steps"));
     return sdr_parameters_stepper(&workspace->stepper, &run->parameters, workspace->w);
 }
 
@@ -295,7 +300,7 @@ static enum sdr_status make_servers(struct sdr_run *run)
         server->parameters = s ? &server->alias : &run->parameters;
         if (s)
             SDR_TRY(sdr_parameters_replicate(&server->alias, &run->parameters, false, false));
-        if (net->sparse || net->steps)
+        if (net->policy.sparse || net->policy.steps)
             SDR_TRY(make_workspace(run, false, &server->workspace));
         SDR_TRY(sdr_sum_create(&server->sum, &run->layout));
         SDR_TRY(sdr_allocate(&server->pending, (size_t)net->workers, sizeof *server->pending,
@@ -307,7 +312,7 @@ static enum sdr_status make_servers(struct sdr_run *run)
 static enum sdr_status make_sampler(struct sdr_run *run)
 {
     struct sdr_network *net = run->network;
-    uint64_t outstanding = (uint64_t)net->workers * net->batch / run->train_rows.count;
+    uint64_t outstanding = (uint64_t)net->workers * net->policy.batch / run->set.train_rows.count;
     uint64_t least = 4 * (outstanding + 1); /* batches that are dealt again may be old */
     for (net->sampler.slots = 1; net->sampler.slots < least;)
         net->sampler.slots *= 2;
@@ -326,13 +331,13 @@ static bool picks_values(const struct sdr_run *run)
     const struct sdr_network *net = run->network;
     const struct sdr_rows *rows = &run->data->rows;
     double per_row = (double)run->data->nonzeros / (double)rows->count;
-    double each = (double)net->batch / (net->joint ? net->workers : 1);
+    double each = (double)net->policy.batch / (net->policy.joint ? net->workers : 1);
     double walked = per_row * each, values = (double)run->layout.count;
     bool few = walked < 2.0 * rows->features && values > 64; /* so few cost less than picking */
     if (run->transport->by_reference && !run->transport->simulated)
         few = 32 * walked < values; /* copying is that much quicker, and nothing is sent */
-    bool alike = net->quorum == (uint64_t)net->workers || net->cancels;
-    return !rows->dense && run->kind->reads == SDR_READS_TOUCHED && few && !net->keeps &&
+    bool alike = net->policy.quorum == (uint64_t)net->workers || net->policy.cancels;
+    return !rows->dense && run->kind->reads == SDR_READS_TOUCHED && few && !net->policy.keeps &&
            !(alike && run->transport->by_reference);
 }
 
@@ -345,31 +350,32 @@ enum sdr_status sdr_network_create(struct sdr_run *run, uint64_t quorum)
     net->servers = (int)s->servers;
     net->workers = run->workers;
     net->nodes = net->servers + net->workers;
-    net->joint = run->strategy->joint;
-    net->part_unit = s->deterministic ? SDR_LEAF_ROWS : 1;
-    net->quorum = quorum;
-    net->cancels = run->strategy->cancels && run->strategy->cancels(run->strategy_options);
+    net->policy.joint = run->strategy->joint;
+    net->policy.part_unit = s->deterministic ? SDR_LEAF_ROWS : 1;
+    net->policy.quorum = quorum;
+    net->policy.cancels = run->strategy->cancels && run->strategy->cancels(run->strategy_options);
     uint64_t local = sdr_local_steps(run);
-    net->steps = sdr_sends_steps(run);
-    net->keeps = sdr_keeps_values(run);
-    net->eager = run->strategy->eager;
-    net->last = -1;
-    net->alive = run->workers;
-    net->local = (uint32_t)(s->batch < run->train_rows.count ? s->batch : run->train_rows.count);
-    net->batch = net->joint ? run->update_rows : net->local * local;
-    if (net->batch > run->train_rows.count)
-        net->batch = run->train_rows.count;
-    net->per_epoch = (run->train_rows.count + net->batch - 1) / net->batch;
-    net->epochs = sdr_divisor(net->per_epoch);
+    net->policy.steps = sdr_sends_steps(run);
+    net->policy.keeps = sdr_keeps_values(run);
+    net->policy.eager = run->strategy->eager;
+    net->lead.last = -1;
+    net->lead.alive = run->workers;
+    net->policy.local =
+        (uint32_t)(s->batch < run->set.train_rows.count ? s->batch : run->set.train_rows.count);
+    net->policy.batch = net->policy.joint ? run->pace.update_rows : net->policy.local * local;
+    if (net->policy.batch > run->set.train_rows.count)
+        net->policy.batch = run->set.train_rows.count;
+    net->policy.per_epoch = (run->set.train_rows.count + net->policy.batch - 1) / net->policy.batch;
+    net->policy.epochs = sdr_divisor(net->policy.per_epoch);
     net->single_threaded = run->transport->simulated;
-    net->sparse = picks_values(run);
-    net->wire = (struct sdr_wire){.layout = &run->layout,
-                                  .codec = run->codec,
-                                  .codec_options = run->codec_options};
-    SDR_TRY(sdr_allocate(&run->node, 1, sizeof *run->node, "nodes")); /* what checkpoints keep */
-    run->nodes = 1;
+    net->policy.sparse = picks_values(run);
+    net->wire = (struct sdr_wire){
+        .layout = &run->layout, .codec = run->codec, .codec_options = run->codec_options};
+    SDR_TRY(sdr_allocate(&run->shared.node, 1, sizeof *run->shared.node,
+                         "nodes")); /* what checkpoints keep */
+    run->shared.nodes = 1;
     SDR_TRY(parse_delays(run));
-    SDR_TRY(sdr_ledger_open(&net->ledger, run->process == 0 ? s->run : NULL, net->workers));
+    SDR_TRY(sdr_ledger_open(&net->lead.ledger, run->process == 0 ? s->run : NULL, net->workers));
     SDR_TRY(sdr_pool_create(net->single_threaded, &net->pool));
     SDR_TRY(make_sampler(run));
     SDR_TRY(make_servers(run));
@@ -378,8 +384,8 @@ enum sdr_status sdr_network_create(struct sdr_run *run, uint64_t quorum)
         sdr_allocate(&net->workspace, (size_t)net->workspaces, sizeof *net->workspace, "workers"));
     for (int i = 0; i < net->workspaces; i++)
         SDR_TRY(make_workspace(run, true, &net->workspace[i]));
-    SDR_TRY(
-        sdr_allocate(&net->assignment, (size_t)net->workers, sizeof *net->assignment, "workers"));
+    SDR_TRY(sdr_allocate(&net->lead.assignment, (size_t)net->workers, sizeof *net->lead.assignment,
+                         "workers"));
     SDR_TRY(sdr_allocate(&net->node, (size_t)net->nodes, sizeof *net->node, "nodes"));
     for (int i = 0; i < net->nodes; i++) {
         struct sdr_node *node = &net->node[i];
@@ -395,12 +401,12 @@ enum sdr_status sdr_network_create(struct sdr_run *run, uint64_t quorum)
         SDR_TRY(sdr_allocate(&node->task, 1, sizeof *node->task, "workers"));
         SDR_TRY(sdr_allocate(&node->task->piece, (size_t)net->servers, sizeof *node->task->piece,
                              "workers"));
-        SDR_TRY(sdr_allocate(&node->task->result, (size_t)net->servers,
-                             sizeof *node->task->result, "workers"));
+        SDR_TRY(sdr_allocate(&node->task->result, (size_t)net->servers, sizeof *node->task->result,
+                             "workers"));
         if (run->codec && run->codec->lossy)
             SDR_TRY(sdr_allocate(&node->task->residual, run->layout.count, sizeof(float),
                                  "what a codec left out"));
-        if (net->steps)
+        if (net->policy.steps)
             SDR_TRY(sdr_own_writes_create(node));
     }
     return run->transport->open(run, run->transport_options);
@@ -455,14 +461,14 @@ void sdr_network_destroy(struct sdr_run *run)
     sdr_release(net->server);
     sdr_release(net->span);
     sdr_release(net->workspace);
-    for (int w = 0; w < net->workers && net->assignment; w++)
-        sdr_body_drop(net->assignment[w].sent);
-    sdr_release(net->assignment);
-    sdr_release(net->slowness);
-    sdr_ledger_free(&net->ledger);
-    sdr_delay_free(&net->compute);
-    sdr_delay_free(&net->delay);
-    sdr_batch_queue_free(&net->queue);
+    for (int w = 0; w < net->workers && net->lead.assignment; w++)
+        sdr_body_drop(net->lead.assignment[w].sent);
+    sdr_release(net->lead.assignment);
+    sdr_release(net->times.slowness);
+    sdr_ledger_free(&net->lead.ledger);
+    sdr_delay_free(&net->times.compute);
+    sdr_delay_free(&net->times.delay);
+    sdr_batch_queue_free(&net->lead.queue);
     sdr_release(net->node);
     sdr_pool_destroy(net->pool);
     sdr_release(net);
@@ -473,7 +479,7 @@ static enum sdr_status loop(struct sdr_node *node)
 {
     const struct sdr_strategy *strategy = node->run->strategy;
     if (node->server == 0)
-        return node->run->over ? sdr_dismiss(node) : strategy->server(node);
+        return node->run->end.over ? sdr_dismiss(node) : strategy->server(node);
     return node->server > 0 ? sdr_follow_coordinator(node) : strategy->client(node);
 }
 
@@ -481,7 +487,7 @@ void sdr_network_keep(struct sdr_run *run)
 {
     struct sdr_network *net = run->network;
     enum sdr_status status =
-        sdr_ledger_flush(&net->ledger, run->resumed ? run->parameters.version : 0);
+        sdr_ledger_flush(&net->lead.ledger, run->end.resumed ? run->parameters.version : 0);
     if (status != SDR_OK)
         sdr_network_lose(run);
 }
@@ -489,20 +495,20 @@ void sdr_network_keep(struct sdr_run *run)
 void sdr_network_lose(struct sdr_run *run)
 {
     struct sdr_network *net = run->network;
-    if (net->ledger_lost[0])
+    if (net->lead.ledger_lost[0])
         return;
-    snprintf(net->ledger_lost, sizeof net->ledger_lost, "%s", sdr_error());
+    snprintf(net->lead.ledger_lost, sizeof net->lead.ledger_lost, "%s", sdr_error());
     sdr_note(&run->options, "%s; training goes on", sdr_error());
 }
 
 enum sdr_status sdr_network_save(struct sdr_run *run)
 {
-    const struct sdr_batch_queue *queue = &run->network->queue;
+    const struct sdr_batch_queue *queue = &run->network->lead.queue;
     double *saved;
     if (run->process > 0)
         return SDR_OK;
-    SDR_TRY(
-        sdr_node_array_renew(&run->node[0], "batches", sdr_batch_queue_saved_count(queue), &saved));
+    SDR_TRY(sdr_node_array_renew(&run->shared.node[0], "batches",
+                                 sdr_batch_queue_saved_count(queue), &saved));
     sdr_batch_queue_save(queue, saved);
     return SDR_OK;
 }
@@ -511,15 +517,17 @@ enum sdr_status sdr_network_save(struct sdr_run *run)
 static enum sdr_status fill_queue(struct sdr_run *run)
 {
     struct sdr_network *net = run->network;
-    const struct sdr_node *kept = &run->node[0];
+    const struct sdr_node *kept = &run->shared.node[0];
     uint64_t most = UINT64_C(1) << 52, end = most; /* numbers are saved as doubles */
-    if (run->epochs < most / net->per_epoch)
-        end = run->epochs * net->per_epoch;
+    if (run->pace.epochs < most / net->policy.per_epoch)
+        end = run->pace.epochs * net->policy.per_epoch;
     for (int i = 0; i < kept->arrays; i++)
         if (strcmp(kept->array[i].name, "batches") == 0)
-            return sdr_batch_queue_resume(&net->queue, kept->array[i].value, kept->array[i].count,
-                                          end);
-    sdr_batch_queue_start(&net->queue, run->epoch * net->per_epoch + run->at / net->batch, end);
+            return sdr_batch_queue_resume(&net->lead.queue, kept->array[i].value,
+                                          kept->array[i].count, end);
+    sdr_batch_queue_start(
+        &net->lead.queue,
+        run->progress.epoch * net->policy.per_epoch + run->progress.at / net->policy.batch, end);
     return SDR_OK;
 }
 
@@ -530,7 +538,7 @@ enum sdr_status sdr_network_work(struct sdr_run *run)
     for (int s = 1; s < net->servers; s++)
         sdr_parameters_follow(&net->server[s].alias, &run->parameters);
     sdr_network_keep(run);
-    if (run->resumed && net->steps && run->optimizer->slots)
+    if (run->end.resumed && net->policy.steps && run->optimizer->slots)
         sdr_note(&run->options,
                  "what workers knew of --optimizer %s is not in the checkpoint: steps are larger "
                  "at first",
@@ -538,8 +546,8 @@ enum sdr_status sdr_network_work(struct sdr_run *run)
     SDR_TRY(run->transport->launch(run, loop));
     sdr_network_keep(run);
     for (int i = net->servers; i < net->nodes; i++) {
-        net->waited += net->node[i].task->waited;
-        net->present += net->node[i].task->number > 0;
+        net->traffic.waited += net->node[i].task->waited;
+        net->traffic.present += net->node[i].task->number > 0;
     }
     return SDR_OK;
 }

@@ -55,8 +55,8 @@ struct sdr_server {
     uint64_t row_room;
     float *dense; /* owned: gradients multiplied out, for aggregates that need it; NULL: none */
     uint64_t dense_room;
-    uint32_t combined; /* the last mark of such a gradient */
-    struct sdr_pending **pending;   /* owned, per worker: other servers than the first */
+    uint32_t combined;            /* the last mark of such a gradient */
+    struct sdr_pending **pending; /* owned, per worker: other servers than the first */
     struct sdr_message *backlog; /* owned: messages that came while something else was waited for */
     uint64_t backlogged, backlog_room, backlog_at;
 };
@@ -108,16 +108,8 @@ struct sdr_assignment {
     int64_t filled;         /* transport time of that */
 };
 
-struct sdr_network {
-    int servers, workers, nodes;
-    struct sdr_node *node;     /* owned: all of them */
-    struct sdr_pool *pool;     /* owned */
-    void *shared;              /* the transport's */
-    uint64_t batch;            /* rows of a batch */
-    uint32_t local;            /* rows of a step, where workers take several with a batch */
-    uint64_t per_epoch;        /* batches */
-    struct sdr_divisor epochs; /* by that */
-    bool single_threaded;      /* all nodes are on one thread: nothing needs a lock */
+/* What the strategy and the options decided. */
+struct sdr_policy {
     uint64_t quorum;           /* gradients of an update */
     bool joint;                /* every worker computes its part of one batch */
     uint32_t part_unit;        /* rows that a part is made of: leaves where bits matter, or 1 */
@@ -126,30 +118,57 @@ struct sdr_network {
     bool steps;                /* workers take steps, and send these */
     bool eager;                /* workers are sent values ahead */
     bool keeps;                /* workers may have to go on from the values they have */
-    struct sdr_span *span;     /* owned: the values of each server */
-    struct sdr_wire wire;      /* how updates travel */
-    uint64_t refused;          /* messages that could not be what they said */
-    struct sdr_server *server; /* owned */
-    struct sdr_workspace *workspace; /* owned */
-    int workspaces;
-    struct sdr_sampler sampler;
+    uint64_t batch;            /* rows of a batch */
+    uint32_t local;            /* rows of a step, where workers take several with a batch */
+    uint64_t per_epoch;        /* batches */
+    struct sdr_divisor epochs; /* by that */
+};
+
+/* What the first server keeps: it hands out batches, counts gradients and decides. */
+struct sdr_coordinator {
     struct sdr_assignment *assignment; /* owned, per worker */
     struct sdr_batch_queue queue;      /* of the epochs that are planned */
     int idle;                          /* workers that wait because the queue is empty */
-    int alive;                         /* workers that are not gone */
+    int alive;                         /* workers that were not lost */
     int last;                          /* worker whose gradient came last; −1: none yet */
-    uint64_t discard_before; /* gradients of values before this version are worth nothing */
+    uint64_t discard_before; /* gradients of older versions are ignored (after a restart) */
     uint64_t dropped;        /* gradients that came too late */
-    uint64_t applied, staleness, stalest; /* gradients; sum and largest */
+    uint64_t applied, staleness, stalest; /* gradients; sum and largest of the updates missed */
     struct sdr_ledger ledger;
-    char ledger_lost[512];                /* why records of it are lost; "": none are */
-    int64_t ended;                        /* transport time when the run was over */
+    char ledger_lost[512]; /* why records of it are lost; "": none are */
+    int64_t ended;         /* transport time when the run was over */
+};
+
+struct sdr_traffic {
     uint64_t events;                      /* deliveries and ends of work, where time is virtual */
     atomic_uint_fast64_t bytes, messages; /* sent */
     int64_t waited;                       /* nanoseconds, of all workers */
     int present;                          /* workers of this process: those that waited counts */
-    struct sdr_delay compute, delay;      /* --compute, --delay; no terms: none */
-    float *slowness;                      /* owned, per worker: --slow; NULL: all 1 */
+    uint64_t refused;                     /* messages that could not be what they said */
+};
+
+/* What gradients take, and what holds workers up. */
+struct sdr_compute_times {
+    struct sdr_delay compute, delay; /* --compute, --delay; no terms: none */
+    float *slowness;                 /* owned, per worker: --slow; NULL: all 1 */
+};
+
+struct sdr_network {
+    int servers, workers, nodes;
+    struct sdr_node *node;           /* owned: all of them */
+    struct sdr_pool *pool;           /* owned */
+    void *shared;                    /* the transport's */
+    bool single_threaded;            /* all nodes are on one thread: nothing needs a lock */
+    struct sdr_span *span;           /* owned: the values of each server */
+    struct sdr_wire wire;            /* how updates travel */
+    struct sdr_server *server;       /* owned */
+    struct sdr_workspace *workspace; /* owned */
+    int workspaces;
+    struct sdr_sampler sampler;
+    struct sdr_policy policy;
+    struct sdr_coordinator lead;
+    struct sdr_traffic traffic;
+    struct sdr_compute_times times;
 };
 
 /* A step that a worker has taken, until the values it is sent have it in them. */
@@ -164,33 +183,37 @@ struct sdr_patch {
     uint64_t included;     /* as below, of these */
 };
 
+/* Where workers take steps: what a worker has written itself, and reads before others do. */
+struct sdr_own_writes {
+    double rate;             /* the size of the present step */
+    uint64_t fresh;          /* version of the values with all patches */
+    uint64_t seen;           /* updates in them with its own steps */
+    struct sdr_patch *patch; /* owned */
+    uint64_t patches, patch_room;
+    struct sdr_message early;  /* a task that came before this one was begun; NONE: none */
+    uint64_t included;         /* of its own steps, how many the values have in them */
+    uint64_t applied;          /* and how many those that it will be sent */
+    uint64_t taken;            /* sent so far: of one step each, or of several */
+    uint64_t steps;            /* so far */
+    struct sdr_own_step *step; /* owned: a ring of those from `first` to taken − 1 */
+    uint64_t first, room;
+    float *slot[2]; /* owned: the optimizer's state */
+    bool kept;      /* this task came without values */
+    float *local;   /* owned: the values after its last step, if it may have to go on from them */
+};
+
 /* A worker's task, kept with its node. */
 struct sdr_task {
     uint64_t batch, version;
-    int arrived; /* parts of its values, of as many as there are servers */
+    int arrived; /* pieces of its values, of as many as there are servers */
     bool sparse;
     struct sdr_body **piece;  /* owned: one of every server */
     struct sdr_body **result; /* owned: what was computed, for every server */
     float computing;          /* seconds it took */
     float *residual;          /* owned: what a lossy codec left out so far; NULL: nothing */
-    uint32_t number;           /* tasks so far */
-    int64_t waited;            /* nanoseconds waiting for tasks */
-    /* Where workers take steps: */
-    double rate;             /* the size of this one */
-    uint64_t fresh;          /* version of the values with all patches */
-    uint64_t seen;           /* updates in them with its own steps */
-    struct sdr_patch *patch; /* owned */
-    uint64_t patches, patch_room;
-    struct sdr_message early; /* a task that came before this one was begun; NONE: none */
-    uint64_t included;        /* of its own steps, how many the values have in them */
-    uint64_t applied;         /* and how many those that it will be sent */
-    uint64_t taken;           /* sent so far: of one step each, or of several */
-    uint64_t steps;           /* so far */
-    struct sdr_own_step *own; /* owned: a ring of those from `first` to taken − 1 */
-    uint64_t first, own_room;
-    float *slot[2];         /* owned: the optimizer's state */
-    bool kept;              /* this task came without values */
-    float *local; /* owned: the values after its last step, where it may have to go on from them */
+    uint32_t number;          /* tasks so far */
+    int64_t waited;           /* nanoseconds waiting for tasks */
+    struct sdr_own_writes own;
 };
 
 enum sdr_status sdr_network_create(struct sdr_run *run, uint64_t quorum);

@@ -13,9 +13,11 @@ enum sdr_status sdr_own_writes_create(struct sdr_node *node)
     struct sdr_task *task = node->task;
     const struct sdr_parameters *p = &node->run->parameters;
     for (int s = 0; s < p->rule.optimizer->slots; s++)
-        SDR_TRY(sdr_allocate(&task->slot[s], p->layout->count, sizeof(float), "a worker's state"));
-    if (node->run->network->keeps)
-        SDR_TRY(sdr_allocate(&task->local, p->layout->count, sizeof(float), "a worker's values"));
+        SDR_TRY(
+            sdr_allocate(&task->own.slot[s], p->layout->count, sizeof(float), "a worker's state"));
+    if (node->run->network->policy.keeps)
+        SDR_TRY(
+            sdr_allocate(&task->own.local, p->layout->count, sizeof(float), "a worker's values"));
     return SDR_OK;
 }
 
@@ -29,31 +31,32 @@ static void drop_parts(struct sdr_node *node, struct sdr_body **part)
 
 static struct sdr_own_step *own_step(struct sdr_task *task, uint64_t number)
 {
-    return &task->own[number % task->own_room];
+    return &task->own.step[number % task->own.room];
 }
 
 /* Those that all values to come have in them are not needed any more. */
 static void forget_applied(struct sdr_node *node)
 {
     struct sdr_task *task = node->task;
-    for (; task->first < task->applied && task->first < task->taken; task->first++)
-        drop_parts(node, own_step(task, task->first)->part);
+    for (; task->own.first < task->own.applied && task->own.first < task->own.taken;
+         task->own.first++)
+        drop_parts(node, own_step(task, task->own.first)->part);
 }
 
 void sdr_own_writes_free(struct sdr_node *node)
 {
     struct sdr_task *task = node->task;
-    for (uint64_t i = 0; i < task->own_room; i++) {
-        drop_parts(node, task->own[i].part);
-        sdr_release(task->own[i].part);
+    for (uint64_t i = 0; i < task->own.room; i++) {
+        drop_parts(node, task->own.step[i].part);
+        sdr_release(task->own.step[i].part);
     }
     sdr_forget_patches(task);
-    sdr_body_drop(task->early.body);
-    sdr_release(task->patch);
-    sdr_release(task->own);
-    sdr_release(task->slot[0]);
-    sdr_release(task->slot[1]);
-    sdr_release(task->local);
+    sdr_body_drop(task->own.early.body);
+    sdr_release(task->own.patch);
+    sdr_release(task->own.step);
+    sdr_release(task->own.slot[0]);
+    sdr_release(task->own.slot[1]);
+    sdr_release(task->own.local);
 }
 
 /* Adds a step of its own, which lies in messages as it was sent. */
@@ -69,8 +72,8 @@ static enum sdr_status add_own(struct sdr_node *node, struct sdr_workspace *work
         SDR_TRY(sdr_wire_read(&net->wire, own->part[s]->data, own->part[s]->bytes, batch.count,
                               &workspace->reader, &facts, &step));
         step.batch = batch;
-        SDR_TRY(sdr_step_add(&node->run->layout, &workspace->marks, &step, net->span[s],
-                             workspace->w));
+        SDR_TRY(
+            sdr_step_add(&node->run->layout, &workspace->marks, &step, net->span[s], workspace->w));
     }
     return SDR_OK;
 }
@@ -80,7 +83,7 @@ static enum sdr_status recall(struct sdr_node *node, struct sdr_workspace *works
                               uint64_t *from, uint64_t end)
 {
     struct sdr_task *task = node->task;
-    for (; *from < end && *from < task->taken; (*from)++)
+    for (; *from < end && *from < task->own.taken; (*from)++)
         SDR_TRY(add_own(node, workspace, own_step(task, *from)));
     return SDR_OK;
 }
@@ -91,17 +94,17 @@ static enum sdr_status recall_all(struct sdr_node *node, struct sdr_workspace *w
 {
     struct sdr_task *task = node->task;
     forget_applied(node);
-    task->seen = task->fresh + (task->taken - task->included);
-    if (task->kept) /* they are in what it goes on from */
+    task->own.seen = task->own.fresh + (task->own.taken - task->own.included);
+    if (task->own.kept) /* they are in what it goes on from */
         return SDR_OK;
-    uint64_t at = task->first, sent = task->included;
-    for (uint32_t i = 0; i < task->patches; i++) { /* values that have more of them in them */
-        SDR_TRY(recall(node, workspace, &at, task->patch[i].included));
-        SDR_TRY(sdr_apply_patch(node, workspace, batch, &task->patch[i]));
-        sent = task->patch[i].included;
+    uint64_t at = task->own.first, sent = task->own.included;
+    for (uint32_t i = 0; i < task->own.patches; i++) { /* values that have more of them in them */
+        SDR_TRY(recall(node, workspace, &at, task->own.patch[i].included));
+        SDR_TRY(sdr_apply_patch(node, workspace, batch, &task->own.patch[i]));
+        sent = task->own.patch[i].included;
     }
-    task->seen = task->fresh + (task->taken - sent);
-    return recall(node, workspace, &at, task->taken);
+    task->own.seen = task->own.fresh + (task->own.taken - sent);
+    return recall(node, workspace, &at, task->own.taken);
 }
 
 /* The values that a step on this batch changes, of one server after the other. */
@@ -118,7 +121,7 @@ enum sdr_status sdr_own_writes_begin(struct sdr_node *node, struct sdr_workspace
 {
     uint64_t count = 0;
     SDR_TRY(recall_all(node, workspace, batch));
-    sdr_parameters_lend(&workspace->stepper, node->task->slot);
+    sdr_parameters_lend(&workspace->stepper, node->task->own.slot);
     for (int s = 0; s < node->servers; s++)
         count += gather(node, workspace, batch, s, workspace->before + count);
     return SDR_OK;
@@ -129,9 +132,9 @@ void sdr_own_writes_step(struct sdr_node *node, struct sdr_workspace *workspace,
 {
     struct sdr_task *task = node->task;
     struct sdr_parameters *p = &workspace->stepper;
-    sdr_parameters_begin_as(p, ++task->steps, task->rate);
+    sdr_parameters_begin_as(p, ++task->own.steps, task->own.rate);
     sdr_parameters_apply_span(p, update, sdr_all(p->layout));
-    sdr_parameters_finish(p, task->rate);
+    sdr_parameters_finish(p, task->own.rate);
 }
 
 enum sdr_status sdr_own_writes_end(struct sdr_node *node, struct sdr_workspace *workspace,
@@ -151,24 +154,24 @@ enum sdr_status sdr_own_writes_end(struct sdr_node *node, struct sdr_workspace *
                           workspace->packed, workspace->part, &step);
         SDR_TRY(sdr_pack_update(node, workspace, s, &step, facts, &task->result[s]));
     }
-    if (task->local)
-        memcpy(task->local, workspace->w, run->layout.count * sizeof *task->local);
+    if (task->own.local)
+        memcpy(task->own.local, workspace->w, run->layout.count * sizeof *task->own.local);
     return SDR_OK;
 }
 
 static enum sdr_status room_for_own(struct sdr_node *node)
 {
     struct sdr_task *task = node->task;
-    uint64_t room = task->own_room ? 2 * task->own_room : 2;
+    uint64_t room = task->own.room ? 2 * task->own.room : 2;
     struct sdr_own_step *larger;
-    if (task->taken - task->first < task->own_room)
+    if (task->own.taken - task->own.first < task->own.room)
         return SDR_OK;
     SDR_TRY(sdr_allocate(&larger, room, sizeof *larger, "steps"));
-    for (uint64_t i = task->first; i < task->taken; i++)
+    for (uint64_t i = task->own.first; i < task->own.taken; i++)
         larger[i % room] = *own_step(task, i);
-    sdr_release(task->own);
-    task->own = larger;
-    task->own_room = room;
+    sdr_release(task->own.step);
+    task->own.step = larger;
+    task->own.room = room;
     return SDR_OK;
 }
 
@@ -176,17 +179,17 @@ enum sdr_status sdr_own_writes_push(struct sdr_node *node)
 {
     struct sdr_task *task = node->task;
     SDR_TRY(room_for_own(node));
-    struct sdr_own_step *own = own_step(task, task->taken);
+    struct sdr_own_step *own = own_step(task, task->own.taken);
     if (!own->part)
         SDR_TRY(sdr_allocate(&own->part, (size_t)node->servers, sizeof *own->part, "steps"));
     own->batch = task->batch;
-    task->taken++;
+    task->own.taken++;
     for (int s = node->servers - 1; s >= 0; s--) { /* what the first one has, all have */
         own->part[s] = task->result[s];
         task->result[s] = NULL;
         struct sdr_message message = {.kind = SDR_MESSAGE_GRADIENT,
                                       .to = s,
-                                      .version = task->seen,
+                                      .version = task->own.seen,
                                       .batch = task->batch,
                                       .body = sdr_body_hold(own->part[s])};
         SDR_TRY(sdr_send(node, &message));

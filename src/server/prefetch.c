@@ -23,7 +23,7 @@ static void refill(struct sdr_assignment *of, double budget, double size, int64_
 static enum sdr_status send_prefetch(struct sdr_node *node, int worker, struct sdr_message *message)
 {
     struct sdr_network *net = node->run->network;
-    struct sdr_assignment *of = &net->assignment[worker];
+    struct sdr_assignment *of = &net->lead.assignment[worker];
     message->kind = SDR_MESSAGE_TASK;
     message->to = net->servers + worker;
     message->about = (int32_t)of->steps;
@@ -62,7 +62,7 @@ static enum sdr_status patch(struct sdr_node *node, int worker, struct sdr_body 
                              double budget)
 {
     struct sdr_network *net = node->run->network;
-    struct sdr_assignment *of = &net->assignment[worker];
+    struct sdr_assignment *of = &net->lead.assignment[worker];
     uint64_t count = values->bytes / sizeof(float), some;
     const float *now = (const float *)(const void *)values->data;
     struct sdr_message message = {.flags = SDR_PATCH, .version = of->version};
@@ -101,10 +101,10 @@ static enum sdr_status patch(struct sdr_node *node, int worker, struct sdr_body 
 enum sdr_status sdr_prefetch(struct sdr_node *node, int worker, double budget)
 {
     struct sdr_network *net = node->run->network;
-    struct sdr_assignment *of = &net->assignment[worker];
+    struct sdr_assignment *of = &net->lead.assignment[worker];
     struct sdr_body *values;
     /* At the end of the run batches are for those who are idle first. */
-    if (!of->prefetched && sdr_batch_queue_waiting(&net->queue) < (uint64_t)net->workers)
+    if (!of->prefetched && sdr_batch_queue_waiting(&net->lead.queue) < (uint64_t)net->workers)
         return SDR_OK;
     uint64_t number = of->prefetched ? of->next : sdr_next_number(net);
     enum sdr_status status = sdr_current_values(node, worker, number, &values);
@@ -128,9 +128,9 @@ enum sdr_status sdr_prefetch(struct sdr_node *node, int worker, double budget)
     of->bytes = 0;
     sdr_body_drop(of->sent);
     of->sent = sdr_body_hold(values);
-    struct sdr_message message = {.flags = net->sparse ? SDR_SPARSE : 0,
+    struct sdr_message message = {.flags = net->policy.sparse ? SDR_SPARSE : 0,
                                   .version = of->version,
-                                  .value = sdr_rate_at(node->run, node->run->at),
+                                  .value = sdr_rate_at(node->run, node->run->progress.at),
                                   .body = values};
     return send_prefetch(node, worker, &message);
 }
@@ -142,28 +142,29 @@ enum sdr_status sdr_keep_patch(struct sdr_task *task, const struct sdr_message *
         sdr_body_drop(message->body); /* of a batch that has begun meanwhile */
         return SDR_OK;
     }
-    enum sdr_status status = sdr_grow(&task->patch, NULL, task->patches, &task->patch_room,
-                                      sizeof *task->patch, "changes");
+    enum sdr_status status = sdr_grow(&task->own.patch, NULL, task->own.patches,
+                                      &task->own.patch_room, sizeof *task->own.patch, "changes");
     if (status != SDR_OK) {
         sdr_body_drop(message->body);
         return status;
     }
-    task->patch[task->patches++] = (struct sdr_patch){message->body, (uint64_t)message->about};
-    task->fresh = (uint64_t)message->value;
+    task->own.patch[task->own.patches++] =
+        (struct sdr_patch){message->body, (uint64_t)message->about};
+    task->own.fresh = (uint64_t)message->value;
     return SDR_OK;
 }
 
 void sdr_forget_patches(struct sdr_task *task)
 {
-    while (task->patches)
-        sdr_body_drop(task->patch[--task->patches].body);
+    while (task->own.patches)
+        sdr_body_drop(task->own.patch[--task->own.patches].body);
 }
 
 enum sdr_status sdr_apply_patch(struct sdr_node *node, struct sdr_workspace *workspace,
                                 const struct sdr_batch *batch, const struct sdr_patch *patch)
 {
     const struct sdr_layout *layout = &node->run->layout;
-    bool sparse = node->run->network->sparse;
+    bool sparse = node->run->network->policy.sparse;
     uint64_t count = patch->body ? patch->body->bytes / 8 : 0, values = layout->count;
     const uint32_t *place = count ? (const uint32_t *)(const void *)patch->body->data : NULL;
     const float *value = (const float *)(const void *)(place + count);

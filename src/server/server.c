@@ -85,9 +85,9 @@ enum sdr_status sdr_server_step(struct sdr_node *node, const struct sdr_gradient
     struct sdr_wire_facts facts;
     struct sdr_update update;
     uint64_t rows = 0;
-    for (uint64_t i = 0; i < count && run->network->steps; i++)
+    for (uint64_t i = 0; i < count && run->network->policy.steps; i++)
         SDR_TRY(sdr_server_add_step(node, &gradient[i]));
-    if (run->network->steps)
+    if (run->network->policy.steps)
         return SDR_OK;
     for (uint64_t i = 0; i < count; i++)
         rows += sdr_network_rows(run, gradient[i].batch);
@@ -129,9 +129,10 @@ static enum sdr_status take_snapshot(struct sdr_node *node, uint64_t batch)
         return SDR_OK;
     sdr_body_drop(server->snapshot);
     server->snapshot = NULL;
-    if (run->network->joint) { /* others are not read; bits depend on when a penalty is paid */
+    if (run->network->policy
+            .joint) { /* others are not read; bits depend on when a penalty is paid */
         struct sdr_batch rows;
-        SDR_TRY(room_for_rows(server, run->network->batch));
+        SDR_TRY(room_for_rows(server, run->network->policy.batch));
         SDR_TRY(sdr_network_batch(run, batch, -1, server->row, &rows));
         sdr_parameters_catch_up(p, &rows, server->span);
     } else {
@@ -164,7 +165,7 @@ static enum sdr_status pick_values(struct sdr_node *node, uint64_t number, int w
 enum sdr_status sdr_current_values(struct sdr_node *node, int worker, uint64_t number,
                                    struct sdr_body **body)
 {
-    if (node->run->network->sparse)
+    if (node->run->network->policy.sparse)
         return pick_values(node, number, worker, body);
     SDR_TRY(take_snapshot(node, number));
     *body = sdr_body_hold(sdr_server_of(node)->snapshot);
@@ -176,19 +177,19 @@ enum sdr_status sdr_send_task(struct sdr_node *node, int worker, uint64_t number
     struct sdr_network *net = node->run->network;
     struct sdr_server *server = sdr_server_of(node);
     struct sdr_message message = {.kind = SDR_MESSAGE_TASK,
-                                  .flags = flags | (net->sparse ? SDR_SPARSE : 0),
+                                  .flags = flags | (net->policy.sparse ? SDR_SPARSE : 0),
                                   .to = net->servers + worker,
                                   .version = server->parameters->version,
                                   .batch = number};
     if (!(flags & SDR_KEEP))
         SDR_TRY(sdr_current_values(node, worker, number, &message.body));
     if (node->server == 0) {
-        struct sdr_assignment *of = &net->assignment[worker];
+        struct sdr_assignment *of = &net->lead.assignment[worker];
         of->bytes = (uint32_t)sdr_message_bytes(&message);
         of->tokens -= (double)of->bytes;
         message.about = (int32_t)of->steps;
-        if (net->steps)
-            message.value = sdr_rate_at(node->run, node->run->at);
+        if (net->policy.steps)
+            message.value = sdr_rate_at(node->run, node->run->progress.at);
     }
     return sdr_send(node, &message);
 }

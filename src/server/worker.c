@@ -26,23 +26,23 @@ static enum sdr_status take_piece(struct sdr_node *node, const struct sdr_messag
     }
     if (message->flags & SDR_PATCH)
         return sdr_keep_patch(task, message);
-    task->kept = message->flags & SDR_KEEP;
-    if (task->kept) {
+    task->own.kept = message->flags & SDR_KEEP;
+    if (task->own.kept) {
         task->batch = message->batch;
-        task->rate = message->value;
-        task->applied = (uint64_t)message->about;
+        task->own.rate = message->value;
+        task->own.applied = (uint64_t)message->about;
         task->arrived = node->servers;
         return SDR_OK;
     }
     if (!same || task->arrived == 0) {
         sdr_forget_task(node);
         task->batch = message->batch;
-        task->version = task->fresh = message->version;
+        task->version = task->own.fresh = message->version;
         task->sparse = message->flags & SDR_SPARSE;
     }
     if (message->from == 0) {
-        task->rate = message->value;
-        task->included = task->applied = (uint64_t)message->about;
+        task->own.rate = message->value;
+        task->own.included = task->own.applied = (uint64_t)message->about;
     }
     task->arrived++;
     sdr_body_drop(task->piece[message->from]);
@@ -61,14 +61,14 @@ static bool is_of_another(const struct sdr_node *node, const struct sdr_message 
 static enum sdr_status next_message(struct sdr_node *node, struct sdr_message *message)
 {
     struct sdr_task *task = node->task;
-    while (task->early.kind == SDR_MESSAGE_NONE) {
+    while (task->own.early.kind == SDR_MESSAGE_NONE) {
         SDR_TRY(node->run->transport->receive(node, message));
         if (sdr_message_sound(node, message))
             return SDR_OK;
         sdr_body_drop(message->body);
     }
-    *message = task->early;
-    task->early = (struct sdr_message){0};
+    *message = task->own.early;
+    task->own.early = (struct sdr_message){0};
     return SDR_OK;
 }
 
@@ -84,7 +84,7 @@ enum sdr_status sdr_await_task(struct sdr_node *node, bool *more)
         SDR_TRY(next_message(node, &message));
         *more = message.kind != SDR_MESSAGE_STOP;
         if (*more && is_of_another(node, &message)) {
-            task->early = message;
+            task->own.early = message;
             break;
         }
         if (*more)
@@ -92,7 +92,7 @@ enum sdr_status sdr_await_task(struct sdr_node *node, bool *more)
         else
             sdr_body_drop(message.body);
     } while (*more && (task->arrived < node->servers ||
-                       (node->run->network->eager && transport->any(node))));
+                       (node->run->network->policy.eager && transport->any(node))));
     task->number++;
     if (*more) /* the end is not waited for */
         task->waited += transport->now(node) - before;
@@ -127,11 +127,11 @@ enum sdr_status sdr_assemble_view(struct sdr_node *node, struct sdr_workspace *w
     const struct sdr_task *task = node->task;
     uint64_t count = node->run->layout.count;
     *w = workspace->w;
-    if (task->kept) {
-        memcpy(workspace->w, task->local, count * sizeof *workspace->w);
+    if (task->own.kept) {
+        memcpy(workspace->w, task->own.local, count * sizeof *workspace->w);
         return SDR_OK;
     }
-    if (node->servers == 1 && !task->sparse && !net->steps &&
+    if (node->servers == 1 && !task->sparse && !net->policy.steps &&
         task->piece[0]->bytes == count * sizeof(float)) { /* as it came */
         *w = (const float *)(const void *)task->piece[0]->data;
         return SDR_OK;
@@ -151,9 +151,8 @@ enum sdr_status sdr_pack_update(struct sdr_node *node, struct sdr_workspace *wor
     own.leaves = server == 0 ? facts->leaves : 0; /* the first server counts losses */
     sdr_body_drop(*body);
     *body = NULL;
-    SDR_TRY(sdr_body_create(net->pool,
-                            sdr_wire_bound(&net->wire, update, net->span[server], own.leaves),
-                            body));
+    SDR_TRY(sdr_body_create(
+        net->pool, sdr_wire_bound(&net->wire, update, net->span[server], own.leaves), body));
     return sdr_wire_write(&net->wire, update, net->span[server], &own, node->task->residual, seed,
                           &workspace->writer, (*body)->data, &(*body)->bytes);
 }
@@ -166,30 +165,32 @@ static enum sdr_status compute_batch(struct sdr_node *node, struct sdr_workspace
     struct sdr_run *run = node->run;
     struct sdr_network *net = run->network;
     struct sdr_view view = {&run->problem, run->layout.block, w, node->task->version};
-    uint32_t first = (uint32_t)(net->joint ? batch->at % net->batch / SDR_LEAF_ROWS : 0);
+    uint32_t first =
+        (uint32_t)(net->policy.joint ? batch->at % net->policy.batch / SDR_LEAF_ROWS : 0);
     facts->losses = workspace->losses;
-    for (uint32_t from = 0; from < batch->count && !atomic_load(stop); from += net->local) {
+    for (uint32_t from = 0; from < batch->count && !atomic_load(stop); from += net->policy.local) {
         struct sdr_batch part = *batch;
         struct sdr_update update;
-        if (net->steps) {
+        if (net->policy.steps) {
             part.row += from;
             part.at += from;
-            part.count = batch->count - from < net->local ? batch->count - from : net->local;
+            part.count =
+                batch->count - from < net->policy.local ? batch->count - from : net->policy.local;
             part.of = part.count;
         }
         SDR_TRY(sdr_batch_gradient(&workspace->space, &view, &part, first,
                                    workspace->losses + facts->leaves, stop, &update));
         facts->leaves += sdr_leaves(part.count);
-        if (!net->steps) {
+        if (!net->policy.steps) {
             for (int s = 0; s < node->servers && !atomic_load(stop); s++)
-                SDR_TRY(sdr_pack_update(node, workspace, s, &update, facts,
-                                        &node->task->result[s]));
+                SDR_TRY(
+                    sdr_pack_update(node, workspace, s, &update, facts, &node->task->result[s]));
             return SDR_OK;
         }
         if (!atomic_load(stop))
             sdr_own_writes_step(node, workspace, &update);
     }
-    if (net->steps)
+    if (net->policy.steps)
         return sdr_own_writes_end(node, workspace, batch, facts);
     struct sdr_update nothing = {.sense = run->kind->sense}; /* a batch of no rows */
     for (int s = 0; s < node->servers; s++)
@@ -203,26 +204,25 @@ static enum sdr_status compute(void *argument, const atomic_uint *stop)
     struct sdr_run *run = node->run;
     struct sdr_network *net = run->network;
     struct sdr_task *task = node->task;
-    struct sdr_workspace *workspace =
-        &net->workspace[net->workspaces == 1 ? 0 : node->worker];
+    struct sdr_workspace *workspace = &net->workspace[net->workspaces == 1 ? 0 : node->worker];
     struct sdr_batch batch;
     const float *w;
     SDR_TRY(sdr_network_batch(run, task->batch, node->worker, workspace->row, &batch));
     SDR_TRY(sdr_assemble_view(node, workspace, &batch, &w));
     if (task->sparse) /* the next batch needs others */
         sdr_forget_task(node);
-    if (net->steps)
+    if (net->policy.steps)
         SDR_TRY(sdr_own_writes_begin(node, workspace, &batch));
     struct sdr_wire_facts facts = {
         .rows = batch.count,
-        .rate = task->rate * ((batch.count + net->local - 1) / net->local)};
+        .rate = task->own.rate * ((batch.count + net->policy.local - 1) / net->policy.local)};
     return compute_batch(node, workspace, &batch, w, stop, &facts);
 }
 
 enum sdr_status sdr_compute_gradient(struct sdr_node *node, bool *done)
 {
     struct sdr_run *run = node->run;
-    struct sdr_work work = {compute, node, !run->network->cancels};
+    struct sdr_work work = {compute, node, !run->network->policy.cancels};
     int64_t before = run->transport->now(node);
     SDR_TRY(run->transport->compute(node, &work, done));
     node->task->computing = (float)((double)(run->transport->now(node) - before) * 1e-9);
@@ -234,7 +234,7 @@ enum sdr_status sdr_push_gradient(struct sdr_node *node)
     struct sdr_task *task = node->task;
     for (int s = 0; s < node->servers; s++)
         sdr_wire_set_computing(task->result[s]->data, task->computing);
-    if (node->run->network->steps)
+    if (node->run->network->policy.steps)
         return sdr_own_writes_push(node);
     for (int s = node->servers - 1; s >= 0; s--) { /* what the first one has, all have */
         struct sdr_message message = {.kind = SDR_MESSAGE_GRADIENT,

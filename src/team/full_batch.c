@@ -82,8 +82,9 @@ static struct sdr_view view_of(const struct sdr_node *node)
 
 static struct sdr_batch all_rows(const struct sdr_run *run)
 {
-    return (struct sdr_batch){
-        .rows = &run->data->rows, .row = run->train_rows.row, .count = run->train_rows.count};
+    return (struct sdr_batch){.rows = &run->data->rows,
+                              .row = run->set.train_rows.row,
+                              .count = run->set.train_rows.count};
 }
 
 bool sdr_has_full_gradient(const struct sdr_node *node)
@@ -121,7 +122,8 @@ enum sdr_status sdr_full_round(struct sdr_node *node, double *loss, double *w)
     struct sdr_run *run = node->run;
     struct sdr_view view = view_of(node);
     struct sdr_batch rows = all_rows(run);
-    return run->kind->full->round(&view, &rows, sdr_run_threads(run), &run->round_memory, loss, w);
+    return run->kind->full->round(&view, &rows, sdr_run_threads(run), &run->shared.round_memory,
+                                  loss, w);
 }
 
 const char *sdr_rounds_converged(const struct sdr_node *node)
@@ -131,7 +133,7 @@ const char *sdr_rounds_converged(const struct sdr_node *node)
 
 void sdr_stop(struct sdr_node *node, const char *why)
 {
-    node->run->enough = why;
+    node->run->end.enough = why;
 }
 
 void sdr_put(struct sdr_node *node, const double *w, double loss)
@@ -140,7 +142,7 @@ void sdr_put(struct sdr_node *node, const double *w, double loss)
     for (uint64_t i = 0; i < run->parameters.layout->count; i++)
         run->parameters.value[i] = (float)w[i];
     run->parameters.version++;
-    double weight = run->train_rows.count;
+    double weight = run->set.train_rows.count;
     node->loss_sum->loss += loss * weight;
     node->loss_sum->weight += weight;
 }

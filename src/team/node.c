@@ -14,37 +14,40 @@ enum {
 void sdr_diverge(struct sdr_run *run)
 {
     struct sdr_parameters *p = &run->parameters;
-    if (run->restarts == run->options.settings.restarts) {
-        run->over = run->diverged = true;
-        run->why_over = "diverged";
+    if (run->progress.restarts == run->options.settings.restarts) {
+        run->end.over = run->end.diverged = true;
+        run->end.why_over = "diverged";
         return;
     }
-    run->restarts++;
+    run->progress.restarts++;
     if (run->network)
-        run->network->discard_before =
+        run->network->lead.discard_before =
             p->version + 1; /* gradients of earlier values would ruin the new ones */
-    run->rate *= 0.5;
-    run->loss_sum = (struct sdr_loss_sum){0};
-    run->last_epoch_loss = NAN;
-    run->went_back = true;
-    sdr_parameters_reset(p, run->good);
+    run->pace.rate *= 0.5;
+    run->progress.loss_sum = (struct sdr_loss_sum){0};
+    run->progress.last_epoch_loss = NAN;
+    run->progress.went_back = true;
+    sdr_parameters_reset(p, run->kept.good);
     sdr_note(&run->options,
              "the loss explodes: back to the weights of epoch %llu, with a step of %.4g",
-             (unsigned long long)run->good_epoch, run->rate);
+             (unsigned long long)run->progress.good_epoch, run->pace.rate);
 }
 
 /* A loss beyond all reason is the end of a run, long before it overflows; where the run may go back, one that is
    far above that of no model at all is bad enough. */
 static void check_health(struct sdr_run *run)
 {
-    double typical = run->loss_sum.weight > 0 ? run->loss_sum.loss / run->loss_sum.weight : 0;
+    double typical = run->progress.loss_sum.weight > 0
+                         ? run->progress.loss_sum.loss / run->progress.loss_sum.weight
+                         : 0;
     /* A few rows say nothing yet. */
-    bool may_go_back = run->restarts < run->options.settings.restarts &&
-                       (run->loss_sum.weight >= 1000 || run->at * 4 > run->train_rows.count);
-    double bound = may_go_back ? 5 * log(fmax(2, run->classes.count)) : 1e9;
+    bool may_go_back =
+        run->progress.restarts < run->options.settings.restarts &&
+        (run->progress.loss_sum.weight >= 1000 || run->progress.at * 4 > run->set.train_rows.count);
+    double bound = may_go_back ? 5 * log(fmax(2, run->set.classes.count)) : 1e9;
     if (run->kind->truth == SDR_REGRESSION)
-        bound = (may_go_back ? 5 : 1e9) *
-                (run->target_size * run->target_size + run->target_mean * run->target_mean);
+        bound = (may_go_back ? 5 : 1e9) * (run->set.target_size * run->set.target_size +
+                                           run->set.target_mean * run->set.target_mean);
     if (run->kind->truth == SDR_UNSUPERVISED) /* distances are of any size */
         bound = INFINITY;
     if (!isfinite(typical) || typical > bound)
@@ -57,8 +60,8 @@ enum sdr_status sdr_poll_requests(struct sdr_run *run)
     if (requests)
         requests = atomic_exchange(&run->requests, 0);
     if (requests & SDR_REQUEST_STOP) {
-        run->over = run->preempted = true;
-        run->why_over = "stopped on request";
+        run->end.over = run->end.preempted = true;
+        run->end.why_over = "stopped on request";
         sdr_log_last_checkpoint(run);
         return SDR_OK;
     }
@@ -70,55 +73,55 @@ enum sdr_status sdr_poll_requests(struct sdr_run *run)
 /* True once per LOOK_EVERY rows. */
 static bool due(const struct sdr_run *run, uint64_t dealt)
 {
-    return run->at / LOOK_EVERY != (run->at - dealt) / LOOK_EVERY;
+    return run->progress.at / LOOK_EVERY != (run->progress.at - dealt) / LOOK_EVERY;
 }
 
 /* Data that streams comes block by block. On entering one the last is let go, and the one that comes next
    is asked for, so that it is read while this one is trained on. */
 static void enter_block(struct sdr_run *run, uint64_t at)
 {
-    const uint32_t *order = run->order;
-    uint64_t size = run->block_rows, block = order[at] / size, end = at;
-    if (run->streaming == block * size && at < run->block_end)
+    const uint32_t *order = run->rows.order;
+    uint64_t size = run->rows.block_rows, block = order[at] / size, end = at;
+    if (run->rows.streaming == block * size && at < run->rows.block_end)
         return;
-    while (end < run->train_rows.count && order[end] / size == block)
+    while (end < run->set.train_rows.count && order[end] / size == block)
         end++;
-    if (run->streaming != UINT64_MAX && run->streaming != block * size)
-        sdr_data_done_with(run->data, run->streaming, run->streaming + size);
+    if (run->rows.streaming != UINT64_MAX && run->rows.streaming != block * size)
+        sdr_data_done_with(run->data, run->rows.streaming, run->rows.streaming + size);
     sdr_data_will_need(run->data, block * size, (block + 1) * size);
-    if (end < run->train_rows.count)
+    if (end < run->set.train_rows.count)
         sdr_data_will_need(run->data, order[end] / size * size, (order[end] / size + 1) * size);
-    run->streaming = block * size;
-    run->block_end = end;
+    run->rows.streaming = block * size;
+    run->rows.block_end = end;
 }
 
 void sdr_stream(struct sdr_run *run, uint64_t at)
 {
-    if (run->data->streams && at < run->train_rows.count)
+    if (run->data->streams && at < run->set.train_rows.count)
         enter_block(run, at);
 }
 
 enum sdr_status sdr_account(struct sdr_run *run, uint64_t rows)
 {
     const struct sdr_settings *s = &run->options.settings;
-    run->at += rows;
-    run->rows_done += rows;
-    run->paused_then = run->paused;
-    bool ended = run->at >= run->train_rows.count;
+    run->progress.at += rows;
+    run->progress.rows_done += rows;
+    run->log.paused_then = run->log.paused;
+    bool ended = run->progress.at >= run->set.train_rows.count;
     bool checkpoint =
-        run->checkpoint_updates && run->parameters.version >= run->next_checkpoint_update;
+        run->log.checkpoint_updates && run->parameters.version >= run->log.next_checkpoint_update;
     bool look = ended || checkpoint || run->workers > 1 || run->network || due(run, rows);
     if (look)
         check_health(run);
-    if (ended && !run->over)
+    if (ended && !run->end.over)
         SDR_TRY(sdr_epoch_end(run));
     if (sdr_point_due(run, ended))
         SDR_TRY(sdr_point(run));
-    if (look && !run->over)
+    if (look && !run->end.over)
         SDR_TRY(sdr_poll_requests(run));
-    if (!run->over && s->updates && run->parameters.version >= s->updates) {
-        run->over = true;
-        run->why_over = "all updates done";
+    if (!run->end.over && s->updates && run->parameters.version >= s->updates) {
+        run->end.over = true;
+        run->end.why_over = "all updates done";
     }
     return SDR_OK;
 }
@@ -126,15 +129,15 @@ enum sdr_status sdr_account(struct sdr_run *run, uint64_t rows)
 static enum sdr_status next_batch(struct sdr_run *run, uint32_t most, struct sdr_batch *batch,
                                   bool *more)
 {
-    uint64_t left = run->train_rows.count - run->at;
+    uint64_t left = run->set.train_rows.count - run->progress.at;
     *batch = (struct sdr_batch){.rows = &run->data->rows,
-                                .row = run->order + run->at,
+                                .row = run->rows.order + run->progress.at,
                                 .count = left < most ? (uint32_t)left : most,
                                 .number = run->parameters.version,
-                                .at = run->at};
-    *more = !run->over;
+                                .at = run->progress.at};
+    *more = !run->end.over;
     if (*more)
-        sdr_stream(run, run->at);
+        sdr_stream(run, run->progress.at);
     return SDR_OK;
 }
 
@@ -152,7 +155,7 @@ enum sdr_status sdr_next_batch(struct sdr_node *node, struct sdr_batch *batch, b
     struct sdr_run *run = node->run;
     if (batch->count) /* not the first: account for the last one */
         SDR_TRY(sdr_account(run, batch->count));
-    SDR_TRY(next_batch(run, (uint32_t)run->update_rows, batch, more));
+    SDR_TRY(next_batch(run, (uint32_t)run->pace.update_rows, batch, more));
     if (*more)
         fetch_ahead(run, batch);
     return SDR_OK;
@@ -171,28 +174,29 @@ enum sdr_status sdr_next_full_batch(struct sdr_node *node, struct sdr_batch *bat
 static uint64_t until_due(const struct sdr_run *run, uint64_t most)
 {
     uint64_t version = run->parameters.version, updates = run->options.settings.updates;
-    uint64_t due = LOOK_EVERY - run->at % LOOK_EVERY;
-    uint64_t next = run->next_checkpoint_update;
-    if (run->checkpoint_updates && next > version && next - version < due)
+    uint64_t due = LOOK_EVERY - run->progress.at % LOOK_EVERY;
+    uint64_t next = run->log.next_checkpoint_update;
+    if (run->log.checkpoint_updates && next > version && next - version < due)
         due = next - version;
-    if (run->next_point > version && run->next_point - version < due)
-        due = run->next_point - version;
+    if (run->curve.next > version && run->curve.next - version < due)
+        due = run->curve.next - version;
     if (updates > version && updates - version < due)
         due = updates - version;
-    if (run->epoch >= run->average_from && run->average_every - version % run->average_every < due)
-        due = run->average_every - version % run->average_every;
+    if (run->progress.epoch >= run->pace.average_from &&
+        run->pace.average_every - version % run->pace.average_every < due)
+        due = run->pace.average_every - version % run->pace.average_every;
     return due < most ? due : most;
 }
 
 /* How many of the next `most` rows lie in one block of data that streams. */
 static uint32_t within_block(const struct sdr_run *run, uint32_t most)
 {
-    const uint32_t *row = run->order + run->at;
+    const uint32_t *row = run->rows.order + run->progress.at;
     uint32_t count = 1;
-    if (!run->data->streams || run->over)
+    if (!run->data->streams || run->end.over)
         return most;
-    while (count < most && run->at + count < run->train_rows.count &&
-           row[count] / run->block_rows == row[0] / run->block_rows)
+    while (count < most && run->progress.at + count < run->set.train_rows.count &&
+           row[count] / run->rows.block_rows == row[0] / run->rows.block_rows)
         count++;
     return count;
 }
@@ -227,10 +231,11 @@ enum sdr_status sdr_gradient(struct sdr_node *node, const struct sdr_view *view,
 
 void sdr_rates(const struct sdr_run *run, uint64_t at, uint32_t count, double *rate)
 {
-    struct sdr_schedule_time when = {(double)run->epoch, (double)at, run->per_row, run->length};
+    struct sdr_schedule_time when = {(double)run->progress.epoch, (double)at, run->pace.per_row,
+                                     run->pace.length};
     run->schedule->factors(run->schedule_options, &when, count, rate);
     for (uint32_t i = 0; i < count; i++)
-        rate[i] *= run->rate;
+        rate[i] *= run->pace.rate;
 }
 
 double sdr_rate_at(const struct sdr_run *run, uint64_t at)
@@ -242,7 +247,8 @@ double sdr_rate_at(const struct sdr_run *run, uint64_t at)
 
 static void average_if_due(struct sdr_run *run)
 {
-    if (run->epoch >= run->average_from && run->parameters.version % run->average_every == 0)
+    if (run->progress.epoch >= run->pace.average_from &&
+        run->parameters.version % run->pace.average_every == 0)
         sdr_parameters_average(&run->parameters);
 }
 
@@ -264,7 +270,7 @@ void sdr_commit(struct sdr_node *node, const struct sdr_update *update)
 bool sdr_can_fuse(const struct sdr_node *node)
 {
     const struct sdr_run *run = node->run;
-    return run->plan.fused;
+    return run->shared.plan.fused;
 }
 
 void sdr_fused_steps(struct sdr_node *node, const struct sdr_batch *chunk)
@@ -280,7 +286,7 @@ void sdr_fused_steps(struct sdr_node *node, const struct sdr_batch *chunk)
                                     .ahead = fetches ? ahead : NULL,
                                     .rate = rate,
                                     .count = chunk->count,
-                                    .factors = run->factors,
+                                    .factors = run->shared.factors,
                                     .loss_sum = node->loss_sum->loss,
                                     .weight_sum = node->loss_sum->weight};
     sdr_parameters_fused_steps(node->parameters, &fused);
@@ -298,15 +304,15 @@ struct sdr_batch sdr_part(const struct sdr_node *node, const struct sdr_batch *b
         from = batch->count;
     part.row += from;
     part.at += from;
-    part.number += from / node->run->update_rows;
+    part.number += from / node->run->pace.update_rows;
     part.count = (uint32_t)(batch->count - from < count ? batch->count - from : count);
     return part;
 }
 
 enum sdr_status sdr_train(struct sdr_node *node, const struct sdr_batch *share)
 {
-    bool recorded = node->run->record && node->run->plan.in_place;
-    uint64_t size = recorded ? 1 : sdr_can_fuse(node) ? CHUNK : node->run->update_rows;
+    bool recorded = node->run->race.record && node->run->shared.plan.in_place;
+    uint64_t size = recorded ? 1 : sdr_can_fuse(node) ? CHUNK : node->run->pace.update_rows;
     struct sdr_view view;
     struct sdr_update gradient;
     node->parameters->version = share->number;

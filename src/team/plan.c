@@ -12,16 +12,17 @@ static enum sdr_status look_at_features(struct sdr_run *run)
 {
     uint32_t features = run->data->rows.features, workers = (uint32_t)run->workers;
     uint32_t *touched, count, most = 0;
-    SDR_TRY(sdr_allocate(&run->frequency, features, sizeof *run->frequency, "frequencies"));
-    SDR_TRY(sdr_allocate(&run->span, workers, sizeof *run->span, "spans of values"));
+    SDR_TRY(sdr_allocate(&run->shared.frequency, features, sizeof *run->shared.frequency,
+                         "frequencies"));
+    SDR_TRY(sdr_allocate(&run->shared.span, workers, sizeof *run->shared.span, "spans of values"));
     SDR_TRY(sdr_features_touched(run, &touched, &count));
-    sdr_cut_spans(&run->layout, touched, count, workers, run->span);
+    sdr_cut_spans(&run->layout, touched, count, workers, run->shared.span);
     for (uint32_t j = 0; j < features; j++) {
         most = touched[j] > most ? touched[j] : most;
-        run->frequency[j] = (float)touched[j] / (float)count;
+        run->shared.frequency[j] = (float)touched[j] / (float)count;
     }
     sdr_release(touched);
-    run->plan.busiest = (double)most / count;
+    run->shared.plan.busiest = (double)most / count;
     return SDR_OK;
 }
 
@@ -29,14 +30,14 @@ static enum sdr_status look_at_features(struct sdr_run *run)
 static enum sdr_status ask_strategy(struct sdr_run *run)
 {
     SDR_TRY(look_at_features(run));
-    if (run->strategy->windows && !run->plan.all_conflict)
-        SDR_TRY(sdr_window_choose(run, &run->plan.window));
-    SDR_TRY(run->strategy->plan(run->strategy_options, &run->plan));
-    run->workers = run->plan.workers;
+    if (run->strategy->windows && !run->shared.plan.all_conflict)
+        SDR_TRY(sdr_window_choose(run, &run->shared.plan.window));
+    SDR_TRY(run->strategy->plan(run->strategy_options, &run->shared.plan));
+    run->workers = run->shared.plan.workers;
     if (run->kind->sense == SDR_STATISTIC) /* sums are never too much */
-        run->plan.damped = false;
-    if (run->plan.remark)
-        sdr_note(&run->options, "%s", run->plan.remark);
+        run->shared.plan.damped = false;
+    if (run->shared.plan.remark)
+        sdr_note(&run->options, "%s", run->shared.plan.remark);
     return SDR_OK;
 }
 
@@ -56,20 +57,20 @@ enum sdr_status sdr_plan_make(struct sdr_run *run)
     double entries = run->data->rows.dense
                          ? run->problem.features
                          : (double)run->data->nonzeros / (double)run->data->rows.count;
-    run->plan = (struct sdr_plan){.workers = run->workers,
-                                  .nodes = sdr_affinity_nodes(),
-                                  .deterministic = s->deterministic,
-                                  .all_conflict = run->kind->reads == SDR_READS_ALL,
-                                  .pairs = run->kind->needs & SDR_NEEDS_PAIRS,
-                                  .penalty = p->penalty_paid != NULL,
-                                  .group_penalty = p->rule.penalty.group > 0,
-                                  .fused = s->batch == 1 && run->problem.outputs == 1 &&
-                                           run->kind->fused != NULL,
-                                  .rows = run->train_rows.count,
-                                  .batch = s->batch,
-                                  .parameters = p->layout->count,
-                                  .values = p->layout->count * (uint64_t)(1 + run->optimizer->slots),
-                                  .row_values = entries * row_values(p->layout)};
+    run->shared.plan = (struct sdr_plan){
+        .workers = run->workers,
+        .nodes = sdr_affinity_nodes(),
+        .deterministic = s->deterministic,
+        .all_conflict = run->kind->reads == SDR_READS_ALL,
+        .pairs = run->kind->needs & SDR_NEEDS_PAIRS,
+        .penalty = p->penalty_paid != NULL,
+        .group_penalty = p->rule.penalty.group > 0,
+        .fused = s->batch == 1 && run->problem.outputs == 1 && run->kind->fused != NULL,
+        .rows = run->set.train_rows.count,
+        .batch = s->batch,
+        .parameters = p->layout->count,
+        .values = p->layout->count * (uint64_t)(1 + run->optimizer->slots),
+        .row_values = entries * row_values(p->layout)};
     if (run->strategy->plan)
         SDR_TRY(ask_strategy(run));
     return sdr_rules_ask(run, SDR_RULES_PLAN);
@@ -82,51 +83,56 @@ static enum sdr_status compute_damping(struct sdr_run *run)
 {
     const struct sdr_parameters *p = &run->parameters;
     const double touches = 64; /* that leave a value far from corrected, on sparse and dense data */
-    double rows = (double)run->plan.share * (run->plan.deterministic ? 1 : run->workers);
-    SDR_TRY(sdr_allocate(&run->damping, p->layout->count, sizeof *run->damping,
+    double rows =
+        (double)run->shared.plan.share * (run->shared.plan.deterministic ? 1 : run->workers);
+    SDR_TRY(sdr_allocate(&run->shared.damping, p->layout->count, sizeof *run->shared.damping,
                          "the merging of replicas"));
     for (uint64_t i = 0; i < p->layout->count; i++)
-        run->damping[i] = (float)fmin(touches / rows, 1);
+        run->shared.damping[i] = (float)fmin(touches / rows, 1);
     for (int b = 0; b < p->layout->blocks; b++) {
         const struct sdr_block *block = &p->layout->block[b];
         uint64_t size = (uint64_t)block->rows * block->cols;
         for (uint64_t i = 0; i < size && block->per_feature; i++)
-            run->damping[block->offset + i] = (float)fmin(
-                touches / fmax(run->frequency[i / block->cols] * rows, 1e-9), 1);
+            run->shared.damping[block->offset + i] =
+                (float)fmin(touches / fmax(run->shared.frequency[i / block->cols] * rows, 1e-9), 1);
     }
     return SDR_OK;
 }
 
 enum sdr_status sdr_plan_carry_out(struct sdr_run *run)
 {
-    const struct sdr_plan *plan = &run->plan;
+    const struct sdr_plan *plan = &run->shared.plan;
     int replicas = plan->copies ? plan->copies : plan->in_place ? run->workers : 0;
-    uint32_t leaves = plan->joint ? sdr_leaves((uint32_t)run->update_rows) : 0;
-    run->loss_sums = replicas > run->workers ? replicas : run->workers;
-    if (plan->loss_sums > run->loss_sums)
-        run->loss_sums = plan->loss_sums;
-    SDR_TRY(sdr_allocate(&run->copy, (size_t)replicas, sizeof *run->copy, "copies of the model"));
-    SDR_TRY(sdr_allocate(&run->copied, (size_t)run->loss_sums, sizeof *run->copied, "losses"));
-    SDR_TRY(sdr_allocate(&run->leaf, leaves, sizeof *run->leaf, "gradients"));
-    while (run->leaves < (int)leaves) /* counted first: one that is half made is freed too */
-        SDR_TRY(sdr_gradient_space_create(&run->leaf[run->leaves++], run->kind, &run->problem,
-                                          &run->layout));
+    uint32_t leaves = plan->joint ? sdr_leaves((uint32_t)run->pace.update_rows) : 0;
+    run->shared.loss_count = replicas > run->workers ? replicas : run->workers;
+    if (plan->loss_sums > run->shared.loss_count)
+        run->shared.loss_count = plan->loss_sums;
+    SDR_TRY(sdr_allocate(&run->shared.replica, (size_t)replicas, sizeof *run->shared.replica,
+                         "copies of the model"));
+    SDR_TRY(sdr_allocate(&run->shared.losses, (size_t)run->shared.loss_count,
+                         sizeof *run->shared.losses, "losses"));
+    SDR_TRY(sdr_allocate(&run->shared.leaf, leaves, sizeof *run->shared.leaf, "gradients"));
+    while (run->shared.leaves < (int)leaves) /* counted first: one that is half made is freed too */
+        SDR_TRY(sdr_gradient_space_create(&run->shared.leaf[run->shared.leaves++], run->kind,
+                                          &run->problem, &run->layout));
     if (plan->joint)
-        SDR_TRY(sdr_sum_create(&run->joint, &run->layout));
-    while (run->replicas <
+        SDR_TRY(sdr_sum_create(&run->shared.joint, &run->layout));
+    while (run->shared.replicas <
            replicas) /* counted first: one that is half made is freed with the others */
-        SDR_TRY(sdr_parameters_replicate(&run->copy[run->replicas++], &run->parameters,
-                                         plan->copies > 0, !plan->deterministic && !plan->shards));
+        SDR_TRY(sdr_parameters_replicate(&run->shared.replica[run->shared.replicas++],
+                                         &run->parameters, plan->copies > 0,
+                                         !plan->deterministic && !plan->shards));
     if (plan->damped)
         SDR_TRY(compute_damping(run));
     if (plan->windows)
         SDR_TRY(sdr_window_create(run));
     if (plan->rotates)
         SDR_TRY(sdr_rotation_create(run));
-    SDR_TRY(sdr_allocate(&run->node, (size_t)run->workers, sizeof *run->node, "workers"));
-    run->nodes = run->workers;
+    SDR_TRY(
+        sdr_allocate(&run->shared.node, (size_t)run->workers, sizeof *run->shared.node, "workers"));
+    run->shared.nodes = run->workers;
     for (int w = 0; w < run->workers; w++) {
-        struct sdr_node *node = &run->node[w];
+        struct sdr_node *node = &run->shared.node[w];
         *node = (struct sdr_node){
             .run = run,
             .id = w,
@@ -134,19 +140,20 @@ enum sdr_status sdr_plan_carry_out(struct sdr_run *run)
             .workers = run->workers,
             .options = run->strategy_options,
             .plan = plan,
-            .parameters = replicas ? &run->copy[w % replicas] : &run->parameters,
-            .loss_sum = run->strategy->team && !plan->turns ? &run->copied[w] : &run->loss_sum};
+            .parameters = replicas ? &run->shared.replica[w % replicas] : &run->parameters,
+            .loss_sum = run->strategy->team && !plan->turns ? &run->shared.losses[w]
+                                                            : &run->progress.loss_sum};
         if (!plan->joint)
-            SDR_TRY(sdr_gradient_space_create(&node->space, run->kind, &run->problem,
-                                              &run->layout));
+            SDR_TRY(
+                sdr_gradient_space_create(&node->space, run->kind, &run->problem, &run->layout));
         if (plan->snapshots)
-            SDR_TRY(sdr_allocate(&node->snapshot, run->layout.count, sizeof(float),
-                                 "a worker's view"));
+            SDR_TRY(
+                sdr_allocate(&node->snapshot, run->layout.count, sizeof(float), "a worker's view"));
     }
     if (plan->turns)
         SDR_TRY(sdr_turns_create(run));
     if (plan->shards)
-        SDR_TRY(sdr_allocate(&run->progress, SDR_PROGRESS * (size_t)run->workers, sizeof(double),
-                             "workers"));
-    return sdr_allocate(&run->node[0].state, run->strategy->state_size, 1, "strategy state");
+        SDR_TRY(sdr_allocate(&run->shared.shard_progress, SDR_PROGRESS * (size_t)run->workers,
+                             sizeof(double), "workers"));
+    return sdr_allocate(&run->shared.node[0].state, run->strategy->state_size, 1, "strategy state");
 }

@@ -33,7 +33,7 @@ static uint32_t cell_of(const struct sdr_rows *rows, uint32_t row, const uint8_t
 /* Rows by cells: counted, then put where they belong. */
 static void sort_rows(const struct sdr_run *run, const uint8_t *block, struct sdr_rotation *r)
 {
-    const struct sdr_row_list *list = &run->train_rows;
+    const struct sdr_row_list *list = &run->set.train_rows;
     uint32_t next[CELLS];
     for (uint32_t i = 0; i < list->count; i++)
         r->start[cell_of(&run->data->rows, list->row ? list->row[i] : i, block) + 1]++;
@@ -64,7 +64,7 @@ static void shuffle_cells(const struct sdr_run *run, struct sdr_rotation *r)
 static enum sdr_status copy_pairs(const struct sdr_run *run, struct sdr_rotation *r)
 {
     const struct sdr_problem *problem = &run->problem;
-    uint32_t count = run->train_rows.count;
+    uint32_t count = run->set.train_rows.count;
     SDR_TRY(sdr_allocate(&r->pair, count, sizeof *r->pair, "ratings by cells"));
     for (uint32_t i = 0; i < count; i++) {
         uint32_t row = r->row[i];
@@ -79,19 +79,20 @@ static enum sdr_status copy_pairs(const struct sdr_run *run, struct sdr_rotation
 enum sdr_status sdr_rotation_create(struct sdr_run *run)
 {
     struct sdr_rotation *r;
-    uint32_t count = run->train_rows.count;
+    uint32_t count = run->set.train_rows.count;
     uint8_t *block;
     SDR_TRY(sdr_allocate(&r, 1, sizeof *r, "a rotation"));
-    run->rotation = r;
+    run->shared.rotation = r;
     SDR_TRY(sdr_allocate(&r->row, count, sizeof *r->row, "rows by cells"));
     SDR_TRY(sdr_allocate(&block, run->problem.features, 1, "blocks of features"));
-    enum sdr_status status = sdr_blocks_assign(&run->data->rows, run->train_rows.row, count, block);
+    enum sdr_status status =
+        sdr_blocks_assign(&run->data->rows, run->set.train_rows.row, count, block);
     if (status == SDR_OK)
         sort_rows(run, block, r);
     sdr_release(block);
     if (status == SDR_OK && run->options.settings.shuffle != SDR_SHUFFLE_NONE)
         shuffle_cells(run, r);
-    if (status == SDR_OK && run->plan.fused)
+    if (status == SDR_OK && run->shared.plan.fused)
         status = copy_pairs(run, r);
     return status;
 }
@@ -107,10 +108,10 @@ void sdr_rotation_destroy(struct sdr_rotation *r)
 
 void sdr_rotation_order(struct sdr_run *run)
 {
-    struct sdr_rotation *r = run->rotation;
+    struct sdr_rotation *r = run->shared.rotation;
     bool shuffled = run->options.settings.shuffle != SDR_SHUFFLE_NONE;
     struct sdr_stream stream =
-        sdr_stream_open(run->options.settings.seed, SDR_FOR_SHUFFLE, run->epoch);
+        sdr_stream_open(run->options.settings.seed, SDR_FOR_SHUFFLE, run->progress.epoch);
     uint32_t round[SDR_ROUNDS], at = 0;
     for (uint32_t i = 0; i < SDR_ROUNDS; i++)
         round[i] = i;
@@ -124,8 +125,8 @@ void sdr_rotation_order(struct sdr_run *run)
         r->cell[i] = cell;
         r->shift[i] = shift;
         r->place[i] = at;
-        memcpy(run->order + at, row + shift, (size - shift) * sizeof *row);
-        memcpy(run->order + at + (size - shift), row, shift * sizeof *row);
+        memcpy(run->rows.order + at, row + shift, (size - shift) * sizeof *row);
+        memcpy(run->rows.order + at + (size - shift), row, shift * sizeof *row);
         at += size;
     }
     r->place[CELLS] = at;
@@ -142,8 +143,8 @@ static uint32_t round_at(const struct sdr_rotation *r, uint64_t place)
 
 uint64_t sdr_rotation_left(const struct sdr_run *run)
 {
-    const struct sdr_rotation *r = run->rotation;
-    return r->place[round_at(r, run->at) + SDR_CELLS] - run->at;
+    const struct sdr_rotation *r = run->shared.rotation;
+    return r->place[round_at(r, run->progress.at) + SDR_CELLS] - run->progress.at;
 }
 
 /* Rows of a cell from one place of the epoch to another. */
@@ -151,16 +152,16 @@ static void fused_cell(struct sdr_node *node, uint32_t number, uint64_t from, ui
 {
     enum { CHUNK = 64 };
     struct sdr_run *run = node->run;
-    const struct sdr_rotation *r = run->rotation;
+    const struct sdr_rotation *r = run->shared.rotation;
     uint32_t first = r->start[r->cell[number]], size = r->start[r->cell[number] + 1] - first;
     double rate[CHUNK];
     struct sdr_fused_steps fused = {
-        .problem = &run->problem, .kind = run->kind, .rate = rate, .factors = run->factors};
+        .problem = &run->problem, .kind = run->kind, .rate = rate, .factors = run->shared.factors};
     for (uint64_t at = from; at < end; at += fused.count) {
         uint64_t within = (at - r->place[number] + r->shift[number]) % size;
         uint64_t most = size - within < end - at ? size - within : end - at;
         fused.count = (uint32_t)(most < CHUNK ? most : CHUNK);
-        fused.row = run->order + at;
+        fused.row = run->rows.order + at;
         fused.pair = r->pair + first + within;
         sdr_rates(run, at, fused.count, rate);
         sdr_parameters_fused_steps(node->parameters, &fused);
@@ -173,7 +174,7 @@ static void fused_cell(struct sdr_node *node, uint32_t number, uint64_t from, ui
 enum sdr_status sdr_train_cell(struct sdr_node *node, const struct sdr_batch *round, uint64_t cell)
 {
     struct sdr_run *run = node->run;
-    const struct sdr_rotation *r = run->rotation;
+    const struct sdr_rotation *r = run->shared.rotation;
     uint32_t number = round_at(r, round->at) + (uint32_t)cell;
     uint64_t end = round->at + round->count, from = r->place[number];
     from = from > round->at ? from : round->at;
@@ -181,8 +182,8 @@ enum sdr_status sdr_train_cell(struct sdr_node *node, const struct sdr_batch *ro
     if (from >= end)
         return SDR_OK;
     struct sdr_batch rows = sdr_part(node, round, from - round->at, end - from);
-    node->loss_sum = &run->copied[cell];
-    if (run->plan.fused) {
+    node->loss_sum = &run->shared.losses[cell];
+    if (run->shared.plan.fused) {
         node->parameters->version = rows.number;
         fused_cell(node, number, from, end);
         return SDR_OK;

@@ -33,7 +33,7 @@ struct sdr_window {
 enum sdr_status sdr_window_choose(const struct sdr_run *run, uint64_t *rows)
 {
     enum { LEAST = 128, MOST = 4096 };
-    const struct sdr_row_list *list = &run->train_rows;
+    const struct sdr_row_list *list = &run->set.train_rows;
     struct sdr_components c = {0};
     uint32_t *row = NULL, most = list->count / 4 < MOST ? list->count / 4 : MOST;
     uint8_t *bin = NULL;
@@ -62,9 +62,9 @@ cleanup:
 enum sdr_status sdr_window_create(struct sdr_run *run)
 {
     struct sdr_window *w;
-    uint32_t rows = (uint32_t)run->plan.share, count = run->train_rows.count;
+    uint32_t rows = (uint32_t)run->shared.plan.share, count = run->set.train_rows.count;
     SDR_TRY(sdr_allocate(&w, 1, sizeof *w, "windows"));
-    run->window = w;
+    run->shared.window = w;
     w->rows = rows;
     w->count = (count + rows - 1) / rows;
     SDR_TRY(sdr_components_create(&w->components, run->problem.features, rows));
@@ -100,40 +100,40 @@ void sdr_window_destroy(struct sdr_window *w)
 /* ---- the order of windows ---- */
 bool sdr_window_needs_base(const struct sdr_run *run)
 {
-    return !run->window->laid;
+    return !run->shared.window->laid;
 }
 
 void sdr_window_order(struct sdr_run *run)
 {
-    struct sdr_window *w = run->window;
-    uint32_t count = run->train_rows.count, at = 0, inner[4096];
+    struct sdr_window *w = run->shared.window;
+    uint32_t count = run->set.train_rows.count, at = 0, inner[4096];
     uint64_t seed = run->options.settings.seed;
     if (!w->laid)
-        memcpy(w->base, run->order, count * sizeof *w->base);
+        memcpy(w->base, run->rows.order, count * sizeof *w->base);
     w->laid = true;
     for (uint32_t i = 0; i < w->count; i++)
         w->number[i] = i;
-    if (run->epoch == 0 || run->shuffle == SDR_SHUFFLE_NONE) {
-        memcpy(run->order, w->base, count * sizeof *w->base);
+    if (run->progress.epoch == 0 || run->rows.shuffle == SDR_SHUFFLE_NONE) {
+        memcpy(run->rows.order, w->base, count * sizeof *w->base);
         return;
     }
-    struct sdr_stream stream = sdr_stream_open(seed, SDR_FOR_BLOCK_SHUFFLE, run->epoch);
+    struct sdr_stream stream = sdr_stream_open(seed, SDR_FOR_BLOCK_SHUFFLE, run->progress.epoch);
     sdr_shuffle(w->number, w->count - 1, &stream); /* the last may be short, and stays the last */
     for (uint32_t i = 0; i < w->count; i++) {
         uint32_t first = w->number[i] * w->rows;
         uint32_t rows = count - first < w->rows ? count - first : w->rows;
-        stream = sdr_stream_open(seed, SDR_FOR_SHUFFLE, run->epoch << 32 | w->number[i]);
+        stream = sdr_stream_open(seed, SDR_FOR_SHUFFLE, run->progress.epoch << 32 | w->number[i]);
         sdr_shuffle(inner, rows, &stream);
         for (uint32_t k = 0; k < rows; k++)
-            run->order[at++] = w->base[first + inner[k]];
+            run->rows.order[at++] = w->base[first + inner[k]];
     }
 }
 
 /* ---- components ---- */
 static void plan_window(struct sdr_run *run, uint32_t number)
 {
-    struct sdr_window *w = run->window;
-    uint32_t first = number * w->rows, count = run->train_rows.count - first;
+    struct sdr_window *w = run->shared.window;
+    uint32_t first = number * w->rows, count = run->set.train_rows.count - first;
     sdr_components_find(&w->components, &run->data->rows, w->base + first,
                         count < w->rows ? count : w->rows, SDR_BINS, w->bin);
     w->planned[number] = 1;
@@ -141,7 +141,7 @@ static void plan_window(struct sdr_run *run, uint32_t number)
 
 void sdr_plan_ahead(struct sdr_node *node, const struct sdr_batch *window)
 {
-    struct sdr_window *w = node->run->window;
+    struct sdr_window *w = node->run->shared.window;
     uint64_t next = window->at / w->rows + 1;
     if (node->workers > 1 && next < w->count && !w->planned[w->number[next]])
         plan_window(node->run, w->number[next]);
@@ -167,7 +167,7 @@ static void sort_by_bin(struct sdr_window *w, const struct sdr_batch *window)
 
 void sdr_window_open(struct sdr_run *run, const struct sdr_batch *window)
 {
-    struct sdr_window *w = run->window;
+    struct sdr_window *w = run->shared.window;
     const struct sdr_parameters *p = &run->parameters;
     sdr_rates(run, window->at, window->count, w->rate);
     if (run->workers > 1) {
@@ -186,11 +186,11 @@ void sdr_window_open(struct sdr_run *run, const struct sdr_batch *window)
 
 /* ---- training ---- */
 /* One row of a model with several outputs, as a step of its own without the intercept. */
-static enum sdr_status step_apart(struct sdr_node *node, const struct sdr_batch *window, uint32_t row,
-                       uint32_t at)
+static enum sdr_status step_apart(struct sdr_node *node, const struct sdr_batch *window,
+                                  uint32_t row, uint32_t at)
 {
     struct sdr_run *run = node->run;
-    struct sdr_window *w = run->window;
+    struct sdr_window *w = run->shared.window;
     struct sdr_parameters *p = node->parameters;
     uint32_t outputs = run->problem.outputs;
     struct sdr_batch batch = {.rows = window->rows, .row = &row, .count = 1};
@@ -206,9 +206,9 @@ static enum sdr_status step_apart(struct sdr_node *node, const struct sdr_batch 
     SDR_TRY(sdr_batch_gradient(&node->space, &view, &batch, 0, NULL, NULL, &update));
     sdr_parameters_begin(p, w->rate[at]);
     sdr_parameters_apply_blocks(p, &update, true);
-    if (run->plan.all_conflict) /* a window of one row: nothing has to rest */
+    if (run->shared.plan.all_conflict) /* a window of one row: nothing has to rest */
         sdr_parameters_apply_blocks(p, &update, false);
-    for (int i = 0; i < update.parts && !run->plan.all_conflict; i++)
+    for (int i = 0; i < update.parts && !run->shared.plan.all_conflict; i++)
         if (!p->layout->block[update.part[i].block].per_feature)
             memcpy(w->dloss + (size_t)at * outputs, update.part[i].value, outputs * sizeof(float));
     node->loss_sum->loss += update.loss;
@@ -226,8 +226,8 @@ static void fused_window(struct sdr_node *node, const struct sdr_batch *window,
     for (uint32_t from = 0; from < window->count; from += CHUNK) {
         fused->count = window->count - from < CHUNK ? window->count - from : CHUNK;
         fused->row = window->row + from;
-        fused->rate = run->window->rate + from;
-        fused->dloss = run->window->dloss + from;
+        fused->rate = run->shared.window->rate + from;
+        fused->dloss = run->shared.window->dloss + from;
         fused->ahead = sdr_order_ahead(run, fused->row, fused->count, ahead) ? ahead : NULL;
         sdr_parameters_fused_steps(node->parameters, fused);
     }
@@ -238,7 +238,7 @@ static void fused_bin(struct sdr_node *node, const struct sdr_batch *window, uin
                       struct sdr_fused_steps *fused)
 {
     enum { AHEAD = 8 };
-    struct sdr_window *w = node->run->window;
+    struct sdr_window *w = node->run->shared.window;
     uint32_t first = w->start[bin], end = w->start[bin + 1];
     fused->count = end - first;
     fused->row = w->row + first;
@@ -254,16 +254,17 @@ static void fused_bin(struct sdr_node *node, const struct sdr_batch *window, uin
 enum sdr_status sdr_train_apart(struct sdr_node *node, const struct sdr_batch *window, uint64_t bin)
 {
     struct sdr_run *run = node->run;
-    struct sdr_window *w = run->window;
+    struct sdr_window *w = run->shared.window;
     bool single_threaded = run->workers == 1;
     uint32_t first = single_threaded ? 0 : w->start[bin],
              end = single_threaded ? window->count : w->start[bin + 1];
-    struct sdr_fused_steps fused = {.problem = &run->problem, .kind = run->kind, .factors = run->factors};
+    struct sdr_fused_steps fused = {
+        .problem = &run->problem, .kind = run->kind, .factors = run->shared.factors};
     if (single_threaded && bin > 0)
         return SDR_OK;
-    node->loss_sum = &run->copied[bin];
+    node->loss_sum = &run->shared.losses[bin];
     node->parameters->version = window->number;
-    if (!run->plan.fused)
+    if (!run->shared.plan.fused)
         for (uint32_t i = first; i < end; i++)
             SDR_TRY(step_apart(node, window, single_threaded ? window->row[i] : w->row[i],
                                single_threaded ? i : w->place[i]));
@@ -290,7 +291,7 @@ static int resting_block(const struct sdr_layout *layout)
    the window would have gone one by one, up to where the curvature of the loss turns them back. */
 static void step_intercept(struct sdr_run *run, const struct sdr_batch *window)
 {
-    struct sdr_window *w = run->window;
+    struct sdr_window *w = run->shared.window;
     double rate = w->rate[0], steps = 1;
     if (run->optimizer->rate_power == 2)
         steps = fmin(fmax(1 / (rate * fmax(run->kind->curvature, 0.25)), 1), window->count);
@@ -311,11 +312,11 @@ void sdr_window_close(struct sdr_run *run, const struct sdr_batch *window)
 {
     struct sdr_parameters *p = &run->parameters;
     p->version = window->number;
-    if (resting_block(&run->layout) >= 0 && !run->plan.all_conflict)
+    if (resting_block(&run->layout) >= 0 && !run->shared.plan.all_conflict)
         step_intercept(run, window);
     p->version = window->number + window->count - 1;
-    sdr_parameters_begin(p, run->window->rate[window->count - 1]);
+    sdr_parameters_begin(p, run->shared.window->rate[window->count - 1]);
     p->version++;
     if (p->penalty_paid)
-        p->penalty_due = run->window->penalty_due[window->count];
+        p->penalty_due = run->shared.window->penalty_due[window->count];
 }

@@ -60,9 +60,9 @@ static enum sdr_status print_training(const struct sdr_run *run, char **text)
     /* What was chosen where the options left it open. */
     sdr_json_set(object, "optimizer", json_string(run->optimizer->name));
     sdr_json_set(object, "schedule", json_string(run->schedule->name));
-    sdr_json_set(object, "scale", json_string(run->scale ? "feature" : "none"));
-    sdr_json_set(object, "lr", json_real(run->rate));
-    sdr_json_set(object, "epochs", json_integer((json_int_t)run->epoch));
+    sdr_json_set(object, "scale", json_string(run->set.scale ? "feature" : "none"));
+    sdr_json_set(object, "lr", json_real(run->pace.rate));
+    sdr_json_set(object, "epochs", json_integer((json_int_t)run->progress.epoch));
     return sdr_json_text(object, text);
 }
 
@@ -95,12 +95,12 @@ enum sdr_status sdr_model_create(const struct sdr_run *run, const float *w,
                                 &model->options));
     SDR_CHECK(sdr_allocate(&model->value, layout->count, sizeof(float), "a model"));
     memcpy(model->value, w, layout->count * sizeof(float));
-    if (run->center && run->kind->uncenter && model->intercept)
-        run->kind->uncenter(model->block, run->center, model->value);
-    SDR_CHECK(sdr_classes_copy(&model->classes, &run->classes));
+    if (run->set.center && run->kind->uncenter && model->intercept)
+        run->kind->uncenter(model->block, run->set.center, model->value);
+    SDR_CHECK(sdr_classes_copy(&model->classes, &run->set.classes));
     SDR_CHECK(sdr_schema_copy(&model->schema, &run->data->schema));
     model->schema.features = run->problem.features;
-    if (!run->classes.count)
+    if (!run->set.classes.count)
         forget_labels(&model->schema);
     SDR_CHECK(print_training(run, &model->training));
     SDR_CHECK(sdr_model_hash(model));
@@ -235,8 +235,8 @@ static void put_row(const struct sdr_model *model, enum sdr_prediction what, con
         for (uint32_t k = 1; k < model->outputs; k++)
             best = score[k] > score[best] ? k : best;
         *(*out)++ = model->kind->truth == SDR_BINARY ? (float)(score[0] > 0)
-                    : model->kind->picks                     ? (float)best
-                                                             : score[0];
+                    : model->kind->picks             ? (float)best
+                                                     : score[0];
         return;
     }
 }

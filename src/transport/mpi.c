@@ -137,7 +137,7 @@ static enum sdr_status deliver(struct sdr_run *run, struct line *line)
                                   .value = h->value,
                                   .body = line->body};
     line->body = NULL;
-    atomic_fetch_add_explicit(&run->network->bytes, sdr_message_bytes(&message),
+    atomic_fetch_add_explicit(&run->network->traffic.bytes, sdr_message_bytes(&message),
                               memory_order_relaxed);
     if (h->to < 0 || h->to >= run->network->nodes || h->from < 0 ||
         h->from >= run->network->nodes) {

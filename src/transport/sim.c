@@ -434,8 +434,8 @@ static void look_ahead(const struct shared *shared, const struct sdr_network *ne
     sdr_coroutine_fetch(next->coroutine);
     fetch(next->mailbox, sizeof *next->mailbox);
     fetch(next->node->task, sizeof *next->node->task);
-    fetch(&net->assignment[next->node->worker], sizeof *net->assignment);
-    fetch(&net->ledger.sum[next->node->worker], sizeof *net->ledger.sum);
+    fetch(&net->lead.assignment[next->node->worker], sizeof *net->lead.assignment);
+    fetch(&net->lead.ledger.sum[next->node->worker], sizeof *net->lead.ledger.sum);
 }
 
 static enum sdr_status go_through(struct shared *shared, const struct sdr_network *net)
@@ -461,7 +461,7 @@ static enum sdr_status launch(struct sdr_run *run, enum sdr_status (*loop)(struc
     for (int i = 0; i < shared->nodes; i++)
         make_ready(shared, &shared->endpoint[i]);
     remember(shared, go_through(shared, run->network));
-    run->network->events = shared->events;
+    run->network->traffic.events = shared->events;
     shared->unwinds = true; /* after a failure, and the dead */
     for (int i = 0; i < shared->nodes; i++)
         while (!shared->endpoint[i].ended)
