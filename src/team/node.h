@@ -3,8 +3,8 @@
 #define SDR_NODE_H
 
 #include "plugin.h"
-#include "update/gradient.h"
 #include "server/ledger.h"
+#include "update/gradient.h"
 
 struct sdr_run;
 
@@ -115,7 +115,8 @@ void sdr_joint_step(struct sdr_node *node, const struct sdr_batch *batch, uint64
    the window that comes next; trains on one bin. */
 enum { SDR_BINS = 16 };
 void sdr_plan_ahead(struct sdr_node *node, const struct sdr_batch *window);
-enum sdr_status sdr_train_apart(struct sdr_node *node, const struct sdr_batch *window, uint64_t bin);
+enum sdr_status sdr_train_apart(struct sdr_node *node, const struct sdr_batch *window,
+                                uint64_t bin);
 
 /* Rounds of cells of a rotation, rows of two features which have none in common with those of another
    cell: trains on one cell. */

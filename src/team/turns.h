@@ -11,7 +11,7 @@ struct sdr_turn {
     bool pending; /* the gradient is in flight */
     uint64_t epoch;
     struct sdr_update gradient; /* of rows of its own; in the node's space, or what follows */
-    uint32_t *row; /* owned: the rows of the batch; the order of the epoch may be gone */
+    uint32_t *row;        /* owned: the rows of the batch; the order of the epoch may be gone */
     unsigned char *bytes; /* owned: a gradient that a checkpoint brought; NULL: none */
     struct sdr_wire_reader reader;
 };

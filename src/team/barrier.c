@@ -1,0 +1,103 @@
+/* Workers that wait for each other: at barriers, and for their turn. A thread that fails is not waited
+   for: the team breaks up, and every wait returns. */
+#include "base/thread.h"
+#include "team/team.h"
+
+#include <stdio.h>
+
+void sdr_team_break(struct sdr_team *team, enum sdr_status status)
+{
+    pthread_mutex_lock(&team->lock);
+    if (team->status == SDR_OK) {
+        team->status = status;
+        snprintf(team->sentence, sizeof team->sentence, "%s", sdr_error());
+    }
+    atomic_store(&team->broken, true);
+    pthread_cond_broadcast(&team->changed);
+    pthread_mutex_unlock(&team->lock);
+}
+
+enum sdr_status sdr_team_status(struct sdr_team *team)
+{
+    return atomic_load(&team->broken) ? sdr_fail(team->status, "%s", team->sentence) : SDR_OK;
+}
+
+/* Waits while the count stays what it was: first looking, then asleep. */
+static void wait_while(struct sdr_team *team, atomic_uint_fast64_t *count, uint64_t was)
+{
+    for (unsigned i = 0; i < team->spins; i++) {
+        if (atomic_load(count) != was || atomic_load(&team->broken))
+            return;
+        sdr_relax();
+    }
+    pthread_mutex_lock(&team->lock);
+    while (atomic_load(count) == was && !atomic_load(&team->broken))
+        pthread_cond_wait(&team->changed, &team->lock);
+    pthread_mutex_unlock(&team->lock);
+}
+
+static void advance(struct sdr_team *team, atomic_uint_fast64_t *count)
+{
+    pthread_mutex_lock(&team->lock);
+    atomic_fetch_add(count, 1);
+    pthread_cond_broadcast(&team->changed);
+    pthread_mutex_unlock(&team->lock);
+}
+
+/* All workers come here; the last one does `work`, if there is any, before they go on. */
+enum sdr_status sdr_team_barrier(struct sdr_run *run, enum sdr_status (*work)(struct sdr_run *run))
+{
+    struct sdr_team *team = run->shared.team;
+    uint64_t barriers = atomic_load(&team->barriers);
+    if (atomic_fetch_add(&team->waiting, 1) + 1 < team->workers) {
+        wait_while(team, &team->barriers, barriers);
+        return sdr_team_status(team);
+    }
+    enum sdr_status status = work ? work(run) : SDR_OK;
+    atomic_store(&team->waiting, 0);
+    atomic_store(&team->piece, 0);
+    team->pause = atomic_load(&team->halt);
+    if (status != SDR_OK)
+        sdr_team_break(team, status);
+    advance(team, &team->barriers);
+    return sdr_team_status(team);
+}
+
+enum sdr_status sdr_barrier(struct sdr_node *node)
+{
+    return sdr_team_barrier(node->run, NULL);
+}
+
+bool sdr_next_piece(struct sdr_node *node, uint64_t pieces, uint64_t *piece)
+{
+    *piece = atomic_fetch_add(&node->run->shared.team->piece, 1);
+    return *piece < pieces;
+}
+
+enum sdr_status sdr_wait_turn(struct sdr_node *node)
+{
+    struct sdr_team *team = node->run->shared.team;
+    uint64_t turn;
+    advance(team, &team->rested);
+    while ((turn = atomic_load(&team->turn)) % (uint64_t)team->workers != (uint64_t)node->worker &&
+           !atomic_load(&team->broken))
+        wait_while(team, &team->turn, turn);
+    return sdr_team_status(team);
+}
+
+enum sdr_status sdr_team_rest(struct sdr_run *run)
+{
+    struct sdr_team *team = run->shared.team;
+    if (!team) /* nobody trains */
+        return SDR_OK;
+    /* Every turn so far was waited for; everybody else waits for the next one. */
+    uint64_t all = atomic_load(&team->turn) - team->first_turn + (uint64_t)team->workers, rested;
+    while ((rested = atomic_load(&team->rested)) < all && !atomic_load(&team->broken))
+        wait_while(team, &team->rested, rested);
+    return sdr_team_status(team);
+}
+
+void sdr_pass_turn(struct sdr_node *node)
+{
+    advance(node->run->shared.team, &node->run->shared.team->turn);
+}

@@ -1,0 +1,46 @@
+/* An update that all workers compute: leaves of its batch by whoever is free, steps by spans of values. */
+#include "team/team.h"
+
+/* All leaves of a joint update are there: they become one, in their order. The constants of its step
+   come now, when the penalties of the one before were paid with its own. */
+static enum sdr_status sum_leaves(struct sdr_run *run)
+{
+    const struct sdr_batch *batch = &run->shared.team->round;
+    sdr_parameters_begin(&run->parameters, sdr_rate_at(run, run->progress.at));
+    sdr_sum_begin(&run->shared.joint, run->kind->sense);
+    for (uint32_t leaf = 0; leaf < sdr_leaves(batch->count); leaf++)
+        SDR_TRY(sdr_sum_add(&run->shared.joint, &run->shared.leaf[leaf].sum.update, 1));
+    sdr_sum_end(&run->shared.joint, true);
+    return SDR_OK;
+}
+
+enum sdr_status sdr_joint_sum(struct sdr_node *node)
+{
+    return sdr_team_barrier(node->run, sum_leaves);
+}
+
+void sdr_joint_catch_up(struct sdr_node *node, const struct sdr_batch *batch, uint64_t part)
+{
+    sdr_parameters_catch_up(&node->run->parameters, batch, node->run->shared.span[part]);
+}
+
+enum sdr_status sdr_joint_gradient(struct sdr_node *node, const struct sdr_batch *batch,
+                                   uint64_t leaf)
+{
+    struct sdr_run *run = node->run;
+    const struct sdr_parameters *p = &run->parameters;
+    struct sdr_batch part = sdr_part(node, batch, leaf * SDR_LEAF_ROWS, SDR_LEAF_ROWS);
+    struct sdr_view view = {&run->problem, p->layout->block, p->value, p->version};
+    struct sdr_update *update = &run->shared.leaf[leaf].sum.update;
+    part.of = batch->count;
+    SDR_TRY(sdr_leaf_gradient(&run->shared.leaf[leaf], &view, &part, (uint32_t)leaf, update));
+    run->shared.losses[leaf] = (struct sdr_loss_sum){update->loss, update->weight};
+    return SDR_OK;
+}
+
+void sdr_joint_step(struct sdr_node *node, const struct sdr_batch *batch, uint64_t part)
+{
+    struct sdr_run *run = node->run;
+    (void)batch;
+    sdr_parameters_apply_span(&run->parameters, &run->shared.joint.update, run->shared.span[part]);
+}

@@ -1,0 +1,251 @@
+/* What workers that share memory are given next, and what is due at their barriers.
+
+   Rows are handed out in the order of the epoch: shares to whoever asks first, so that a slow core does
+   less instead of holding up the others, or rounds to all. When the rows up to `stop` are handed out all
+   workers come to a barrier, and the last one does what is due there (sdr_account) while the others
+   wait. Nobody waits for anybody else otherwise. */
+#include "team/team.h"
+#include "team/turns.h"
+
+#include <string.h>
+
+/* Up to where rows can be dealt before something is due: the end of the epoch, --updates, a checkpoint
+   by updates. Rounds stay whole: their places decide about bits. */
+void sdr_plan_stop(struct sdr_run *run)
+{
+    struct sdr_team *team = run->shared.team;
+    const struct sdr_settings *s = &run->options.settings;
+    uint64_t version = run->parameters.version, count = run->set.train_rows.count;
+    uint64_t due = UINT64_MAX;
+    bool whole = run->shared.plan.deterministic || run->strategy->repeatable;
+    if (s->updates > version)
+        due = s->updates - version;
+    if (run->log.checkpoint_updates && run->log.next_checkpoint_update > version &&
+        run->log.next_checkpoint_update - version < due && !whole)
+        due = run->log.next_checkpoint_update - version;
+    uint64_t rows = run->pace.update_rows;
+    team->stop = due <= (count - run->progress.at) / rows ? run->progress.at + due * rows : count;
+    sdr_stream(run, run->progress.at);
+    if (run->data->streams && run->rows.block_end < team->stop) /* all leave a block together */
+        team->stop = run->rows.block_end;
+    atomic_store(&team->next, run->progress.at);
+    atomic_store(&team->halt, false);
+}
+
+/* The rows up to `end` of the epoch were trained on. */
+static enum sdr_status account(struct sdr_run *run, uint64_t end)
+{
+    uint64_t batch = run->pace.update_rows, rows = end - run->progress.at;
+    for (int i = 0; i < run->shared.loss_count; i++) {
+        run->progress.loss_sum.loss += run->shared.losses[i].loss;
+        run->progress.loss_sum.weight += run->shared.losses[i].weight;
+        run->shared.losses[i] = (struct sdr_loss_sum){0};
+    }
+    run->shared.team->accounting = true;
+    run->parameters.version = run->shared.team_version + (rows + batch - 1) / batch;
+    if (run->shared.plan.shards) { /* shards end in batches of their own */
+        run->parameters.version = 0;
+        for (int w = 0; w < run->workers; w++)
+            run->parameters.version += run->shared.node[w].steps;
+    }
+    if (run->shared.replicas &&
+        !run->shared.plan
+             .windows) /* others have stepped: the constants of a step are needed to publish */
+        sdr_parameters_begin(&run->parameters, run->pace.rate);
+    if (run->shared.plan.copies && !run->shared.plan.shards)
+        sdr_parameters_recompute(&run->parameters, run->pace.rate);
+    /* Copies are settled where every run settles them: a checkpoint must not change their bits. */
+    bool ended = end >= run->set.train_rows.count;
+    if (run->shared.plan.shards && ended)
+        sdr_replicas_mean(&run->parameters, run->shared.replica, run->shared.replicas);
+    SDR_TRY(sdr_account(run, rows));
+    if (run->shared.plan.shards && run->end.over && !ended)
+        sdr_replicas_mean(&run->parameters, run->shared.replica, run->shared.replicas);
+    run->shared.team_version = run->parameters.version;
+    if (!run->end.over)
+        sdr_plan_stop(run);
+    run->shared.team->accounting = false;
+    return SDR_OK;
+}
+
+/* Racing workers count the steps on the intercept as carelessly as they take them: what is missing was
+   lost. No other weight is touched as often, or loses as much. */
+static void count_lost(struct sdr_run *run, uint64_t rows)
+{
+    struct sdr_parameters *p = &run->parameters;
+    if (!run->shared.plan.races || !run->shared.plan.in_place || p->layout->blocks < 2 ||
+        p->layout->block[1].fixed)
+        return;
+    uint32_t counted; /* in the place of a float: those stop counting at 2^24 */
+    float *place = p->value + p->layout->block[1].offset + 1;
+    memcpy(&counted, place, sizeof counted);
+    run->shared.raced += (double)rows;
+    run->shared.lost += (double)rows - counted;
+    *place = 0;
+}
+
+static enum sdr_status after_shares(struct sdr_run *run)
+{
+    uint64_t dealt = atomic_load(&run->shared.team->next);
+    uint64_t end = dealt < run->shared.team->stop ? dealt : run->shared.team->stop;
+    count_lost(run, end - run->progress.at);
+    if (run->race.record) {
+        struct sdr_event event = {SDR_EVENT_BARRIER, 0, end, 0};
+        sdr_record_add(run->race.record, &event); /* nobody else does anything now */
+    }
+    return account(run, end);
+}
+
+static enum sdr_status after_shards(struct sdr_run *run)
+{
+    uint64_t dealt = 0;
+    for (int w = 0; w < run->workers; w++)
+        dealt += run->shared.node[w].dealt;
+    SDR_TRY(account(run, dealt));
+    for (int w = 0; w < run->workers && run->progress.at == 0; w++)
+        run->shared.node[w].dealt = run->shared.node[w].taken = 0;
+    return SDR_OK;
+}
+
+/* Copies start out alike, and take their largest steps at first: they go apart for a few rows only,
+   and longer the more rows the model has seen. */
+static uint64_t ramped(const struct sdr_run *run)
+{
+    enum { SHARE_OF_SEEN = 16, LEAST = 16 };
+    uint64_t unit = (uint64_t)run->shared.plan.copies * run->pace.update_rows,
+             most = run->shared.plan.share;
+    if (!run->shared.plan.damped)
+        return most;
+    uint64_t units = run->progress.rows_done / SHARE_OF_SEEN / unit;
+    uint64_t rows = (units > LEAST ? units : LEAST) * unit;
+    return rows < most ? rows : most;
+}
+
+static enum sdr_status after_round(struct sdr_run *run)
+{
+    struct sdr_team *team = run->shared.team;
+    if (run->shared.plan.joint && team->round.count)
+        sdr_parameters_finish(&run->parameters, sdr_rate_at(run, team->round.at));
+    if (run->shared.plan.windows && team->round.count)
+        sdr_window_close(run, &team->round);
+    SDR_TRY(account(run, run->progress.at + team->round.count));
+    uint64_t left = team->stop - run->progress.at;
+    uint64_t most = run->shared.plan.rotates && left ? sdr_rotation_left(run) : ramped(run);
+    if (run->shared.plan.windows) /* a run that ended within a window goes on with the rest of it */
+        most -= run->progress.at % most;
+    team->round = (struct sdr_batch){.rows = &run->data->rows,
+                                     .row = run->rows.order + run->progress.at,
+                                     .count = (uint32_t)(left < most ? left : most),
+                                     .number = run->parameters.version,
+                                     .at = run->progress.at};
+    if (run->shared.plan.windows && !run->end.over)
+        sdr_window_open(run, &team->round);
+    return SDR_OK;
+}
+
+/* The first worker keeps an eye on the clock and on requests; what needs the others waits for them. */
+enum sdr_status sdr_look(struct sdr_node *node)
+{
+    struct sdr_run *run = node->run;
+    if (node->worker != 0)
+        return sdr_team_status(run->shared.team);
+    if (atomic_load(&run->requests) || sdr_log_checkpoint_due(run))
+        atomic_store(&run->shared.team->halt, true);
+    return sdr_log_progress(run);
+}
+
+struct sdr_batch sdr_batch_at(const struct sdr_run *run, uint64_t place, uint64_t count)
+{
+    uint64_t before = (place - run->progress.at) / run->pace.update_rows;
+    return (struct sdr_batch){.rows = &run->data->rows,
+                              .row = run->rows.order + place,
+                              .count = (uint32_t)count,
+                              .number = run->shared.team_version + before,
+                              .at = place};
+}
+
+/* Rows of the worker's own shard. All shards are cut into the same number of shares, some of which may
+   be empty; a share has the place in the schedule that it would have if all workers were equally
+   fast. */
+static bool next_of_shard(struct sdr_node *node, struct sdr_batch *share)
+{
+    struct sdr_run *run = node->run;
+    uint64_t rows = run->set.train_rows.count, shares = sdr_shard_shares(run);
+    uint64_t first = sdr_shard_start(run, node->worker);
+    uint64_t length = sdr_shard_start(run, node->worker + 1) - first;
+    if (node->taken == shares)
+        return false;
+    uint64_t from = sdr_shard_rows(run, length, node->taken);
+    uint64_t end = sdr_shard_rows(run, length, ++node->taken);
+    *share = sdr_batch_at(run, first + from, end - from);
+    share->at = from * rows / length;
+    share->number = node->steps;
+    node->dealt = end;
+    return true;
+}
+
+/* Shares get smaller towards the end, so that nobody waits long for the last one. */
+static uint64_t share_at(const struct sdr_run *run, uint64_t left)
+{
+    uint64_t most = run->shared.plan.share, batch = run->pace.update_rows;
+    uint64_t fair = left / (2 * (uint64_t)run->workers), least = most / 8;
+    uint64_t rows = fair < most ? (fair > least ? fair : least) : most;
+    rows = (rows > batch ? rows + batch - 1 : batch) / batch * batch;
+    return rows < left ? rows : left;
+}
+
+bool sdr_try_next_share(struct sdr_node *node, struct sdr_batch *share)
+{
+    struct sdr_run *run = node->run;
+    struct sdr_team *team = run->shared.team;
+    if (run->shared.plan.barriers ? team->pause : atomic_load(&team->halt))
+        return false;
+    if (run->shared.plan.shards)
+        return next_of_shard(node, share);
+    uint64_t place = atomic_load(&team->next), count;
+    do {
+        if (place >= team->stop)
+            return false;
+        count = share_at(run, team->stop - place);
+    } while (!atomic_compare_exchange_weak(&team->next, &place, place + count));
+    *share = sdr_batch_at(run, place, count);
+    return true;
+}
+
+enum sdr_status sdr_next_share(struct sdr_node *node, struct sdr_batch *share, bool *more)
+{
+    *more = true;
+    SDR_TRY(sdr_look(node));
+    while (*more && !sdr_try_next_share(node, share))
+        SDR_TRY(sdr_barrier_due(node, more));
+    return SDR_OK;
+}
+
+enum sdr_status sdr_barrier_due(struct sdr_node *node, bool *more)
+{
+    struct sdr_run *run = node->run;
+    SDR_TRY(sdr_team_barrier(run, run->shared.plan.shards ? after_shards : after_shares));
+    *more = !run->end.over;
+    return SDR_OK;
+}
+
+enum sdr_status sdr_next_round(struct sdr_node *node, struct sdr_batch *round, bool *more)
+{
+    struct sdr_run *run = node->run;
+    SDR_TRY(sdr_team_barrier(run, after_round));
+    *round = run->shared.team->round;
+    *more = !run->end.over;
+    return SDR_OK;
+}
+
+uint64_t sdr_team_dealt(const struct sdr_run *run)
+{
+    if (!run->shared.team || run->shared.team->accounting || run->shared.turns)
+        return 0;
+    if (run->shared.plan.shards) { /* the others are about as far as the first */
+        uint64_t dealt = run->shared.node[0].dealt * (uint64_t)run->workers;
+        return dealt > run->progress.at ? dealt - run->progress.at : 0;
+    }
+    uint64_t next = atomic_load(&run->shared.team->next);
+    return (next < run->shared.team->stop ? next : run->shared.team->stop) - run->progress.at;
+}

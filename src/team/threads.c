@@ -1,0 +1,86 @@
+/* The threads of workers that share memory: started, pinned, joined. */
+#include "base/affinity.h"
+#include "base/memory.h"
+#include "base/thread.h"
+#include "team/team.h"
+#include "team/turns.h"
+
+/* Workers stay where they are, and their copies of the model near them. Pinning is asked for, or memory
+   has several nodes: elsewhere the system knows better what else is running. */
+static enum sdr_status pin_workers(struct sdr_run *run)
+{
+    enum { AUTO, YES, NO };
+    int pin = run->options.settings.pin;
+    struct sdr_team *team = run->shared.team;
+    if (pin == NO || team->workers < 2 || (pin == AUTO && sdr_affinity_nodes() < 2))
+        return SDR_OK;
+    SDR_TRY(sdr_affinity_open(NULL, team->workers, &team->affinity));
+    if (!team->affinity)
+        sdr_note(&run->options, "nobody is pinned: there are more workers than cores");
+    for (int c = 0; c < run->shared.plan.copies && team->affinity; c++)
+        sdr_replica_place(&run->shared.replica[c], team->affinity, c % team->workers);
+    return SDR_OK;
+}
+
+static void *work(void *argument)
+{
+    struct sdr_node *node = argument;
+    if (node->run->shared.team->affinity)
+        sdr_affinity_pin(node->run->shared.team->affinity, node->worker);
+    enum sdr_status status = node->run->strategy->worker(node);
+    if (status != SDR_OK)
+        sdr_team_break(node->run->shared.team, status);
+    return NULL;
+}
+
+static enum sdr_status run_threads(struct sdr_run *run)
+{
+    pthread_t thread[SDR_WORKERS_MOST];
+    int started = 1;
+    while (started < run->shared.team->workers &&
+           pthread_create(&thread[started], NULL, work, &run->shared.node[started]) == 0)
+        started++;
+    if (started < run->shared.team->workers) {
+        sdr_fail(SDR_RUNTIME, "no more than %d of %d threads can be started: give fewer --workers",
+                 started, run->workers);
+        sdr_team_break(run->shared.team, SDR_RUNTIME);
+    } else {
+        work(&run->shared.node[0]);
+    }
+    for (int i = 1; i < started; i++)
+        pthread_join(thread[i], NULL);
+    return sdr_team_status(run->shared.team);
+}
+
+enum sdr_status sdr_team_work(struct sdr_run *run)
+{
+    if (!run->strategy->team)
+        return run->strategy->worker(&run->shared.node[0]);
+    struct sdr_team *team;
+    SDR_TRY(sdr_allocate(&team, 1, sizeof *team, "a team of threads"));
+    enum { SPINS = 2000 }; /* some 50 µs: a meeting is often shorter than falling asleep */
+    team->workers = run->race.replay ? 1 : run->workers;
+    team->spins = run->workers <= sdr_thread_limit() ? SPINS : 0;
+    pthread_mutex_init(&team->lock, NULL);
+    pthread_cond_init(&team->changed, NULL);
+    for (int i = 0; i < SDR_LOCKS_MOST; i++)
+        pthread_mutex_init(&team->guard[i], NULL);
+    run->shared.team = team;
+    run->shared.team_version = run->parameters.version;
+    if (run->shared.turns)
+        atomic_store(&team->turn, team->first_turn = run->shared.turns->first);
+    sdr_plan_stop(run);
+    enum sdr_status status = pin_workers(run);
+    if (status == SDR_OK)
+        status = run_threads(run);
+    if (team->affinity)
+        sdr_affinity_restore(team->affinity);
+    sdr_affinity_close(team->affinity);
+    run->shared.team = NULL;
+    for (int i = 0; i < SDR_LOCKS_MOST; i++)
+        pthread_mutex_destroy(&team->guard[i]);
+    pthread_cond_destroy(&team->changed);
+    pthread_mutex_destroy(&team->lock);
+    sdr_release(team);
+    return status;
+}
