@@ -115,11 +115,11 @@ struct sdr_generator {
 struct sdr_block {
     char name[24];
     uint32_t rows, cols;
-    uint64_t offset; /* of its first value in the array */
+    uint64_t offset;      /* of its first value in the array */
     enum sdr_dtype dtype; /* SDR_F32, or SDR_I32 for numbers in the same four bytes */
-    bool per_feature; /* row j belongs to feature j: it has the feature's scale */
-    bool penalised;   /* --l1, --l2 and decay act on it */
-    bool fixed;       /* keeps the values it starts with: no update has a part of it */
+    bool per_feature;     /* row j belongs to feature j: it has the feature's scale */
+    bool penalised;       /* --l1, --l2 and decay act on it */
+    bool fixed;           /* keeps the values it starts with: no update has a part of it */
 };
 enum { SDR_BLOCKS_MOST = 64 };
 /* Values first … end − 1 of that array, whole rows of blocks: what is cut for servers and threads. */
@@ -262,6 +262,14 @@ struct sdr_full_batch {
     const char *converged; /* why there is nothing to do once a round changes nothing */
 };
 
+/* What options mean where they are left to the model. */
+struct sdr_model_defaults {
+    uint64_t batch;                   /* --batch; 0: 1 */
+    uint64_t epochs;                  /* --epochs at least */
+    const char *optimizer, *schedule; /* NULL: adagrad, and what suits it */
+    double step;                      /* --lr in units of a linear model's; 0: 1 */
+};
+
 struct sdr_model_kind {
     SDR_ABOUT;
     enum sdr_truth truth;
@@ -272,12 +280,7 @@ struct sdr_model_kind {
     bool picks;           /* the prediction is the number of the largest score */
     bool no_intercept;    /* --no-intercept would do nothing */
     const char *total;    /* what the sum of all losses is called in results; NULL: nothing */
-    struct {
-        uint64_t batch;                   /* --batch; 0: 1 */
-        uint64_t epochs;                  /* --epochs at least */
-        const char *optimizer, *schedule; /* what auto means; NULL: adagrad, and what suits it */
-        double step; /* --lr in units of a linear model's; 0: 1 */
-    } defaults;
+    struct sdr_model_defaults defaults;
     double curvature; /* bound on the second derivative of the loss by a score; 0: not smooth */
     const struct sdr_fused_model *fused; /* NULL: steps are never fused */
     const struct sdr_full_batch *full;   /* NULL: steps of the optimizer alone */
@@ -441,15 +444,13 @@ struct sdr_schedule {
 /* ---- strategies: when workers agree ---- */
 struct sdr_node;
 struct sdr_run;
-/* What a strategy decides before a run begins, from what is known of it. */
-struct sdr_plan {
-    /* known */
-    int workers; /* may be lowered */
-    int nodes;   /* of memory in this machine */
+/* What is known of a run when its strategy decides how the work is shared. */
+struct sdr_facts {
+    int nodes; /* of memory in this machine */
     bool deterministic, penalty, group_penalty;
     bool all_conflict;   /* every row reads and writes what every other does */
     bool pairs;          /* rows have two features, and touch nothing else */
-    bool fused;          /* batches are single rows of a linear model with one output */
+    bool fused;          /* steps of single rows can be fused */
     uint64_t rows;       /* training rows */
     uint64_t batch;      /* rows of an update */
     uint64_t parameters; /* how many there are */
@@ -457,7 +458,11 @@ struct sdr_plan {
     double row_values;   /* parameters that a row touches, on average */
     double busiest;      /* share of the rows that touch the busiest parameter, intercept aside */
     uint64_t window;     /* rows whose largest component is small; 0: there is no such window */
-    /* decided */
+};
+/* What a strategy of workers that share memory decides before a run begins. */
+struct sdr_plan {
+    struct sdr_facts known;
+    int workers;    /* as many as there are; may be lowered */
     uint64_t share; /* rows that are dealt at a time; a multiple of batch */
     int copies;     /* private copies of the parameters; 0: there is one place they live in */
     bool damped;    /* changes of more than two copies are not all added up: see the kernel merge */

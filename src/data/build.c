@@ -45,12 +45,12 @@ void sdr_builder_destroy(struct sdr_builder *b)
 {
     if (!b)
         return;
-    sdr_region_free(&b->start);
-    sdr_region_free(&b->index);
-    sdr_region_free(&b->value);
-    sdr_region_free(&b->dense);
-    sdr_region_free(&b->label);
-    sdr_region_free(&b->weight);
+    sdr_region_free(&b->staged.start);
+    sdr_region_free(&b->staged.index);
+    sdr_region_free(&b->staged.value);
+    sdr_region_free(&b->staged.dense);
+    sdr_region_free(&b->staged.label);
+    sdr_region_free(&b->staged.weight);
     sdr_label_free(&b->label_finder);
     sdr_piece_free(&b->rows_piece);
     sdr_release(b->map);
@@ -60,8 +60,8 @@ void sdr_builder_destroy(struct sdr_builder *b)
 
 uint64_t sdr_builder_staged(const struct sdr_builder *b)
 {
-    return b->start.used + b->index.used + b->value.used + b->dense.used + b->label.used +
-           b->weight.used;
+    return b->staged.start.used + b->staged.index.used + b->staged.value.used +
+           b->staged.dense.used + b->staged.label.used + b->staged.weight.used;
 }
 
 enum sdr_status sdr_builder_map(struct sdr_builder *b, uint32_t count)
@@ -140,8 +140,9 @@ static enum sdr_status scatter(struct sdr_builder *b, const struct sdr_piece *pi
 {
     uint64_t stride = sdr_stride(b->dense_width), entry = 0;
     size_t bytes = (size_t)(piece->rows * stride * sizeof(float));
-    SDR_TRY(sdr_region_reserve(&b->dense, bytes + SDR_ALIGN));
-    float *row = (float *)(void *)(b->dense.bytes + b->dense.used); /* fresh pages: zeros */
+    SDR_TRY(sdr_region_reserve(&b->staged.dense, bytes + SDR_ALIGN));
+    float *row =
+        (float *)(void *)(b->staged.dense.bytes + b->staged.dense.used); /* fresh pages: zeros */
     for (uint64_t r = 0; r < piece->rows; r++, row += stride)
         for (; entry < piece->end[r]; entry++) {
             uint32_t feature = piece->index[entry] - b->base;
@@ -155,7 +156,7 @@ static enum sdr_status scatter(struct sdr_builder *b, const struct sdr_piece *pi
                 b->unseen++;
             }
         }
-    b->dense.used += bytes;
+    b->staged.dense.used += bytes;
     return SDR_OK;
 }
 
@@ -181,8 +182,8 @@ static enum sdr_status add_entries(struct sdr_builder *b, const struct sdr_piece
         return scatter(b, piece);
     if (!b->wide && features_so_far(b) > NARROW_FEATURES)
         SDR_TRY(sdr_layout_widen(b));
-    if (b->start.used == 0 && b->rows == 0)
-        SDR_TRY(sdr_region_append(&b->start, &(uint64_t){0}, sizeof(uint64_t)));
+    if (b->staged.start.used == 0 && b->rows == 0)
+        SDR_TRY(sdr_region_append(&b->staged.start, &(uint64_t){0}, sizeof(uint64_t)));
     if (categories || zeros || (piece->entries && most >= b->limit))
         return sdr_entries_append(b, piece);
     return sdr_entries_copy(b, piece);
@@ -201,7 +202,7 @@ enum sdr_status sdr_builder_add(struct sdr_builder *b, struct sdr_piece *piece)
     if (piece->rows == 0)
         return SDR_OK;
     SDR_TRY(settle_base(b, piece));
-    b->has_missing |= piece->has_missing;
+    b->met.has_missing |= piece->has_missing;
     SDR_TRY(sdr_labels_add(b, piece));
     SDR_TRY(sdr_weights_add(b, piece->has_weights ? piece->weight : NULL, piece->rows));
     SDR_TRY(add_entries(b, piece));
@@ -215,8 +216,9 @@ static enum sdr_status copy_rows(struct sdr_builder *b, const float *x, uint64_t
                                  uint32_t features)
 {
     uint64_t stride = sdr_stride(b->dense_width);
-    SDR_TRY(sdr_region_reserve(&b->dense, (size_t)(count * stride * sizeof(float)) + SDR_ALIGN));
-    float *row = (float *)(void *)(b->dense.bytes + b->dense.used);
+    SDR_TRY(
+        sdr_region_reserve(&b->staged.dense, (size_t)(count * stride * sizeof(float)) + SDR_ALIGN));
+    float *row = (float *)(void *)(b->staged.dense.bytes + b->staged.dense.used);
     for (uint64_t r = 0; r < count; r++, x += features, row += stride) {
         uint32_t nonzeros = 0, missing = 0;
         for (uint32_t i = 0; i < features; i++) {
@@ -225,9 +227,9 @@ static enum sdr_status copy_rows(struct sdr_builder *b, const float *x, uint64_t
             missing += x[i] != x[i];
         }
         b->nonzeros += nonzeros;
-        b->has_missing |= missing > 0;
+        b->met.has_missing |= missing > 0;
     }
-    b->dense.used += (size_t)(count * stride * sizeof(float));
+    b->staged.dense.used += (size_t)(count * stride * sizeof(float));
     return SDR_OK;
 }
 
@@ -321,15 +323,16 @@ static void hand_over(struct sdr_region *from, struct sdr_region *to, bool wante
 static enum sdr_status give(struct sdr_builder *b, struct sdr_data *data)
 {
     struct sdr_rows *rows = &data->rows;
-    SDR_TRY(sdr_region_reserve(&b->index, SDR_ALIGN)); /* valid pointers even if there is nothing */
-    SDR_TRY(sdr_region_reserve(&b->value, SDR_ALIGN));
-    SDR_TRY(sdr_region_reserve(&b->label, SDR_ALIGN));
-    hand_over(&b->start, &data->start, !b->is_dense);
-    hand_over(&b->index, &data->index, !b->is_dense);
-    hand_over(&b->value, &data->value, !b->is_dense);
-    hand_over(&b->dense, &data->dense, b->is_dense);
-    hand_over(&b->label, &data->label, !b->lacks_labels);
-    hand_over(&b->weight, &data->weight, b->has_weights);
+    SDR_TRY(sdr_region_reserve(&b->staged.index,
+                               SDR_ALIGN)); /* valid pointers even if there is nothing */
+    SDR_TRY(sdr_region_reserve(&b->staged.value, SDR_ALIGN));
+    SDR_TRY(sdr_region_reserve(&b->staged.label, SDR_ALIGN));
+    hand_over(&b->staged.start, &data->start, !b->is_dense);
+    hand_over(&b->staged.index, &data->index, !b->is_dense);
+    hand_over(&b->staged.value, &data->value, !b->is_dense);
+    hand_over(&b->staged.dense, &data->dense, b->is_dense);
+    hand_over(&b->staged.label, &data->label, !b->met.lacks_labels);
+    hand_over(&b->staged.weight, &data->weight, b->met.has_weights);
     rows->count = b->rows;
     rows->features = b->schema->features;
     rows->start = (const uint64_t *)(const void *)data->start.bytes;
@@ -352,7 +355,7 @@ static enum sdr_status finish(struct sdr_builder *b, struct sdr_data *data)
         b->wish == SDR_LAYOUT_BY_DENSITY && sdr_is_dense_enough(b->nonzeros, b->rows, features);
     if (!b->begun) {
         b->wide = features > NARROW_FEATURES;
-        SDR_TRY(sdr_region_append(&b->start, &(uint64_t){0}, sizeof(uint64_t)));
+        SDR_TRY(sdr_region_append(&b->staged.start, &(uint64_t){0}, sizeof(uint64_t)));
     }
     if (b->is_dense && !dense)
         SDR_TRY(sdr_layout_to_sparse(b));
@@ -361,12 +364,12 @@ static enum sdr_status finish(struct sdr_builder *b, struct sdr_data *data)
         SDR_TRY(sdr_spill_start(b));
     data->nonzeros = b->nonzeros;
     data->unseen = b->unseen;
-    data->has_labels = !b->lacks_labels;
+    data->has_labels = !b->met.lacks_labels;
     if (b->spilled)
         return sdr_spill_finish(b, dense, data);
     if (dense && !b->is_dense)
         SDR_TRY(sdr_layout_to_dense(b, features));
-    if (b->has_missing)
+    if (b->met.has_missing)
         SDR_TRY(sdr_layout_fill_missing(b));
     return give(b, data);
 }

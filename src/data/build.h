@@ -19,6 +19,16 @@ enum spill_column {
     SPILL_COLUMNS
 };
 
+/* What is staged in memory: dense rows, or start, index and value. When spilled, what is not yet in the
+   files. */
+struct sdr_staged {
+    struct sdr_region start, index, value, dense, label, weight;
+};
+/* What the rows so far had, or lacked. */
+struct sdr_met {
+    bool has_weights, has_missing, lacks_labels, has_labels;
+};
+
 struct sdr_builder {
     const struct sdr_data_options *options;
     const struct sdr_schema *known;
@@ -26,9 +36,7 @@ struct sdr_builder {
     enum sdr_layout_wish wish;
     const char *keep_path, *keep_key; /* borrowed, or NULL */
 
-    /* What is staged in memory: dense rows, or start, index and value. When spilled, what is not
-       yet in the files. */
-    struct sdr_region start, index, value, dense, label, weight;
+    struct sdr_staged staged;
     bool begun, is_dense, wide; /* wide: index holds uint32, else uint16 */
     uint32_t dense_width;
     uint64_t rows, nonzeros, unseen;
@@ -38,7 +46,7 @@ struct sdr_builder {
     uint32_t width;   /* features seen so far, by plain indices */
     uint32_t limit;   /* plain features beyond are dropped: a known schema's width */
     uint32_t numbers; /* where categories begin */
-    bool has_weights, has_missing, lacks_labels, has_labels;
+    struct sdr_met met;
 
     struct sdr_label_finder label_finder;
     uint32_t *map; /* a piece's category or label numbers → ours */

@@ -6,8 +6,8 @@
 
 static uint64_t *room_for_rows(struct sdr_builder *b, uint64_t rows, enum sdr_status *status)
 {
-    *status = sdr_region_reserve(&b->start, (size_t)rows * sizeof(uint64_t));
-    return (uint64_t *)(void *)(b->start.bytes + b->start.used);
+    *status = sdr_region_reserve(&b->staged.start, (size_t)rows * sizeof(uint64_t));
+    return (uint64_t *)(void *)(b->staged.start.bytes + b->staged.start.used);
 }
 
 enum sdr_status sdr_entries_copy(struct sdr_builder *b, const struct sdr_piece *piece)
@@ -17,9 +17,9 @@ enum sdr_status sdr_entries_copy(struct sdr_builder *b, const struct sdr_piece *
     uint32_t shift = sdr_builder_shift(b);
     uint64_t before = b->nonzeros, *end = room_for_rows(b, piece->rows, &status);
     SDR_TRY(status);
-    SDR_TRY(sdr_region_reserve(&b->index, count * width + SDR_ALIGN));
-    SDR_TRY(sdr_region_append(&b->value, piece->value, count * sizeof(float)));
-    void *to = b->index.bytes + b->index.used;
+    SDR_TRY(sdr_region_reserve(&b->staged.index, count * width + SDR_ALIGN));
+    SDR_TRY(sdr_region_append(&b->staged.value, piece->value, count * sizeof(float)));
+    void *to = b->staged.index.bytes + b->staged.index.used;
     const uint32_t *restrict from = piece->index;
     if (b->wide) {
         uint32_t *restrict index = to;
@@ -32,8 +32,8 @@ enum sdr_status sdr_entries_copy(struct sdr_builder *b, const struct sdr_piece *
     }
     for (uint64_t r = 0; r < piece->rows; r++)
         end[r] = before + piece->end[r];
-    b->index.used += count * width;
-    b->start.used += (size_t)piece->rows * sizeof(uint64_t);
+    b->staged.index.used += count * width;
+    b->staged.start.used += (size_t)piece->rows * sizeof(uint64_t);
     b->nonzeros += count;
     return SDR_OK;
 }
@@ -157,15 +157,15 @@ static void narrow(struct sdr_builder *b, const uint32_t *index, uint64_t count)
 {
     uint32_t back = b->spilled ? b->base : 0; /* files hold indices as written */
     if (b->wide) {
-        uint32_t *to = (uint32_t *)(void *)(b->index.bytes + b->index.used);
+        uint32_t *to = (uint32_t *)(void *)(b->staged.index.bytes + b->staged.index.used);
         for (uint64_t i = 0; i < count; i++)
             to[i] = index[i] + back;
     } else {
-        uint16_t *to = (uint16_t *)(void *)(b->index.bytes + b->index.used);
+        uint16_t *to = (uint16_t *)(void *)(b->staged.index.bytes + b->staged.index.used);
         for (uint64_t i = 0; i < count; i++)
             to[i] = (uint16_t)index[i];
     }
-    b->index.used += count * (b->wide ? sizeof(uint32_t) : sizeof(uint16_t));
+    b->staged.index.used += count * (b->wide ? sizeof(uint32_t) : sizeof(uint16_t));
 }
 
 enum sdr_status sdr_entries_append(struct sdr_builder *b, const struct sdr_piece *piece)
@@ -181,20 +181,22 @@ enum sdr_status sdr_entries_append(struct sdr_builder *b, const struct sdr_piece
     }
     uint64_t entry = 0, *end = room_for_rows(b, piece->rows, &status);
     SDR_TRY(status);
-    SDR_TRY(sdr_region_reserve(&b->index, (size_t)piece->entries * sizeof(uint32_t) + SDR_ALIGN));
-    SDR_TRY(sdr_region_reserve(&b->value, (size_t)piece->entries * sizeof(float) + SDR_ALIGN));
+    SDR_TRY(sdr_region_reserve(&b->staged.index,
+                               (size_t)piece->entries * sizeof(uint32_t) + SDR_ALIGN));
+    SDR_TRY(
+        sdr_region_reserve(&b->staged.value, (size_t)piece->entries * sizeof(float) + SDR_ALIGN));
     for (uint64_t r = 0; r < piece->rows; r++) {
         uint64_t count = piece->end[r] - entry;
         uint32_t *index = piece->index + entry;
         float *value = piece->value + entry;
         uint64_t kept = resolve_row(b, index, value, count, categories);
         narrow(b, index, kept);
-        memcpy(b->value.bytes + b->value.used, value, kept * sizeof(float));
-        b->value.used += kept * sizeof(float);
+        memcpy(b->staged.value.bytes + b->staged.value.used, value, kept * sizeof(float));
+        b->staged.value.used += kept * sizeof(float);
         b->nonzeros += kept;
         end[r] = b->nonzeros;
         entry = piece->end[r];
     }
-    b->start.used += (size_t)piece->rows * sizeof(uint64_t);
+    b->staged.start.used += (size_t)piece->rows * sizeof(uint64_t);
     return SDR_OK;
 }

@@ -21,7 +21,7 @@ static enum sdr_status map_text_labels(struct sdr_builder *b, const struct sdr_p
     }
     if (ours.count > 1 << 24)
         return sdr_fail(SDR_BAD_DATA, "more than 16777216 different labels");
-    float *label = (float *)(void *)(b->label.bytes + b->label.used);
+    float *label = (float *)(void *)(b->staged.label.bytes + b->staged.label.used);
     for (uint64_t r = 0; r < piece->rows; r++) {
         float number = piece->label[r];
         bool mapped = number >= 0 && number < (float)theirs->count;
@@ -48,20 +48,20 @@ static enum sdr_status merge_number_labels(struct sdr_builder *b, const struct s
 /* Prediction does without labels of another kind than the model's. */
 static void leave_labels_out(struct sdr_builder *b, uint64_t rows)
 {
-    float *label = (float *)(void *)(b->label.bytes + b->label.used);
+    float *label = (float *)(void *)(b->staged.label.bytes + b->staged.label.used);
     for (uint64_t r = 0; r < rows; r++)
         label[r] = (float)SDR_MISSING_ROW_LABEL;
-    b->label.used += (size_t)rows * sizeof *label;
-    b->lacks_labels = true;
+    b->staged.label.used += (size_t)rows * sizeof *label;
+    b->met.lacks_labels = true;
 }
 
 enum sdr_status sdr_labels_add(struct sdr_builder *b, const struct sdr_piece *piece)
 {
     bool text = b->known ? b->known->text_labels : b->schema->text_labels;
     size_t bytes = (size_t)piece->rows * sizeof(float);
-    b->lacks_labels |= piece->lacks_labels;
-    SDR_TRY(sdr_region_reserve(&b->label, bytes));
-    if (piece->labels.count && !b->has_labels && !b->known)
+    b->met.lacks_labels |= piece->lacks_labels;
+    SDR_TRY(sdr_region_reserve(&b->staged.label, bytes));
+    if (piece->labels.count && !b->met.has_labels && !b->known)
         text = b->schema->text_labels = piece->text_labels;
     if (piece->labels.count && piece->text_labels != text) {
         if (!b->known || !b->options->labels_optional)
@@ -69,15 +69,15 @@ enum sdr_status sdr_labels_add(struct sdr_builder *b, const struct sdr_piece *pi
         leave_labels_out(b, piece->rows);
         return SDR_OK;
     }
-    b->has_labels |= piece->labels.count > 0;
+    b->met.has_labels |= piece->labels.count > 0;
     if (text) {
         SDR_TRY(map_text_labels(b, piece));
     } else {
-        memcpy(b->label.bytes + b->label.used, piece->label, bytes);
+        memcpy(b->staged.label.bytes + b->staged.label.used, piece->label, bytes);
         if (!b->known)
             SDR_TRY(merge_number_labels(b, piece));
     }
-    b->label.used += bytes;
+    b->staged.label.used += bytes;
     return SDR_OK;
 }
 
@@ -86,11 +86,11 @@ static enum sdr_status append_ones(struct sdr_builder *b, uint64_t count)
 {
     while (count) {
         uint64_t block = count < BLOCK ? count : BLOCK;
-        SDR_TRY(sdr_region_reserve(&b->weight, block * sizeof(float)));
-        float *weight = (float *)(void *)(b->weight.bytes + b->weight.used);
+        SDR_TRY(sdr_region_reserve(&b->staged.weight, block * sizeof(float)));
+        float *weight = (float *)(void *)(b->staged.weight.bytes + b->staged.weight.used);
         for (uint64_t i = 0; i < block; i++)
             weight[i] = 1.0f;
-        b->weight.used += block * sizeof(float);
+        b->staged.weight.used += block * sizeof(float);
         count -= block;
         if (b->spilled)
             SDR_TRY(sdr_spill_flush(b));
@@ -100,11 +100,11 @@ static enum sdr_status append_ones(struct sdr_builder *b, uint64_t count)
 
 enum sdr_status sdr_weights_add(struct sdr_builder *b, const float *weight, uint64_t rows)
 {
-    if (weight && !b->has_weights) {
-        b->has_weights = true;
+    if (weight && !b->met.has_weights) {
+        b->met.has_weights = true;
         SDR_TRY(append_ones(b, b->rows));
     }
     if (weight)
-        return sdr_region_append(&b->weight, weight, (size_t)rows * sizeof *weight);
-    return b->has_weights ? append_ones(b, rows) : SDR_OK;
+        return sdr_region_append(&b->staged.weight, weight, (size_t)rows * sizeof *weight);
+    return b->met.has_weights ? append_ones(b, rows) : SDR_OK;
 }

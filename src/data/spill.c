@@ -73,11 +73,11 @@ static enum sdr_status put_region(struct sdr_builder *b, enum spill_column colum
 
 enum sdr_status sdr_spill_flush(struct sdr_builder *b)
 {
-    SDR_TRY(put_region(b, SPILL_START, &b->start));
-    SDR_TRY(put_region(b, SPILL_INDEX, &b->index));
-    SDR_TRY(put_region(b, SPILL_VALUE, &b->value));
-    SDR_TRY(put_region(b, SPILL_LABEL, &b->label));
-    return put_region(b, SPILL_WEIGHT, &b->weight);
+    SDR_TRY(put_region(b, SPILL_START, &b->staged.start));
+    SDR_TRY(put_region(b, SPILL_INDEX, &b->staged.index));
+    SDR_TRY(put_region(b, SPILL_VALUE, &b->staged.value));
+    SDR_TRY(put_region(b, SPILL_LABEL, &b->staged.label));
+    return put_region(b, SPILL_WEIGHT, &b->staged.weight);
 }
 
 /* Staged indices, counted from 0 and perhaps narrow, as they stood in the file. */
@@ -85,9 +85,9 @@ static enum sdr_status put_indices(struct sdr_builder *b)
 {
     uint32_t *as_written;
     enum sdr_status status = SDR_OK;
-    size_t count = b->index.used / (b->wide ? 4 : 2);
-    const uint16_t *index16 = (const uint16_t *)(const void *)b->index.bytes;
-    const uint32_t *index32 = (const uint32_t *)(const void *)b->index.bytes;
+    size_t count = b->staged.index.used / (b->wide ? 4 : 2);
+    const uint16_t *index16 = (const uint16_t *)(const void *)b->staged.index.bytes;
+    const uint32_t *index32 = (const uint32_t *)(const void *)b->staged.index.bytes;
     SDR_TRY(sdr_allocate(&as_written, BLOCK, sizeof *as_written, "a temporary file"));
     for (size_t first = 0; status == SDR_OK && first < count; first += BLOCK) {
         size_t block = count - first < BLOCK ? count - first : BLOCK;
@@ -106,12 +106,12 @@ enum sdr_status sdr_spill_start(struct sdr_builder *b)
     for (int i = 0; i < SPILL_COLUMNS; i++)
         SDR_TRY(open_nameless(folder_of(b), &b->spill[i]));
     SDR_TRY(put_indices(b));
-    sdr_region_free(&b->index);
+    sdr_region_free(&b->staged.index);
     SDR_TRY(sdr_spill_flush(b));
-    sdr_region_free(&b->start);
-    sdr_region_free(&b->value);
-    sdr_region_free(&b->label);
-    sdr_region_free(&b->weight);
+    sdr_region_free(&b->staged.start);
+    sdr_region_free(&b->staged.value);
+    sdr_region_free(&b->staged.label);
+    sdr_region_free(&b->staged.weight);
     b->spilled = b->wide = true;
     return SDR_OK;
 }
@@ -245,7 +245,7 @@ static enum sdr_status add_values(struct spilled *s, const uint32_t *index, cons
                                   size_t count)
 {
     float *to = s->block;
-    if (!s->b->has_missing)
+    if (!s->b->met.has_missing)
         return sdr_cache_add(s->writer, SDR_SECTION_VALUE, value, count * sizeof *value);
     for (size_t i = 0; i < count; i++)
         to[i] = filled(s->b, index[i], value[i]);
@@ -298,9 +298,9 @@ static enum sdr_status add_all(struct spilled *s, bool dense)
         SDR_TRY(sdr_cache_add(s->writer, SDR_SECTION_VALUE, NULL, 0));
         SDR_TRY(over_entries(s, add_values));
     }
-    if (!b->lacks_labels)
+    if (!b->met.lacks_labels)
         SDR_TRY(add_column(s, SPILL_LABEL, SDR_SECTION_LABEL));
-    return b->has_weights ? add_column(s, SPILL_WEIGHT, SDR_SECTION_WEIGHT) : SDR_OK;
+    return b->met.has_weights ? add_column(s, SPILL_WEIGHT, SDR_SECTION_WEIGHT) : SDR_OK;
 }
 
 static enum sdr_status assemble(struct spilled *s, bool dense, const char *path, const char *key)
@@ -311,13 +311,13 @@ static enum sdr_status assemble(struct spilled *s, bool dense, const char *path,
                                      .features = b->schema->features,
                                      .nonzeros = b->nonzeros,
                                      .unseen = b->unseen,
-                                     .has_labels = !b->lacks_labels};
+                                     .has_labels = !b->met.lacks_labels};
     enum sdr_status status;
     facts.stride = dense ? stride : 0;
     facts.index_bytes = dense ? 0 : facts.features > NARROW_FEATURES ? 4 : 2;
     strncpy(facts.key, key, sizeof facts.key - 1);
     SDR_CHECK(map_columns(s));
-    if (b->has_missing)
+    if (b->met.has_missing)
         SDR_CHECK(find_means(s));
     SDR_CHECK(sdr_allocate(&s->block, dense ? (size_t)stride : BLOCK, sizeof(float), "the data"));
     SDR_CHECK(sdr_cache_begin(path, &s->writer));

@@ -123,7 +123,7 @@ static enum sdr_status print_path(const struct sdr_run *run, char **path)
     if (run->shared.plan.shards || run->shared.plan.turns || joint)
         sdr_text_add(&text, "workers=%d;", run->workers);
     if (run->shared.plan.windows || run->shared.plan.rotates ||
-        run->shared.plan.deterministic) /* rounds are cut where the run ends */
+        run->shared.plan.known.deterministic) /* rounds are cut where the run ends */
         print_option(run, "updates", &text);
     if (run->schedule->needs_end && !run->strategy->full_batch)
         sdr_text_add(&text, "length=%.17g;", run->pace.length);

@@ -256,7 +256,7 @@ void sdr_shuffle_epoch(struct sdr_run *run)
 {
     if (run->shared.plan.rotates) {
         sdr_rotation_order(run);
-    } else if (!run->shared.plan.windows || !run->shared.plan.window) {
+    } else if (!run->shared.plan.windows || !run->shared.plan.known.window) {
         sdr_epoch_order(run, run->progress.epoch, run->rows.order);
     } else {
         if (sdr_window_needs_base(run))
@@ -279,7 +279,7 @@ bool sdr_order_ahead(const struct sdr_run *run, const uint32_t *from, uint32_t c
     const struct sdr_row_list *list = &run->set.train_rows;
     bool chunks = run->rows.shuffle == SDR_SHUFFLE_CHUNKS && !run->shared.plan.shards &&
                   !run->shared.plan.rotates &&
-                  !(run->shared.plan.windows && run->shared.plan.window);
+                  !(run->shared.plan.windows && run->shared.plan.known.window);
     uint32_t size = run->rows.chunk_rows;
     uint64_t at = (uint64_t)(from - run->rows.order) + (chunks ? WINDOW : NEAR);
     if (run->rows.shuffle == SDR_SHUFFLE_NONE || at + count > list->count)

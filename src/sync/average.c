@@ -17,7 +17,7 @@ static enum sdr_status plan(const void *options, struct sdr_plan *plan)
 {
     enum { AT_A_TIME = 1024 }; /* rows; where nobody waits it makes no difference */
     uint64_t every = ((const struct options *)options)->every;
-    plan->share = (every ? every : AT_A_TIME) * plan->batch;
+    plan->share = (every ? every : AT_A_TIME) * plan->known.batch;
     plan->copies = plan->workers;
     plan->shards = true;
     plan->barriers = every > 0;

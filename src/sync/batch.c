@@ -56,7 +56,8 @@ static double find_bound(struct sdr_node *node, struct arrays *a)
 {
     enum { ITERATIONS = 200, STEADY = 8 };
     double bound = 0;
-    int steady = 0; /* small changes in a row: a start nearly orthogonal to the answer has one too */
+    int steady =
+        0; /* small changes in a row: a start nearly orthogonal to the answer has one too */
     struct sdr_stream stream = sdr_stream_open(1, SDR_FOR_START, a->count);
     for (uint64_t i = 0; i < a->count; i++)
         a->y[i] = sdr_stream_normal(&stream);

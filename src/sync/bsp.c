@@ -7,9 +7,10 @@
 enum sdr_status sdr_bsp_plan(const void *options, struct sdr_plan *plan)
 {
     (void)options;
-    plan->share = plan->deterministic ? plan->batch : plan->batch * (uint64_t)plan->workers;
-    if (plan->share > plan->rows)
-        plan->share = plan->rows;
+    plan->share =
+        plan->known.deterministic ? plan->known.batch : plan->known.batch * (uint64_t)plan->workers;
+    if (plan->share > plan->known.rows)
+        plan->share = plan->known.rows;
     plan->loss_sums = (int)((plan->share + SDR_LEAF_ROWS - 1) / SDR_LEAF_ROWS);
     plan->joint = true;
     return SDR_OK;
@@ -24,7 +25,7 @@ enum sdr_status sdr_bsp_worker(struct sdr_node *node)
         SDR_TRY(sdr_next_round(node, &batch, &more));
         if (!more)
             return SDR_OK;
-        if (node->plan->penalty) {
+        if (node->plan->known.penalty) {
             while (sdr_next_piece(node, parts, &part))
                 sdr_joint_catch_up(node, &batch, part);
             SDR_TRY(sdr_barrier(node));

@@ -9,12 +9,12 @@ static enum sdr_status plan(const void *options, struct sdr_plan *plan)
 {
     enum { ALONE = 256 }; /* rows between two steps of the intercept where one worker does it all */
     (void)options;
-    if (plan->batch != 1)
+    if (plan->known.batch != 1)
         return sdr_fail(SDR_USAGE, "--sync cyclades takes single rows: --batch 1");
-    plan->share = plan->window ? plan->window : plan->all_conflict ? 1 : ALONE;
-    if (!plan->window && plan->workers > 1) {
+    plan->share = plan->known.window ? plan->known.window : plan->known.all_conflict ? 1 : ALONE;
+    if (!plan->known.window && plan->workers > 1) {
         plan->workers = 1;
-        plan->remark = plan->all_conflict
+        plan->remark = plan->known.all_conflict
                            ? "all rows touch the same values: one worker trains"
                            : "busy features join nearly all rows to one component: one worker "
                              "trains";

@@ -51,20 +51,22 @@ static const struct sdr_option table[] = {
    often. */
 static uint64_t choose_rows(const struct sdr_plan *plan, uint64_t copies, bool *straight)
 {
-    double value = plan->deterministic ? 0.7 : 3;                /* nanoseconds to exchange one */
-    double cost = value * (double)plan->values;                  /* of an exchange */
-    double row = 20 + 3 * plan->row_values;                      /* of a row */
-    double cheap = cost / (0.04 * row);                          /* rows after which it is 4 % */
-    double rarely = (double)plan->parameters / plan->row_values; /* rows that touch a weight once */
-    bool sparse = rarely > 64, large = plan->rows > 100000;
-    double times = sparse && large && !plan->deterministic ? 8 : 16; /* an epoch */
-    double often = (double)plan->rows / (times * (double)copies);
+    double value = plan->known.deterministic ? 0.7 : 3; /* nanoseconds to exchange one */
+    double cost = value * (double)plan->known.values;   /* of an exchange */
+    double row = 20 + 3 * plan->known.row_values;       /* of a row */
+    double cheap = cost / (0.04 * row);                 /* rows after which it is 4 % */
+    double rarely =
+        (double)plan->known.parameters / plan->known.row_values; /* rows that touch a weight once */
+    bool sparse = rarely > 64, large = plan->known.rows > 100000;
+    double times = sparse && large && !plan->known.deterministic ? 8 : 16; /* an epoch */
+    double often = (double)plan->known.rows / (times * (double)copies);
     double close =
         (sparse ? 36 : 18) * rarely; /* touches of a weight; most fall on a few, if sparse */
     /* Where a row touches little of a large model exchanges would take longer than the rows between
        them, and workers that write straight to it hardly meet on a cache line. */
-    *straight = cost > 0.2 * often * row && plan->busiest < 0.25 && plan->fused && !plan->penalty &&
-                plan->nodes == 1; /* between nodes cache lines travel far: copies stay near */
+    *straight = cost > 0.2 * often * row && plan->known.busiest < 0.25 && plan->known.fused &&
+                !plan->known.penalty &&
+                plan->known.nodes == 1; /* between nodes cache lines travel far: copies stay near */
     double rows = cheap < often ? cheap : often;
     rows = rows < close ? rows : close;
     return rows < 16 ? 16 : (uint64_t)rows;
@@ -73,7 +75,7 @@ static uint64_t choose_rows(const struct sdr_plan *plan, uint64_t copies, bool *
 static enum sdr_status plan(const void *options, struct sdr_plan *plan)
 {
     const struct options *o = options;
-    uint64_t copies = plan->deterministic ? o->lanes : (uint64_t)plan->workers;
+    uint64_t copies = plan->known.deterministic ? o->lanes : (uint64_t)plan->workers;
     uint64_t rows = 1024;
     bool straight = false, chosen = strcmp(o->exchange, "auto") == 0;
     if (chosen)
@@ -81,31 +83,32 @@ static enum sdr_status plan(const void *options, struct sdr_plan *plan)
     else if (!sdr_parse_u64(o->exchange, &rows))
         return sdr_fail(SDR_USAGE, "hogwild:exchange takes a number of rows or auto, not '%s'",
                         o->exchange);
-    straight = (straight || rows == 0) && !plan->deterministic;
-    if (straight && (!plan->fused || plan->penalty) && plan->workers > 1)
+    straight = (straight || rows == 0) && !plan->known.deterministic;
+    if (straight && (!plan->known.fused || plan->known.penalty) && plan->workers > 1)
         return sdr_fail(SDR_USAGE, "hogwild:exchange=0 is for single rows, one output and no "
                                    "penalty; leave hogwild:exchange to itself");
-    if (plan->deterministic && rows == 0)
+    if (plan->known.deterministic && rows == 0)
         return sdr_fail(SDR_USAGE, "--deterministic needs an exchange: hogwild:exchange=N");
-    if (copies > 1 && plan->group_penalty)
+    if (copies > 1 && plan->known.group_penalty)
         return sdr_fail(SDR_USAGE, "--group-lasso shrinks whole rows of weights, which cannot be "
                                    "added up from several workers: use --sync serial or batch");
     if (rows == 0)
         rows = 256;
-    if (rows > plan->rows)
-        rows = plan->rows;
-    rows = (rows + plan->batch - 1) / plan->batch * plan->batch;
-    if (plan->deterministic && (uint64_t)plan->workers > o->lanes) {
+    if (rows > plan->known.rows)
+        rows = plan->known.rows;
+    rows = (rows + plan->known.batch - 1) / plan->known.batch * plan->known.batch;
+    if (plan->known.deterministic && (uint64_t)plan->workers > o->lanes) {
         plan->workers = (int)o->lanes;
         plan->remark =
             "more lanes keep more workers busy: hogwild:lanes=N; a path a little further "
             "from one worker's";
     }
     plan->in_place = straight && plan->workers > 1;
-    plan->races = !plan->deterministic && plan->workers > 1;
+    plan->races = !plan->known.deterministic && plan->workers > 1;
     plan->copies = straight || copies == 1 ? 0 : (int)copies;
-    plan->share = plan->deterministic ? rows * copies : rows;
-    plan->damped = o->damping && plan->copies && (plan->deterministic || (chosen && copies > 2));
+    plan->share = plan->known.deterministic ? rows * copies : rows;
+    plan->damped =
+        o->damping && plan->copies && (plan->known.deterministic || (chosen && copies > 2));
     return SDR_OK;
 }
 
@@ -151,8 +154,8 @@ static enum sdr_status in_lanes(struct sdr_node *node)
         SDR_TRY(sdr_next_round(node, &round, &more));
         if (!more)
             return SDR_OK;
-        uint64_t batches = (round.count + node->plan->batch - 1) / node->plan->batch;
-        uint64_t rows = (batches + lanes - 1) / lanes * node->plan->batch;
+        uint64_t batches = (round.count + node->plan->known.batch - 1) / node->plan->known.batch;
+        uint64_t rows = (batches + lanes - 1) / lanes * node->plan->known.batch;
         while (sdr_next_piece(node, lanes, &lane)) {
             struct sdr_batch share = sdr_part(node, &round, lane * rows, rows);
             sdr_use_replica(node, lane);
@@ -170,7 +173,7 @@ static enum sdr_status worker(struct sdr_node *node)
 {
     if (sdr_replays(node))
         return replaying(node);
-    return node->plan->deterministic && node->plan->copies ? in_lanes(node) : racing(node);
+    return node->plan->known.deterministic && node->plan->copies ? in_lanes(node) : racing(node);
 }
 
 SDR_REGISTER(strategy, hogwild) = {

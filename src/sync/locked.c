@@ -14,10 +14,10 @@ static const struct sdr_option table[] = {{"stripes", SDR_INTEGER, "1", "N", 1, 
 static enum sdr_status plan(const void *options, struct sdr_plan *plan)
 {
     plan->locks = (int)((const struct options *)options)->stripes;
-    plan->share = plan->batch;
+    plan->share = plan->known.batch;
     plan->snapshots = true;
     plan->in_place = plan->locks > 1;
-    if (plan->locks > 1 && plan->penalty)
+    if (plan->locks > 1 && plan->known.penalty)
         return sdr_fail(SDR_USAGE, "locked:stripes cannot charge penalties, which depend on all "
                                    "steps before: use locked with one lock");
     return SDR_OK;

@@ -7,18 +7,18 @@
 static enum sdr_status plan(const void *options, struct sdr_plan *plan)
 {
     (void)options;
-    if (!plan->pairs)
+    if (!plan->known.pairs)
         return sdr_fail(SDR_USAGE, "--sync rotation is for rows of two features: --model mf or "
                                    "graph-cut (--sync hogwild is for any)");
-    if (plan->batch != 1)
+    if (plan->known.batch != 1)
         return sdr_fail(SDR_USAGE, "--sync rotation takes single rows: --batch 1");
-    if (plan->penalty)
+    if (plan->known.penalty)
         return sdr_fail(SDR_USAGE, "--sync rotation takes no --l1, --l2 or decay (mf:l2 penalises "
                                    "by ratings; or use --sync hogwild)");
     plan->rotates = true;
     plan->in_place = plan->workers > 1;
     plan->loss_sums = SDR_ROTATING;
-    plan->share = (plan->rows + 2 * SDR_ROTATING - 2) / (2 * SDR_ROTATING - 1);
+    plan->share = (plan->known.rows + 2 * SDR_ROTATING - 2) / (2 * SDR_ROTATING - 1);
     return SDR_OK;
 }
 

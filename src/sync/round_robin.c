@@ -7,7 +7,7 @@
 static enum sdr_status plan(const void *options, struct sdr_plan *plan)
 {
     (void)options;
-    plan->share = plan->batch;
+    plan->share = plan->known.batch;
     plan->snapshots = true;
     plan->turns = true;
     return SDR_OK;

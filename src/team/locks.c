@@ -8,7 +8,7 @@ static uint64_t locks_of(const struct sdr_node *node, const struct sdr_batch *ba
     uint64_t locks = (uint64_t)node->plan->locks, mask = 0;
     if (locks == 1)
         return 1;
-    if (batch->rows->dense || node->plan->all_conflict)
+    if (batch->rows->dense || node->plan->known.all_conflict)
         return locks == 64 ? UINT64_MAX : ((uint64_t)1 << locks) - 1;
     for (int b = 0; b < layout->blocks; b++) {
         const struct sdr_block *block = &layout->block[b];

@@ -270,7 +270,7 @@ void sdr_commit(struct sdr_node *node, const struct sdr_update *update)
 bool sdr_can_fuse(const struct sdr_node *node)
 {
     const struct sdr_run *run = node->run;
-    return run->shared.plan.fused;
+    return run->shared.plan.known.fused;
 }
 
 void sdr_fused_steps(struct sdr_node *node, const struct sdr_batch *chunk)

@@ -22,7 +22,7 @@ static enum sdr_status look_at_features(struct sdr_run *run)
         run->shared.frequency[j] = (float)touched[j] / (float)count;
     }
     sdr_release(touched);
-    run->shared.plan.busiest = (double)most / count;
+    run->shared.plan.known.busiest = (double)most / count;
     return SDR_OK;
 }
 
@@ -30,8 +30,8 @@ static enum sdr_status look_at_features(struct sdr_run *run)
 static enum sdr_status ask_strategy(struct sdr_run *run)
 {
     SDR_TRY(look_at_features(run));
-    if (run->strategy->windows && !run->shared.plan.all_conflict)
-        SDR_TRY(sdr_window_choose(run, &run->shared.plan.window));
+    if (run->strategy->windows && !run->shared.plan.known.all_conflict)
+        SDR_TRY(sdr_window_choose(run, &run->shared.plan.known.window));
     SDR_TRY(run->strategy->plan(run->strategy_options, &run->shared.plan));
     run->workers = run->shared.plan.workers;
     if (run->kind->sense == SDR_STATISTIC) /* sums are never too much */
@@ -59,18 +59,18 @@ enum sdr_status sdr_plan_make(struct sdr_run *run)
                          : (double)run->data->nonzeros / (double)run->data->rows.count;
     run->shared.plan = (struct sdr_plan){
         .workers = run->workers,
-        .nodes = sdr_affinity_nodes(),
-        .deterministic = s->deterministic,
-        .all_conflict = run->kind->reads == SDR_READS_ALL,
-        .pairs = run->kind->needs & SDR_NEEDS_PAIRS,
-        .penalty = p->penalty_paid != NULL,
-        .group_penalty = p->rule.penalty.group > 0,
-        .fused = s->batch == 1 && run->problem.outputs == 1 && run->kind->fused != NULL,
-        .rows = run->set.train_rows.count,
-        .batch = s->batch,
-        .parameters = p->layout->count,
-        .values = p->layout->count * (uint64_t)(1 + run->optimizer->slots),
-        .row_values = entries * row_values(p->layout)};
+        .known = {.nodes = sdr_affinity_nodes(),
+                  .deterministic = s->deterministic,
+                  .all_conflict = run->kind->reads == SDR_READS_ALL,
+                  .pairs = run->kind->needs & SDR_NEEDS_PAIRS,
+                  .penalty = p->penalty_paid != NULL,
+                  .group_penalty = p->rule.penalty.group > 0,
+                  .fused = s->batch == 1 && run->problem.outputs == 1 && run->kind->fused != NULL,
+                  .rows = run->set.train_rows.count,
+                  .batch = s->batch,
+                  .parameters = p->layout->count,
+                  .values = p->layout->count * (uint64_t)(1 + run->optimizer->slots),
+                  .row_values = entries * row_values(p->layout)}};
     if (run->strategy->plan)
         SDR_TRY(ask_strategy(run));
     return sdr_rules_ask(run, SDR_RULES_PLAN);
@@ -84,7 +84,7 @@ static enum sdr_status compute_damping(struct sdr_run *run)
     const struct sdr_parameters *p = &run->parameters;
     const double touches = 64; /* that leave a value far from corrected, on sparse and dense data */
     double rows =
-        (double)run->shared.plan.share * (run->shared.plan.deterministic ? 1 : run->workers);
+        (double)run->shared.plan.share * (run->shared.plan.known.deterministic ? 1 : run->workers);
     SDR_TRY(sdr_allocate(&run->shared.damping, p->layout->count, sizeof *run->shared.damping,
                          "the merging of replicas"));
     for (uint64_t i = 0; i < p->layout->count; i++)
@@ -121,7 +121,7 @@ enum sdr_status sdr_plan_carry_out(struct sdr_run *run)
            replicas) /* counted first: one that is half made is freed with the others */
         SDR_TRY(sdr_parameters_replicate(&run->shared.replica[run->shared.replicas++],
                                          &run->parameters, plan->copies > 0,
-                                         !plan->deterministic && !plan->shards));
+                                         !plan->known.deterministic && !plan->shards));
     if (plan->damped)
         SDR_TRY(compute_damping(run));
     if (plan->windows)

@@ -92,7 +92,7 @@ enum sdr_status sdr_rotation_create(struct sdr_run *run)
     sdr_release(block);
     if (status == SDR_OK && run->options.settings.shuffle != SDR_SHUFFLE_NONE)
         shuffle_cells(run, r);
-    if (status == SDR_OK && run->shared.plan.fused)
+    if (status == SDR_OK && run->shared.plan.known.fused)
         status = copy_pairs(run, r);
     return status;
 }
@@ -183,7 +183,7 @@ enum sdr_status sdr_train_cell(struct sdr_node *node, const struct sdr_batch *ro
         return SDR_OK;
     struct sdr_batch rows = sdr_part(node, round, from - round->at, end - from);
     node->loss_sum = &run->shared.losses[cell];
-    if (run->shared.plan.fused) {
+    if (run->shared.plan.known.fused) {
         node->parameters->version = rows.number;
         fused_cell(node, number, from, end);
         return SDR_OK;

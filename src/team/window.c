@@ -206,9 +206,9 @@ static enum sdr_status step_apart(struct sdr_node *node, const struct sdr_batch 
     SDR_TRY(sdr_batch_gradient(&node->space, &view, &batch, 0, NULL, NULL, &update));
     sdr_parameters_begin(p, w->rate[at]);
     sdr_parameters_apply_blocks(p, &update, true);
-    if (run->shared.plan.all_conflict) /* a window of one row: nothing has to rest */
+    if (run->shared.plan.known.all_conflict) /* a window of one row: nothing has to rest */
         sdr_parameters_apply_blocks(p, &update, false);
-    for (int i = 0; i < update.parts && !run->shared.plan.all_conflict; i++)
+    for (int i = 0; i < update.parts && !run->shared.plan.known.all_conflict; i++)
         if (!p->layout->block[update.part[i].block].per_feature)
             memcpy(w->dloss + (size_t)at * outputs, update.part[i].value, outputs * sizeof(float));
     node->loss_sum->loss += update.loss;
@@ -244,7 +244,7 @@ static void fused_bin(struct sdr_node *node, const struct sdr_batch *window, uin
     fused->row = w->row + first;
     fused->place = w->place + first;
     fused->rate = w->rate;
-    fused->penalty_due_at = node->plan->penalty ? w->penalty_due : NULL;
+    fused->penalty_due_at = node->plan->known.penalty ? w->penalty_due : NULL;
     fused->dloss = w->dloss;
     /* Rows to fetch come from this bin or the next; none at the very end. */
     fused->ahead = end + AHEAD <= window->count ? w->row + first + AHEAD : NULL;
@@ -264,7 +264,7 @@ enum sdr_status sdr_train_apart(struct sdr_node *node, const struct sdr_batch *w
         return SDR_OK;
     node->loss_sum = &run->shared.losses[bin];
     node->parameters->version = window->number;
-    if (!run->shared.plan.fused)
+    if (!run->shared.plan.known.fused)
         for (uint32_t i = first; i < end; i++)
             SDR_TRY(step_apart(node, window, single_threaded ? window->row[i] : w->row[i],
                                single_threaded ? i : w->place[i]));
@@ -312,7 +312,7 @@ void sdr_window_close(struct sdr_run *run, const struct sdr_batch *window)
 {
     struct sdr_parameters *p = &run->parameters;
     p->version = window->number;
-    if (resting_block(&run->layout) >= 0 && !run->shared.plan.all_conflict)
+    if (resting_block(&run->layout) >= 0 && !run->shared.plan.known.all_conflict)
         step_intercept(run, window);
     p->version = window->number + window->count - 1;
     sdr_parameters_begin(p, run->shared.window->rate[window->count - 1]);
