@@ -67,6 +67,7 @@ enum sdr_status sdr_plan_make(struct sdr_run *run)
                                   .nodes = sdr_places_nodes(),
                                   .deterministic = s->deterministic,
                                   .all_conflict = p->whole,
+                                  .model = run->kind->name,
                                   .pairs = run->kind->pairs,
                                   .penalty = p->charged != NULL,
                                   .group_penalty = p->penalty.group > 0,

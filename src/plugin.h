@@ -389,6 +389,7 @@ struct sdr_plan {
     int nodes;   /* of memory in this machine */
     bool deterministic, penalty, group_penalty;
     bool all_conflict;   /* every row reads and writes what every other does */
+    const char *model;   /* its name, borrowed */
     bool pairs;          /* rows have two features, and touch nothing else */
     bool walks;          /* batches are single rows of a linear model with one output */
     uint64_t rows;       /* training rows */
