@@ -157,6 +157,7 @@ static void receipt(struct sdr_node *node, const struct sdr_message *message,
     if (of->offered) {
         of->offered = false;
         of->batch = of->next;
+        of->bytes = of->next_bytes;
         of->assigned = now;
         of->waited_for = -1;
     }
