@@ -464,6 +464,7 @@ def tells(strategy, place):
     if strategy.name == "round-robin":
         late = np.minimum(np.arange(told["updates"]), told["workers"] - 1)
         expect(name + "every gradient is P - 1 updates late", most == told["workers"] - 1 and abs(mean - late.mean()) < 1e-9)
+    expect(name + "waiting is a share of the time", 0 <= told["wait_fraction"] <= 1, str(told["wait_fraction"]))
     detail = told.get("workers_detail")
     expect(name + "who sends messages tells of them", bool(detail) == (told["bytes_sent"] > 0), str(told["bytes_sent"]))
     if detail:
