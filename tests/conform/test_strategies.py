@@ -355,6 +355,12 @@ def newest(folder):
     return max(name for name in os.listdir(folder) if name.startswith("checkpoint-"))
 
 
+def reports(folder):
+    """What the run has told, as text."""
+    with open(os.path.join(folder, "metrics.jsonl")) as file:
+        return file.read()
+
+
 def signalled(command, folder):
     """Ends a run by SIGTERM once it has trained for an epoch. Its exit code."""
     shutil.rmtree(folder, ignore_errors=True)
@@ -386,9 +392,11 @@ def stops(strategy, place):
         shutil.rmtree(folder, ignore_errors=True)
         stop = whole["updates"] // 2 + 1
         train(*common, "--epochs", 4, "--updates", stop, "--run", folder)
+        before = reports(folder)
         code, out, said = ask("train", *common, "--epochs", 4, "--run", folder, "--resume", "--json", "--quiet", launch=LAUNCH)
         if code == 0:
             finished("goes on from update %d" % stop, json.loads(out), 4, whole["model_hash"])
+            expect(name + "and does not begin again", before and reports(folder).startswith(before))
         else:  # rounds that were cut for it cannot be made whole again
             expect(name + "does not go on after --updates, and says so", code == 2 and len(said) == 1 and "updates" in said[0], str(said))
     if OVER_MPI:
@@ -403,7 +411,9 @@ def stops(strategy, place):
     expect(name + "SIGTERM", code == 75 and newest(folder), str(code))
     with open(os.path.join(folder, "status.json")) as file:
         epochs = json.load(file)["epoch"] + 2
+    before = reports(folder)
     told = train(*common, "--epochs", epochs, "--run", folder, "--resume")[0]
+    expect(name + "and does not begin again after SIGTERM", before and reports(folder).startswith(before))
     finished("goes on after SIGTERM", told, epochs,
              train(*common, "--epochs", epochs)[0]["model_hash"] if place.promise.bits else None)
 
