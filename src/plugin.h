@@ -449,6 +449,7 @@ struct sdr_facts {
     int nodes; /* of memory in this machine */
     bool deterministic, penalty, group_penalty;
     bool all_conflict;   /* every row reads and writes what every other does */
+    const char *model;   /* its name, borrowed */
     bool pairs;          /* rows have two features, and touch nothing else */
     bool fused;          /* steps of single rows can be fused */
     uint64_t rows;       /* training rows */

@@ -296,7 +296,8 @@ SDR_INLINE float dloss_of(struct sdr_fused_steps *fused, uint32_t row, float sco
 }
 
 /* The step of the intercept, and the penalties that this step made due. shared: behind the intercept
-   is a count of its steps, added to in the same way, which tells how many of them get lost. */
+   is a count of its steps, which tells how many of them get lost. The count is loaded before the
+   intercept and stored after it: whatever undoes a step undoes its count. */
 SDR_INLINE void finish_row(struct sdr_fused_steps *fused, const float *c, uint64_t update,
                            uint32_t at, double rate, float dloss, const bool shared)
 {
@@ -308,10 +309,14 @@ SDR_INLINE void finish_row(struct sdr_fused_steps *fused, const float *c, uint64
         bool differs = o->own_penalty || o->decay; /* its constants hold the penalty */
         if (differs)
             begin(fused->optimizer_options, update, rate, fused->intercept, own);
+        uint32_t count = 0;
+        if (shared) {
+            memcpy(&count, fused->intercept->value + 1, sizeof count);
+            atomic_signal_fence(memory_order_seq_cst); /* compilers keep the order too */
+        }
         step_run(fused->intercept, differs ? own : c, 0, 1, lanes_all(dloss), lanes_all(1.0f));
         if (shared) {
-            uint32_t count;
-            memcpy(&count, fused->intercept->value + 1, sizeof count);
+            atomic_signal_fence(memory_order_seq_cst);
             count++;
             memcpy(fused->intercept->value + 1, &count, sizeof count);
         }

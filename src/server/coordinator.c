@@ -162,6 +162,7 @@ static enum sdr_status accept_gradient(struct sdr_node *node, const struct sdr_m
     if (assigned->prefetched) {
         assigned->prefetched = false;
         assigned->batch = assigned->next;
+        assigned->bytes = assigned->next_bytes;
         assigned->assigned = now;
         assigned->waited_for = -1;
     }

@@ -103,6 +103,7 @@ struct sdr_assignment {
     bool prefetched;        /* eager: its next batch, with values */
     int patches;            /* of these values, so far */
     uint64_t next;          /* that batch */
+    uint32_t next_bytes;    /* of its values and patches */
     struct sdr_body *sent;  /* owned: those values, as the worker has them */
     double tokens;          /* bytes that may be sent to it now */
     int64_t filled;         /* transport time of that */

@@ -28,7 +28,7 @@ static enum sdr_status send_prefetch(struct sdr_node *node, int worker, struct s
     message->to = net->servers + worker;
     message->about = (int32_t)of->steps;
     message->batch = of->next;
-    of->bytes += (uint32_t)sdr_message_bytes(message);
+    of->next_bytes += (uint32_t)sdr_message_bytes(message);
     of->tokens -= (double)sdr_message_bytes(message);
     return sdr_send(node, message);
 }
@@ -125,7 +125,7 @@ enum sdr_status sdr_prefetch(struct sdr_node *node, int worker, double budget)
     of->prefetched = true;
     of->patches = 0;
     of->version = sdr_current_version(node);
-    of->bytes = 0;
+    of->next_bytes = 0;
     sdr_body_drop(of->sent);
     of->sent = sdr_body_hold(values);
     struct sdr_message message = {.flags = net->policy.sparse ? SDR_SPARSE : 0,

@@ -8,8 +8,10 @@ static enum sdr_status plan(const void *options, struct sdr_plan *plan)
 {
     (void)options;
     if (!plan->known.pairs)
-        return sdr_fail(SDR_USAGE, "--sync rotation is for rows of two features: --model mf or "
-                                   "graph-cut (--sync hogwild is for any)");
+        return sdr_fail(SDR_USAGE,
+                        "--sync rotation is for rows of two features, --model mf or graph-cut; use "
+                        "another --sync, such as hogwild, with --model %s",
+                        plan->known.model);
     if (plan->known.batch != 1)
         return sdr_fail(SDR_USAGE, "--sync rotation takes single rows: --batch 1");
     if (plan->known.penalty)

@@ -60,6 +60,7 @@ enum sdr_status sdr_plan_make(struct sdr_run *run)
     run->shared.plan = (struct sdr_plan){
         .workers = run->workers,
         .known = {.nodes = sdr_affinity_nodes(),
+                  .model = run->kind->name,
                   .deterministic = s->deterministic,
                   .all_conflict = run->kind->reads == SDR_READS_ALL,
                   .pairs = run->kind->needs & SDR_NEEDS_PAIRS,

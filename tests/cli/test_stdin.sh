@@ -39,5 +39,5 @@ refused 3 ':2:' 'train - with a nan'
 holds "no model" test ! -e bad
 "$sounder" train - --format libsvm >out.txt 2>err.txt </dev/null
 status=$?
-refused 3 '.' 'train - with nothing in it'
+refused 3 '^sounder: <stdin>:1:1: no rows$' 'train - with nothing in it'
 finish

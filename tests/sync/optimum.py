@@ -1,4 +1,4 @@
-"""What test_optimum_*.py share: the program, the data sets, and laws that do not stop each other."""
+"""What tests on real data share: the program, the data sets, and laws that do not stop each other."""
 import json
 import os
 import subprocess

@@ -3,6 +3,7 @@ numbers as a simulation in numpy."""
 import heapq
 import math
 import os
+import struct
 import sys
 
 import numpy as np
@@ -111,12 +112,21 @@ rest = train(some, *common, "--epochs", 4, "--run", path_of("half"), "--resume")
 expect("resumed_to_the_same_bits", rest["model_hash"] == whole["model_hash"])
 uneven = ["--sync", "k-batch-sync:3", "--workers", 4, "--transport", "sim", "--batch", 64, "--scale", "none", "--lr", 0.1, "--schedule", "constant"]
 train(some, *uneven, "--updates", 3, "--run", path_of("uneven"), "--checkpoint-every", "3u")
-again = train(some, *uneven, "--updates", 6, "--run", path_of("uneven"), "--resume")
-expect("goes_on_with_others", again["updates"] == 6)
+train(some, *uneven, "--updates", 6, "--run", path_of("uneven"), "--resume")
 expect("other_nodes_are_another_run",
        "workers" in train(some, *[5 if o == 4 else o for o in uneven], "--updates", 9, "--run", path_of("uneven"), "--resume", code=2))
-seen = train(some, "--sync", "bsp", "--workers", 3, "--batch", 50, "--epochs", 20, "--delay", "const:0")
-expect("shares_of_time", 0 <= seen["wait_fraction"] <= 1, str(seen["wait_fraction"]))
+
+# ---- shares of time: a worker waits from its gradient to its next task; nobody waits for the end ----
+for sync, workers, slow, latency, round_, waits, first in (
+        ("bsp", 2, "1:3x", 0, 3, 2, 0), ("bsp", 3, "1:2x,2:4x", 0, 4, 5, 0), ("k-async:2", 2, "1:3x", 0, 3, 2, 0),
+        ("k-sync:2", 3, "2:5x", 0, 1, 0, 0), ("k-batch-sync:3", 2, "1:3x", 0, 3, 0, 0), ("backup:2", 3, "2:4x", 0, 1, 0, 0),
+        ("async", 1, "0:1x", 0.5, 2, 1, 0.5), ("bsp", 2, "1:3x", 0.5, 4, 4, 1)):
+    # of a round: how long it is and what all workers wait in it; what they wait for their first task
+    seen = sim(some, sync, workers, "--transport", "sim:latency=%g" % latency, "--compute", "const:1", "--slow", slow, "--batch", 5,
+               "--updates", 60)
+    wanted = (59 * waits + first) / (workers * 60 * round_)
+    expect("waits_%s_%d_%g" % (sync, workers, latency), abs(seen["seconds_train"] - 60 * round_) < 1e-6 and
+           abs(seen["wait_fraction"] - wanted) < 1e-9, "%.6f, expected %.6f" % (seen["wait_fraction"], wanted))
 many = [sim(some, "async", 8, "--transport", "sim:latency=1", "--servers", 2, "--compute", "const:0.1", "--batch", 1, "--updates", n)
         ["peak_rss_bytes"] for n in (4000, 80000 if not SLOW else 4000)]
 expect("memory_does_not_grow", many[1] < many[0] + (2_000_000 if not SLOW else 20_000_000), str(many))
@@ -227,6 +237,36 @@ for name, rule in (("bsp", (4, 0, 1, 0)), ("k-sync:2", (2, 0, 1, 1)), ("k-batch-
     error = np.abs(seen["weight"] - wanted).max()
     expect("numpy_%s" % name, error < 2e-5 and abs(seen["seconds_train"] - time) < 1e-4,
            "differs by %.2g, at %.4f s of %.4f s" % (error, seen["seconds_train"], time))
+
+
+# ---- numpy: a run that was stopped and resumed, from what its ledger says of every gradient ----
+def from_ledger(folder, batch, rate):
+    """The weights after the updates that the ledger tells of, and the batches that were applied."""
+    data = open(os.path.join(folder, "ledger"), "rb").read()
+    records = [struct.unpack_from("<IiQQQIfff", data, at) for at in range(16, len(data), 48)]
+    values, per_epoch = [np.zeros(4)], len(table) // batch
+    applied = [r for r in records if r[3] != 2 ** 64 - 1]
+    for version in range(applied[-1][3] + 1):
+        steps = []
+        for _, _, read, _, number, *_ in (r for r in applied if r[3] == version):
+            place = number % per_epoch * batch
+            x, y = table[place:place + batch], np.float32(truth[place:place + batch])
+            steps.append(x.T @ (x @ values[read] - y) / batch)
+        values.append(values[-1] - rate * np.mean(steps, axis=0))
+    return values[-1], [r[4] for r in applied]
+
+
+for name, quorum in (("k-batch-sync:3", 3), ("k-sync:3", 3), ("k-async:2", 2), ("k-batch-async:3", 3), ("backup:3", 3), ("async", 1)):
+    folder = path_of("parts-" + name)
+    common = [dense, "--label", "y", "--model", "squared", "--optimizer", "sgd", "--schedule", "constant", "--scale", "none",
+              "--no-intercept", "--lr", 0.02, "--batch", 3, "--shuffle", "none", "--compute", "exp:rate=1", "--transport", "sim",
+              "--sync", name, "--workers", 4, "--run", folder]
+    train(*common, "--updates", 11)
+    seen = train(*common, "--updates", 31, "--resume")
+    wanted, batches = from_ledger(folder, 3, 0.02)
+    error = np.abs(seen["weight"] - wanted).max()
+    expect("goes_on_with_others_%s" % name, seen["updates"] == 31 and error < 2e-5 and len(batches) == 31 * quorum and
+           len(set(batches)) == len(batches), "differs by %.2g, %d of %d batches" % (error, len(set(batches)), 31 * quorum))
 
 # ---- what makes no sense is refused ----
 for options, word in ((["--sync", "hogwild", "--transport", "sim"], "share memory"),

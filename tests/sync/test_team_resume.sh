@@ -35,7 +35,9 @@ for sync in 'hogwild --deterministic' 'hogwild --deterministic --optimizer ftrl 
         stopped=$?
     done
     holds "$sync: stopped in the middle, with a checkpoint" test $stopped = 75
+    cp run/metrics.jsonl before.txt
     succeeds "${options[@]}" --run run --resume
+    holds "$sync: goes on, and does not begin again" cmp -s -n "$(stat -c %s before.txt)" before.txt run/metrics.jsonl
     holds "$sync: all updates were made" test "$(value updates)" = "$updates"
     case $sync in
     hogwild | locked*)
