@@ -86,6 +86,8 @@ static void go(const struct example *e, const struct variant *v, enum sdr_cpu le
     void *options;
     struct sdr_parameters p;
     struct sdr_block block[2];
+    struct sdr_layout layout;
+    struct sdr_part part[2];
     struct sdr_rows rows = {.count = ROWS, .features = v->form ? FEATURES : DENSE};
     if (v->form) {
         rows.start = e->start;
@@ -114,11 +116,14 @@ static void go(const struct example *e, const struct variant *v, enum sdr_cpu le
                                   .standardize = v->scaled && o->own_penalty};
     if (o->decay)
         penalty.l1 = 0;
-    int blocks = kind->shape(&problem, block);
-    assert_int_equal(sdr_parameters_create(&p, block, blocks, o, options, &penalty,
-                                           v->scaled ? e->scale : NULL, problem.center,
-                                           problem.kernels, false, false),
-                     SDR_OK);
+    struct sdr_step_rule rule = {.optimizer = o,
+                                 .optimizer_options = options,
+                                 .penalty = penalty,
+                                 .scale = v->scaled ? e->scale : NULL,
+                                 .center = problem.center,
+                                 .kernels = problem.kernels};
+    sdr_layout_make(&layout, block, kind->shape(&problem, block));
+    assert_int_equal(sdr_parameters_create(&p, &layout, &rule, false, false), SDR_OK);
     *result = (struct result){0};
     for (uint32_t at = 0, count; at < ROWS; at += count) {
         count = !walks ? 1 : at == 0 ? 23 : ROWS - at;
@@ -137,17 +142,19 @@ static void go(const struct example *e, const struct variant *v, enum sdr_cpu le
             continue;
         }
         struct sdr_batch batch = {.rows = &rows, .row = e->order + at, .count = 1};
-        struct sdr_update update;
+        struct sdr_view view = {&problem, layout.block, p.value, p.version};
+        struct sdr_update update = {.batch = batch, .part = part};
         float scratch[1];
-        sdr_parameters_catch_up(&p, &batch);
-        kind->gradient(kind, &problem, p.block, p.value, &batch, scratch, &update);
+        assert_true(kind->workspace(&problem, 1) <= sizeof scratch);
+        sdr_parameters_catch_up(&p, &batch, sdr_all(&layout));
+        assert_int_equal(kind->gradient(kind, &view, &batch, 0, scratch, &update), SDR_OK);
         sdr_parameters_apply(&p, &update, e->rate[at]);
         result->loss_sum += update.loss;
         result->weight_sum += update.weight;
     }
     result->version = p.version;
     result->penalty_due = p.penalty_due;
-    memcpy(result->value, sdr_parameters_weights(&p), p.count * sizeof(float));
+    memcpy(result->value, sdr_parameters_weights(&p), layout.count * sizeof(float));
     sdr_parameters_destroy(&p);
     sdr_release(options);
 }

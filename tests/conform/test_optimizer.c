@@ -457,6 +457,32 @@ static void a_zero_gradient_changes_nothing_where_it_should_not(void **unused)
 /* ---- penalties, through the parameters ---- */
 enum { SMALL = 24, STEPS = 400, CLASSES = 3 };
 
+/* Parameters of one block that is per feature and penalised. */
+static void make_parameters(struct sdr_parameters *p, struct sdr_layout *layout, uint32_t rows,
+                            uint32_t cols, const struct sdr_optimizer *o, const void *options,
+                            const struct sdr_penalty *penalty, const float *scale)
+{
+    struct sdr_block block = {
+        .name = "weight", .rows = rows, .cols = cols, .per_feature = true, .penalised = true};
+    struct sdr_step_rule rule = {.optimizer = o,
+                                 .optimizer_options = options,
+                                 .penalty = *penalty,
+                                 .scale = scale,
+                                 .kernels = sdr_linear_kernels(sdr_cpu_level())};
+    sdr_layout_make(layout, &block, 1);
+    assert_int_equal(sdr_parameters_create(p, layout, &rule, false, false), SDR_OK);
+}
+
+/* A step with the gradient u·xᵀ of one example, after what is due was paid. */
+static void step_on_example(struct sdr_parameters *p, const struct sdr_batch *batch, const float *u,
+                            double rate)
+{
+    struct sdr_part part = {.form = SDR_FACTORS, .count = 1, .value = u};
+    struct sdr_update update = {.sense = SDR_GRADIENT, .batch = *batch, .part = &part, .parts = 1};
+    sdr_parameters_catch_up(p, batch, sdr_all(p->layout));
+    sdr_parameters_apply(p, &update, rate);
+}
+
 struct trial {
     const char *spec;
     struct sdr_penalty penalty;
@@ -469,18 +495,15 @@ struct trial {
 static void walk(const struct trial *trial, bool always, uint64_t seed, float *w)
 {
     struct sdr_parameters p;
-    struct sdr_block block[1] = {
-        {.name = "weight", .rows = SMALL, .cols = trial->outputs, .per_feature = true}};
+    struct sdr_layout layout;
     float scale[SMALL], x[4], u[CLASSES];
     void *options;
     const struct sdr_optimizer *o = find(sdr_cpu_level(), trial->spec, &options);
     random_state = seed;
     for (int j = 0; j < SMALL; j++)
         scale[j] = 0.5f + fabsf(random_float(1));
-    assert_int_equal(sdr_parameters_create(&p, block, 1, o, options, &trial->penalty,
-                                           trial->scaled ? scale : NULL, NULL,
-                                           sdr_linear_kernels(sdr_cpu_level()), false, false),
-                     SDR_OK);
+    make_parameters(&p, &layout, SMALL, trial->outputs, o, options, &trial->penalty,
+                    trial->scaled ? scale : NULL);
     for (int step = 0; step < STEPS; step++) {
         uint32_t index[4], row = 0;
         uint64_t start[2] = {0, 4};
@@ -496,14 +519,8 @@ static void walk(const struct trial *trial, bool always, uint64_t seed, float *w
         struct sdr_rows rows = {
             .count = 1, .features = SMALL, .start = start, .index32 = index, .value = x};
         struct sdr_batch batch = {.rows = &rows, .row = &row, .count = 1};
-        struct sdr_update update = {.form = SDR_FACTORS,
-                                    .sense = SDR_GRADIENT,
-                                    .outputs = trial->outputs,
-                                    .u = u,
-                                    .examples = batch};
-        sdr_parameters_catch_up(&p, &batch);
-        sdr_parameters_apply(&p, &update,
-                             trial->decreasing ? trial->rate / (1 + 0.05 * step) : trial->rate);
+        step_on_example(&p, &batch, u,
+                        trial->decreasing ? trial->rate / (1 + 0.05 * step) : trial->rate);
         if (always)
             sdr_parameters_catch_up_all(&p);
     }
@@ -688,24 +705,18 @@ static void a_small_penalty_is_not_lost_in_rounding(void **unused)
     (void)unused;
     for (int kind = 0; kind < 2; kind++) {
         struct sdr_penalty penalty = {.l1 = kind ? 2e-7 : 0, .l2 = kind ? 0 : 2e-7};
-        struct sdr_block block[1] = {{.name = "weight", .rows = 1, .cols = 1, .per_feature = true}};
         struct sdr_parameters p;
+        struct sdr_layout layout;
         void *options;
         const struct sdr_optimizer *o = find(sdr_cpu_level(), "sgd", &options);
-        assert_int_equal(sdr_parameters_create(&p, block, 1, o, options, &penalty, NULL, NULL,
-                                               sdr_linear_kernels(sdr_cpu_level()), false, false),
-                         SDR_OK);
+        make_parameters(&p, &layout, 1, 1, o, options, &penalty, NULL);
         p.value[0] = 1;
         float u = 0;
         uint32_t row = 0;
         struct sdr_rows rows = {.count = 1, .features = 1, .dense = zero, .stride = 1};
         struct sdr_batch batch = {.rows = &rows, .row = &row, .count = 1};
-        struct sdr_update update = {
-            .form = SDR_FACTORS, .sense = SDR_GRADIENT, .outputs = 1, .u = &u, .examples = batch};
-        for (int i = 0; i < TIMES; i++) {
-            sdr_parameters_catch_up(&p, &batch);
-            sdr_parameters_apply(&p, &update, 0.1);
-        }
+        for (int i = 0; i < TIMES; i++)
+            step_on_example(&p, &batch, &u, 0.1);
         double exact = kind ? 1 - 2e-8 * TIMES : exp(-2e-8 * TIMES);
         assert_near(sdr_parameters_weights(&p)[0], exact, 1e-5, "%s, 100 000 steps",
                     kind ? "l1" : "l2");
@@ -725,10 +736,9 @@ static void units_of_a_feature_do_not_matter(void **unused)
         for (int penalised = 0; penalised < 2; penalised++) {
             float by = thousand ? 1000.0f : 1024.0f, scale[2][WIDE];
             struct sdr_parameters p[2];
+            struct sdr_layout layout[2];
             struct sdr_penalty penalty = {
                 .l1 = penalised ? 0.01 : 0, .l2 = penalised ? 0.1 : 0, .standardize = true};
-            struct sdr_block block[1] = {
-                {.name = "weight", .rows = WIDE, .cols = 1, .per_feature = true}};
             void *options;
             find(sdr_cpu_level(), o->name, &options);
             for (int j = 0; j < WIDE; j++) {
@@ -736,10 +746,7 @@ static void units_of_a_feature_do_not_matter(void **unused)
                 scale[1][j] = j == 3 ? 1 / by : 1;
             }
             for (int v = 0; v < 2; v++)
-                assert_int_equal(
-                    sdr_parameters_create(&p[v], block, 1, o, options, &penalty, scale[v], NULL,
-                                          sdr_linear_kernels(sdr_cpu_level()), false, false),
-                    SDR_OK);
+                make_parameters(&p[v], &layout[v], WIDE, 1, o, options, &penalty, scale[v]);
             for (int step = 0; step < TIMES; step++) {
                 float x[2][WIDE], score[2];
                 uint32_t row = 0;
@@ -750,7 +757,7 @@ static void units_of_a_feature_do_not_matter(void **unused)
                     struct sdr_rows rows = {
                         .count = 1, .features = WIDE, .dense = x[v], .stride = WIDE};
                     struct sdr_batch batch = {.rows = &rows, .row = &row, .count = 1};
-                    sdr_parameters_catch_up(&p[v], &batch);
+                    sdr_parameters_catch_up(&p[v], &batch, sdr_all(&layout[v]));
                     score[v] =
                         sdr_linear_kernels(SDR_CPU_PORTABLE)->dot(p[v].value, x[v], NULL, WIDE);
                 }
@@ -763,12 +770,7 @@ static void units_of_a_feature_do_not_matter(void **unused)
                         .count = 1, .features = WIDE, .dense = x[v], .stride = WIDE};
                     struct sdr_batch batch = {.rows = &rows, .row = &row, .count = 1};
                     float u = score[0] - 1; /* the same slope: what differs is the step alone */
-                    struct sdr_update update = {.form = SDR_FACTORS,
-                                                .sense = SDR_GRADIENT,
-                                                .outputs = 1,
-                                                .u = &u,
-                                                .examples = batch};
-                    sdr_parameters_apply(&p[v], &update, rate_for(o->name));
+                    step_on_example(&p[v], &batch, &u, rate_for(o->name));
                 }
             }
             sdr_parameters_destroy(&p[0]);
