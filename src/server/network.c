@@ -339,12 +339,21 @@ static bool picks_values(const struct sdr_run *run)
            !(alike && run->transport->by_reference);
 }
 
+static void fetch_worker(const struct sdr_node *node)
+{
+    const struct sdr_network *net = node->run->network;
+    sdr_fetch_to_write(node->task, sizeof *node->task);
+    sdr_fetch_to_write(&net->assignment[node->worker], sizeof *net->assignment);
+    sdr_fetch_to_write(&net->ledger.sum[node->worker], sizeof *net->ledger.sum);
+}
+
 enum sdr_status sdr_network_create(struct sdr_run *run, uint64_t quorum)
 {
     const struct sdr_settings *s = &run->options.settings;
     struct sdr_network *net;
     SDR_TRY(sdr_allocate(&net, 1, sizeof *net, "nodes"));
     run->network = net;
+    net->fetch = fetch_worker;
     net->servers = (int)s->servers;
     net->workers = run->workers;
     net->nodes = net->servers + net->workers;

@@ -17,6 +17,15 @@
 #include "update/parameters.h"
 #include <pthread.h>
 
+/* Asks for memory that will be written to. Always inline: a function that only prefetches counts as without
+   effect, and its calls are dropped. */
+static inline __attribute__((always_inline)) void sdr_fetch_to_write(const void *from, size_t bytes)
+{
+    enum { LINE = 64 };
+    for (size_t i = 0; i < bytes; i += LINE)
+        __builtin_prefetch((const unsigned char *)from + i, 1);
+}
+
 /* Where gradients are computed: one for every thread that does. */
 struct sdr_workspace {
     float *w;       /* owned, as long as the parameters: values that came in parts */
@@ -100,9 +109,11 @@ struct sdr_assignment {
 
 struct sdr_network {
     int servers, workers, nodes;
-    struct sdr_node *node;     /* owned: all of them */
-    struct sdr_pool *pool;     /* owned */
-    void *shared;              /* the transport's */
+    struct sdr_node *node; /* owned: all of them */
+    struct sdr_pool *pool; /* owned */
+    void *shared;          /* the transport's */
+    /* Asks for the memory that a worker needs when it goes on; NULL: nothing is asked for. */
+    void (*fetch)(const struct sdr_node *node);
     uint64_t batch;            /* rows of a batch */
     uint32_t local;            /* rows of a step, where workers take several with a batch */
     uint64_t per_epoch;        /* batches */
