@@ -202,10 +202,10 @@ enum sdr_status sdr_network_work(struct sdr_run *run);
 /* "2:3x,5:1.5x": a factor for every worker, 1 for those that are not named; given away. */
 enum sdr_status sdr_parse_factors(const char *text, char between, const char *owner, int workers,
                                   float **factor);
-/* For transports: what a worker's task takes in virtual time, and how much longer than it took it is to take
-   in real time, in nanoseconds. */
-int64_t sdr_compute_time(const struct sdr_node *node);
-int64_t sdr_compute_delay(const struct sdr_node *node, int64_t took);
+/* For transports: what the next step of a worker's work takes in virtual time, and how much longer than it took it
+   is to take in real time, in nanoseconds. */
+int64_t sdr_compute_time(const struct sdr_node *node, struct sdr_work *work);
+int64_t sdr_compute_delay(const struct sdr_node *node, const struct sdr_work *work, int64_t took);
 /* How many rows a batch has; the rows of a worker's part of it, or with −1 of all of it, into `row`. */
 uint32_t sdr_network_rows(const struct sdr_run *run, uint64_t number);
 enum sdr_status sdr_network_batch(struct sdr_run *run, uint64_t number, int worker, uint32_t *row,

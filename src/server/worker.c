@@ -143,7 +143,7 @@ static uint32_t compute_leaves(struct sdr_run *run, const float *w, const struct
     return leaf;
 }
 
-static enum sdr_status compute(void *argument, const atomic_uint *stop)
+static enum sdr_status compute(void *argument, uint32_t step, const atomic_uint *stop)
 {
     struct sdr_node *node = argument;
     struct sdr_run *run = node->run;
@@ -152,6 +152,7 @@ static enum sdr_status compute(void *argument, const atomic_uint *stop)
     struct sdr_workspace *workspace = &net->workspace[net->workspaces == 1 ? 0 : node->worker];
     struct sdr_gradient_head *head = (struct sdr_gradient_head *)(void *)task->gradient->data;
     struct sdr_batch batch;
+    (void)step;
     SDR_TRY(sdr_network_batch(run, task->batch, node->worker, workspace->row, &batch));
     const float *w = sdr_assemble_view(node, workspace, &batch);
     if (task->sparse) /* the next batch needs others */
@@ -198,7 +199,12 @@ enum sdr_status sdr_compute_gradient(struct sdr_node *node, bool *done)
     struct sdr_gradient_head *head = (struct sdr_gradient_head *)(void *)task->gradient->data;
     *head = (struct sdr_gradient_head){.rows = rows, .leaves = leaves};
     head->rate = task->rate * ((rows + net->local - 1) / net->local);
-    struct sdr_work work = {compute, node, !net->cancels};
+    struct sdr_work work = {.run = compute,
+                            .argument = node,
+                            .certain = !net->cancels,
+                            .steps = 1,
+                            .number = task->number,
+                            .draws = net->joint ? 1 : (rows + net->local - 1) / net->local};
     int64_t before = run->transport->now(node);
     SDR_TRY(run->transport->compute(node, &work, done));
     head->computing = (float)((double)(run->transport->now(node) - before) * 1e-9);

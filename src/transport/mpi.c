@@ -359,7 +359,7 @@ static enum sdr_status receive(struct sdr_node *node, struct sdr_message *messag
     }
 }
 
-static enum sdr_status compute(struct sdr_node *node, const struct sdr_work *work, bool *done)
+static enum sdr_status compute(struct sdr_node *node, struct sdr_work *work, bool *done)
 {
     return sdr_mailbox_compute(node->endpoint, node, work, done);
 }

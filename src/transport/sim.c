@@ -48,7 +48,7 @@ struct endpoint {
     enum state state;
     bool cancelled, ended; /* ended: its loop has returned */
     uint64_t computing;    /* number of the event that ends it */
-    struct sdr_work work;
+    struct sdr_work *work; /* borrowed, while it computes */
     atomic_uint urgent;
     struct sdr_message *mailbox; /* owned: a ring, of a power of two */
     uint64_t from, count, room;
@@ -157,7 +157,7 @@ static enum sdr_status receive(struct sdr_node *node, struct sdr_message *messag
 }
 
 /* ---- work ---- */
-static enum sdr_status compute(struct sdr_node *node, const struct sdr_work *work, bool *done)
+static enum sdr_status compute(struct sdr_node *node, struct sdr_work *work, bool *done)
 {
     struct shared *shared = node->run->network->shared;
     struct endpoint *endpoint = node->endpoint;
@@ -168,14 +168,15 @@ static enum sdr_status compute(struct sdr_node *node, const struct sdr_work *wor
         return sdr_fail(SDR_USAGE,
                         "virtual time has run out after 73 years: give shorter --compute times");
     endpoint->computing = shared->queue.sequence++;
-    struct sdr_sim_event event = {shared->time + sdr_compute_time(node), endpoint->computing,
+    struct sdr_sim_event event = {shared->time + sdr_compute_time(node, work), endpoint->computing,
                                   node->id, SDR_SIM_WORK_ENDS};
     SDR_TRY(sdr_sim_push(&shared->queue, &event));
     endpoint->cancelled = false;
-    endpoint->work = *work;
+    endpoint->work = work;
     endpoint->state = COMPUTING;
     sdr_coroutine_yield(endpoint->coroutine);
     *done = !endpoint->cancelled;
+    work->next += *done;
     return unwinds(node) ? sdr_fail(SDR_RUNTIME, "the simulation is over") : SDR_OK;
 }
 
@@ -265,6 +266,12 @@ static enum sdr_status plan_deaths(struct shared *shared, const struct sdr_netwo
     return SDR_OK;
 }
 
+static enum sdr_status run_step(struct endpoint *endpoint)
+{
+    const struct sdr_work *work = endpoint->work;
+    return work->run(work->argument, work->next, &endpoint->urgent);
+}
+
 static enum sdr_status happen(struct shared *shared, const struct sdr_sim_event *event)
 {
     struct endpoint *endpoint = &shared->endpoint[event->node];
@@ -280,8 +287,7 @@ static enum sdr_status happen(struct shared *shared, const struct sdr_sim_event 
     shared->time = event->time;
     shared->events++;
     make_ready(shared, endpoint);
-    return endpoint->work.certain ? SDR_OK
-                                  : endpoint->work.run(endpoint->work.argument, &endpoint->urgent);
+    return endpoint->work->certain ? SDR_OK : run_step(endpoint);
 }
 
 /* On to where the node rests again. Work that nobody can cancel is done when it begins: then the values it
@@ -293,9 +299,7 @@ static enum sdr_status go_on(struct shared *shared)
     shared->ready_from++;
     shared->ready_count--;
     shared->over += !sdr_coroutine_resume(endpoint->coroutine);
-    if (endpoint->state == COMPUTING && endpoint->work.certain)
-        return endpoint->work.run(endpoint->work.argument, &endpoint->urgent);
-    return SDR_OK;
+    return endpoint->state == COMPUTING && endpoint->work->certain ? run_step(endpoint) : SDR_OK;
 }
 
 /* What belongs to the node whose turn comes next, and to those that may come after it, is fetched while this
