@@ -450,11 +450,12 @@ struct sdr_transport {
     /* Runs loop(node) for every node of this process, until all have returned; the status of the first that
        failed. */
     enum sdr_status (*launch)(struct sdr_run *run, enum sdr_status (*loop)(struct sdr_node *node));
-    /* Never waits for the receiver. The body is gone in every case. Messages from one node to another arrive
-       in the order sent; one of the two is a server. */
+    /* Never waits for the receiver. The body is gone in every case. Any node can send to any other, and to itself;
+       messages from one node to another arrive in the order sent. */
     enum sdr_status (*send)(struct sdr_node *node, struct sdr_message *message);
     /* Waits for the next message, in the order of arrival. Fails if none can come any more, as far as the
-       transport can tell. In real time the first server gets a NONE now and then. */
+       transport can tell. In real time node 0 gets a NONE now and then. The first server, or every node where there
+       is none, gets a LOST for every worker that has died. */
     enum sdr_status (*receive)(struct sdr_node *node, struct sdr_message *message);
     /* A worker's: runs the next step of the work. *done is false if an URGENT message came in the way, or is there
        already; what run() made is then worth nothing. */

@@ -191,6 +191,12 @@ struct sdr_task {
     float *local; /* owned: the values after its last step, where it may have to go on from them */
 };
 
+/* Whether a node is told (LOST) that another one is gone: the first server, or every node where there is none. */
+static inline bool sdr_hears_of_deaths(const struct sdr_network *net, int node)
+{
+    return net->servers == 0 || node == 0;
+}
+
 enum sdr_status sdr_network_create(struct sdr_run *run, uint64_t quorum);
 void sdr_network_destroy(struct sdr_run *run);
 /* Writes what the ledger has noted; a failure is told, and is not the end. */

@@ -224,21 +224,28 @@ static enum sdr_status stuck(const struct shared *shared)
                     waiting, shared->nodes, first, (double)shared->time * 1e-9);
 }
 
-/* A node that is gone hears nothing and does nothing; the server gets to know of it. */
+/* A node that is gone hears nothing and does nothing; those that remain get to know of it. */
 static enum sdr_status die(struct shared *shared, const struct sdr_sim_event *event)
 {
     struct endpoint *endpoint = &shared->endpoint[event->node];
+    const struct sdr_network *net = endpoint->node->run->network;
     if (endpoint->state == OVER)
         return SDR_OK;
     shared->time = event->time;
     shared->over++;
     endpoint->state = OVER;
-    struct sdr_message word = {.kind = SDR_MESSAGE_LOST,
-                               .about = endpoint->node->worker,
-                               .batch = (uint64_t)endpoint->node->id,
-                               .value = shared->options->silence};
     int64_t time = event->time + (int64_t)llrint(shared->options->silence * 1e9);
-    return sdr_sim_push_delivery(&shared->queue, time, &word);
+    for (int to = 0; to < net->nodes; to++) {
+        struct sdr_message word = {.kind = SDR_MESSAGE_LOST,
+                                   .from = event->node,
+                                   .to = to,
+                                   .about = endpoint->node->worker,
+                                   .batch = (uint64_t)event->node,
+                                   .value = shared->options->silence};
+        if (to != event->node && sdr_hears_of_deaths(net, to))
+            SDR_TRY(sdr_sim_push_delivery(&shared->queue, time, &word));
+    }
+    return SDR_OK;
 }
 
 /* "2@30+5@41.5": who dies, and when. */
@@ -356,7 +363,7 @@ static enum sdr_status launch(struct sdr_run *run, enum sdr_status (*loop)(struc
 
 static enum sdr_status open_sim(struct sdr_run *run, const void *options)
 {
-    /* Servers evaluate and write checkpoints on their stack. */
+    /* Servers, or the first node without any, evaluate and write checkpoints on their stack. */
     enum { SMALL = 16 << 10, LARGE = 1 << 20 };
     struct sdr_network *net = run->network;
     struct shared *shared;
@@ -379,7 +386,8 @@ static enum sdr_status open_sim(struct sdr_run *run, const void *options)
         endpoint->node = &net->node[shared->nodes];
         endpoint->node->endpoint = endpoint;
         SDR_TRY(sdr_coroutine_create(
-            run_node, endpoint, endpoint->node->server >= 0 ? LARGE : SMALL, &endpoint->coroutine));
+            run_node, endpoint, endpoint->node->server >= 0 || shared->nodes == 0 ? LARGE : SMALL,
+            &endpoint->coroutine));
     }
     return plan_deaths(shared, net);
 }
