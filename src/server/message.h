@@ -50,7 +50,8 @@ enum sdr_message_kind {
     SDR_MESSAGE_ANSWER,   /* first server → the others: a worker is to be given a task */
     SDR_MESSAGE_APPLIED,  /* another server → the first one */
     SDR_MESSAGE_STOP,     /* the run is over */
-    SDR_MESSAGE_LOST,     /* transport → first server: a worker is gone */
+    SDR_MESSAGE_LOST,     /* transport → first server, or all nodes without one: `from` is gone */
+    SDR_MESSAGE_KINDS,
 };
 enum sdr_message_flag {
     SDR_URGENT = 1, /* ends what the receiver computes: this is how work is cancelled */

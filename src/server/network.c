@@ -159,30 +159,49 @@ static double slowness(const struct sdr_node *node)
     return of ? of[node->worker] : 1;
 }
 
-static int64_t delay(const struct sdr_node *node)
+static int64_t delay(const struct sdr_node *node, const struct sdr_work *work)
 {
     const struct sdr_network *net = node->run->network;
     if (!net->times.delay.terms)
         return 0;
     return sdr_delay_draw(&net->times.delay, ~node->run->options.settings.seed,
-                          (uint32_t)node->worker, node->task->number);
+                          (uint32_t)node->worker, work->number);
 }
 
-int64_t sdr_compute_time(const struct sdr_node *node)
+/* The next step's share of a time; the shares of all steps add up to it. */
+static int64_t step_share(const struct sdr_work *work, int64_t time)
+{
+    double before = 0, after = 0, sum = 0;
+    if (work->steps == 1)
+        return time;
+    for (uint32_t i = 0; i < work->steps; i++) {
+        sum += work->cost ? work->cost[i] : 1;
+        before = i + 1 == work->next ? sum : before;
+        after = i == work->next ? sum : after;
+    }
+    if (!(sum > 0))
+        return work->next == 0 ? time : 0;
+    int64_t end = after == sum ? time : (int64_t)((double)time * (after / sum));
+    return end - (before == sum ? time : (int64_t)((double)time * (before / sum)));
+}
+
+int64_t sdr_compute_time(const struct sdr_node *node, struct sdr_work *work)
 {
     const struct sdr_network *net = node->run->network;
-    uint32_t rows = sdr_network_rows(node->run, node->task->batch);
-    uint32_t steps = net->policy.joint ? 1 : (rows + net->policy.local - 1) / net->policy.local;
+    if (work->next > 0)
+        return step_share(work, work->time);
     int64_t time = 0;
-    for (uint32_t i = 0; i < steps && time < INT64_C(1) << 60; i++)
+    for (uint32_t i = 0; i < work->draws && time < INT64_C(1) << 60; i++)
         time += sdr_delay_draw(&net->times.compute, node->run->options.settings.seed,
-                               (uint32_t)node->worker, node->task->number * steps + i);
-    return (int64_t)fmin((double)time * slowness(node), 1e18) + delay(node);
+                               (uint32_t)node->worker, work->number * work->draws + i);
+    work->time = (int64_t)fmin((double)time * slowness(node), 1e18) + delay(node, work);
+    return step_share(work, work->time);
 }
 
-int64_t sdr_compute_delay(const struct sdr_node *node, int64_t took)
+int64_t sdr_compute_delay(const struct sdr_node *node, const struct sdr_work *work, int64_t took)
 {
-    return (int64_t)fmin((double)took * (slowness(node) - 1), 1e18) + delay(node);
+    return (int64_t)fmin((double)took * (slowness(node) - 1), 1e18) +
+           step_share(work, delay(node, work));
 }
 
 enum sdr_status sdr_parse_factors(const char *text, char between, const char *owner, int workers,
@@ -341,12 +360,21 @@ static bool picks_values(const struct sdr_run *run)
            !(alike && run->transport->by_reference);
 }
 
+static void fetch_worker(const struct sdr_node *node)
+{
+    const struct sdr_network *net = node->run->network;
+    sdr_fetch_to_write(node->task, sizeof *node->task);
+    sdr_fetch_to_write(&net->lead.assignment[node->worker], sizeof *net->lead.assignment);
+    sdr_fetch_to_write(&net->lead.ledger.sum[node->worker], sizeof *net->lead.ledger.sum);
+}
+
 enum sdr_status sdr_network_create(struct sdr_run *run, uint64_t quorum)
 {
     const struct sdr_settings *s = &run->options.settings;
     struct sdr_network *net;
     SDR_TRY(sdr_allocate(&net, 1, sizeof *net, "nodes"));
     run->network = net;
+    net->fetch = fetch_worker;
     net->servers = (int)s->servers;
     net->workers = run->workers;
     net->nodes = net->servers + net->workers;

@@ -19,6 +19,15 @@
 #include "update/wire.h"
 #include <pthread.h>
 
+/* Asks for memory that will be written to. Always inline: a function that only prefetches counts as without
+   effect, and its calls are dropped. */
+static inline __attribute__((always_inline)) void sdr_fetch_to_write(const void *from, size_t bytes)
+{
+    enum { LINE = 64 };
+    for (size_t i = 0; i < bytes; i += LINE)
+        __builtin_prefetch((const unsigned char *)from + i, 1);
+}
+
 /* Where gradients are computed: one for every thread that does. */
 struct sdr_workspace {
     float *w; /* owned, as long as the parameters: values that came in pieces */
@@ -156,9 +165,11 @@ struct sdr_compute_times {
 
 struct sdr_network {
     int servers, workers, nodes;
-    struct sdr_node *node;           /* owned: all of them */
-    struct sdr_pool *pool;           /* owned */
-    void *shared;                    /* the transport's */
+    struct sdr_node *node; /* owned: all of them */
+    struct sdr_pool *pool; /* owned */
+    void *shared;          /* the transport's */
+    /* Asks for the memory that a worker needs when it goes on; NULL: nothing is asked for. */
+    void (*fetch)(const struct sdr_node *node);
     bool single_threaded;            /* all nodes are on one thread: nothing needs a lock */
     struct sdr_span *span;           /* owned: the values of each server */
     struct sdr_wire wire;            /* how updates travel */
@@ -217,6 +228,12 @@ struct sdr_task {
     struct sdr_own_writes own;
 };
 
+/* Whether a node is told (LOST) that another one is gone: the first server, or every node where there is none. */
+static inline bool sdr_hears_of_deaths(const struct sdr_network *net, int node)
+{
+    return net->servers == 0 || node == 0;
+}
+
 enum sdr_status sdr_network_create(struct sdr_run *run, uint64_t quorum);
 void sdr_network_destroy(struct sdr_run *run);
 /* Writes what the ledger has noted; a failure is told, and is not the end. */
@@ -228,10 +245,10 @@ enum sdr_status sdr_network_work(struct sdr_run *run);
 /* "2:3x,5:1.5x": a factor for every worker, 1 for those that are not named; given away. */
 enum sdr_status sdr_parse_factors(const char *text, char between, const char *owner, int workers,
                                   float **factor);
-/* For transports: what a worker's task takes in virtual time, and how much longer than it took it is to take
-   in real time, in nanoseconds. */
-int64_t sdr_compute_time(const struct sdr_node *node);
-int64_t sdr_compute_delay(const struct sdr_node *node, int64_t took);
+/* For transports: what the next step of a worker's work takes in virtual time, and how much longer than it took it
+   is to take in real time, in nanoseconds. */
+int64_t sdr_compute_time(const struct sdr_node *node, struct sdr_work *work);
+int64_t sdr_compute_delay(const struct sdr_node *node, const struct sdr_work *work, int64_t took);
 /* How many rows a batch has; the rows of a worker's part of it, or with −1 of all of it, into `row`. */
 uint32_t sdr_network_rows(const struct sdr_run *run, uint64_t number);
 enum sdr_status sdr_network_batch(struct sdr_run *run, uint64_t number, int worker, uint32_t *row,

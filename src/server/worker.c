@@ -198,7 +198,7 @@ static enum sdr_status compute_batch(struct sdr_node *node, struct sdr_workspace
     return SDR_OK;
 }
 
-static enum sdr_status compute(void *argument, const atomic_uint *stop)
+static enum sdr_status compute(void *argument, uint32_t step, const atomic_uint *stop)
 {
     struct sdr_node *node = argument;
     struct sdr_run *run = node->run;
@@ -207,6 +207,7 @@ static enum sdr_status compute(void *argument, const atomic_uint *stop)
     struct sdr_workspace *workspace = &net->workspace[net->workspaces == 1 ? 0 : node->worker];
     struct sdr_batch batch;
     const float *w;
+    (void)step;
     SDR_TRY(sdr_network_batch(run, task->batch, node->worker, workspace->row, &batch));
     SDR_TRY(sdr_assemble_view(node, workspace, &batch, &w));
     if (task->sparse) /* the next batch needs others */
@@ -222,7 +223,14 @@ static enum sdr_status compute(void *argument, const atomic_uint *stop)
 enum sdr_status sdr_compute_gradient(struct sdr_node *node, bool *done)
 {
     struct sdr_run *run = node->run;
-    struct sdr_work work = {compute, node, !run->network->policy.cancels};
+    struct sdr_network *net = run->network;
+    uint32_t rows = sdr_network_rows(run, node->task->batch), local = net->policy.local;
+    struct sdr_work work = {.run = compute,
+                            .argument = node,
+                            .certain = !net->policy.cancels,
+                            .steps = 1,
+                            .number = node->task->number,
+                            .draws = net->policy.joint ? 1 : (rows + local - 1) / local};
     int64_t before = run->transport->now(node);
     SDR_TRY(run->transport->compute(node, &work, done));
     node->task->computing = (float)((double)(run->transport->now(node) - before) * 1e-9);

@@ -97,13 +97,14 @@ void sdr_mailbox_close(struct sdr_mailbox *mailbox)
 }
 
 enum sdr_status sdr_mailbox_compute(struct sdr_mailbox *mailbox, struct sdr_node *node,
-                                    const struct sdr_work *work, bool *done)
+                                    struct sdr_work *work, bool *done)
 {
     int64_t before = sdr_clock_now();
-    SDR_TRY(work->run(work->argument, &mailbox->urgent));
-    int64_t more = sdr_compute_delay(node, sdr_clock_now() - before);
+    SDR_TRY(work->run(work->argument, work->next, &mailbox->urgent));
+    int64_t more = sdr_compute_delay(node, work, sdr_clock_now() - before);
     if (more > 0)
         sdr_mailbox_sleep(mailbox, more);
     *done = !atomic_load(&mailbox->urgent);
+    work->next += *done;
     return SDR_OK;
 }

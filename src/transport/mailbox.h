@@ -31,8 +31,8 @@ bool sdr_mailbox_any(struct sdr_mailbox *mailbox);
 void sdr_mailbox_sleep(struct sdr_mailbox *mailbox, int64_t nanoseconds);
 /* Ends all waiting, and what is computed. */
 void sdr_mailbox_close(struct sdr_mailbox *mailbox);
-/* Does a node's work, and is held up as the options say; *done is false if something urgent came. */
+/* Does the next step of a node's work, and is held up as the options say; *done is false if something urgent came. */
 enum sdr_status sdr_mailbox_compute(struct sdr_mailbox *mailbox, struct sdr_node *node,
-                                    const struct sdr_work *work, bool *done);
+                                    struct sdr_work *work, bool *done);
 
 #endif

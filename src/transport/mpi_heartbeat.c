@@ -6,6 +6,8 @@
    Timeouts count only time this process was scheduled: each wake-up adds at most silence/4. So a process that was
    stopped, or got no processor, reads what has come meanwhile before it judges others.
 
+   Process 0 watches all others, and all others watch it: a process that it finds lost it tells to everybody else.
+
    A second thread, which calls nothing of MPI, ends a process that does not notice that the job has ended, because it
    reads data or because a call of MPI does not return. */
 #define _GNU_SOURCE /* pthread_timedjoin_np */
@@ -24,7 +26,9 @@ enum { PULSE_TAG = 11 };
 
 struct status_message {
     int32_t ended; /* how process 0 has ended the job; 0: it has not */
-    int32_t lost;  /* the process lost, or −1 */
+    int32_t lost;  /* the process that ended it by being lost, or −1 */
+    int32_t gone;  /* a process that was lost in training, or −1: every one is told once */
+    float silent;  /* seconds before that */
 };
 struct link {
     struct status_message received, sent;
@@ -32,6 +36,7 @@ struct link {
     bool is_receiving, is_sending; /* a request is under way */
     bool may_send;                 /* a heartbeat has come and is not answered yet */
     double waits;                  /* seconds for which it has been */
+    int told;                      /* of heartbeat.gone: how many it was told */
 };
 
 static struct sdr_mpi_job *const job = &sdr_mpi_job;
@@ -41,14 +46,15 @@ static struct {
     atomic_bool over;
     struct link *link;            /* owned, by process */
     struct status_message status; /* what process 0 says */
+    int *gone, gones;             /* gone: owned, process 0's: the processes lost, in that order */
     atomic_uint beats;
     /* Why the job cannot go on; it is known when `ended` says so. */
     char sentence[200];
     _Atomic enum sdr_status ended;
     atomic_bool noticed; /* this process is about to leave */
-} heartbeat = {.status = {.lost = -1}};
+} heartbeat = {.status = {.lost = -1, .gone = -1}};
 
-bool sdr_mpi_talks_to(int process)
+bool sdr_mpi_watches(int process)
 {
     return process != job->process && (job->process == 0 || process == 0);
 }
@@ -58,7 +64,7 @@ static void end_job(enum sdr_status status, int lost)
 {
     if (heartbeat.ended != SDR_OK)
         return;
-    heartbeat.status = (struct status_message){status, lost};
+    heartbeat.status = (struct status_message){.ended = status, .lost = lost, .gone = -1};
     heartbeat.ended = status;
 }
 
@@ -74,6 +80,8 @@ void sdr_mpi_lose(int process)
         return;
     peer->lost = true;
     atomic_store(&job->lost, true);
+    if (job->process == 0)
+        heartbeat.gone[heartbeat.gones++] = process;
     if (process > 0 && job->training)
         return; /* the strategy decides whether it can go on */
     if (heartbeat.ended != SDR_OK)
@@ -96,6 +104,12 @@ static void handle_heartbeat(int from, struct status_message message)
     sdr_mpi_heard(from);
     heartbeat.link[from].may_send = true;
     heartbeat.link[from].waits = 0;
+    if (from == 0 && message.gone > 0 && message.gone < job->processes &&
+        message.gone != job->process) {
+        job->peer[message.gone].lost = true; /* whether the run goes on is not ours to say */
+        job->peer[message.gone].silent = message.silent;
+        atomic_store(&job->lost, true);
+    }
     if (!message.ended || from != 0 || heartbeat.ended != SDR_OK)
         return;
     atomic_store(&job->lost, true); /* process 0 leaves without MPI_Finalize */
@@ -133,10 +147,12 @@ static double period(void)
     return fmin(job->silence / 5, 1);
 }
 
-static void send_heartbeat(int to, bool urgent)
+/* What is new is told at once. */
+static void send_heartbeat(int to)
 {
     struct link *link = &heartbeat.link[to];
-    bool done = true;
+    bool done = true, dead = link->told < heartbeat.gones;
+    bool urgent = dead || heartbeat.status.ended != link->sent.ended;
     if (link->is_sending && job->mpi->test(link->sending, &done)) {
         sdr_mpi_lose(to);
         return;
@@ -145,6 +161,10 @@ static void send_heartbeat(int to, bool urgent)
     if (link->is_sending || !(urgent || (link->may_send && link->waits >= period() / 2)))
         return;
     link->sent = heartbeat.status;
+    if (dead) {
+        link->sent.gone = heartbeat.gone[link->told++];
+        link->sent.silent = (float)job->peer[link->sent.gone].silent;
+    }
     link->may_send = false;
     if (job->mpi->send(to, PULSE_TAG, &link->sent, sizeof link->sent, link->sending))
         sdr_mpi_lose(to);
@@ -158,12 +178,12 @@ static void heartbeat_round(double elapsed)
     job->mpi->progress();
     for (int p = 0; p < job->processes; p++) {
         struct sdr_mpi_peer *peer = &job->peer[p];
-        if (!sdr_mpi_talks_to(p) || peer->lost || peer->left)
+        if (!sdr_mpi_watches(p) || peer->lost || peer->left)
             continue;
         peer->silent += counted;
         heartbeat.link[p].waits += elapsed;
         poll_heartbeat(p);
-        send_heartbeat(p, heartbeat.status.ended != heartbeat.link[p].sent.ended);
+        send_heartbeat(p);
         if (peer->silent > job->silence + peer->patience)
             sdr_mpi_lose(p);
     }
@@ -219,6 +239,7 @@ enum sdr_status sdr_mpi_pulse_start(void)
 {
     size_t count = (size_t)job->processes;
     SDR_TRY(sdr_allocate(&heartbeat.link, count, sizeof *heartbeat.link, "MPI"));
+    SDR_TRY(sdr_allocate(&heartbeat.gone, count, sizeof *heartbeat.gone, "MPI"));
     SDR_TRY(sdr_allocate(&job->peer, count, sizeof *job->peer, "MPI"));
     if (count == 1)
         return SDR_OK;
@@ -260,7 +281,7 @@ enum sdr_status sdr_mpi_ended(void)
 static bool all_know(void)
 {
     for (int p = 0; p < job->processes; p++)
-        if (sdr_mpi_talks_to(p) && !job->peer[p].lost && !job->peer[p].left &&
+        if (sdr_mpi_watches(p) && !job->peer[p].lost && !job->peer[p].left &&
             (!heartbeat.link[p].sent.ended || heartbeat.link[p].is_sending))
             return false;
     return true;

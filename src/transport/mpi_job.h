@@ -35,9 +35,9 @@ enum sdr_status sdr_mpi_greet(const char *text, double deadline);
 enum sdr_status sdr_mpi_share(void *bytes, size_t count);
 void sdr_mpi_nap(int64_t nanoseconds);
 
-/* ---- heartbeats: mpi_pulse.c ---- */
-/* Workers talk to servers, which live in the first process, and to nobody else. */
-bool sdr_mpi_talks_to(int process);
+/* ---- heartbeats: mpi_heartbeat.c ---- */
+/* Whether this process hears the heartbeats of another one: process 0 all, the others those of process 0. */
+bool sdr_mpi_watches(int process);
 enum sdr_status sdr_mpi_pulse_start(void);
 void sdr_mpi_pulse_stop(void);
 /* SDR_OK, or why the job cannot go on: process 0 was lost, or another one before training began. */

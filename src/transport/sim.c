@@ -9,6 +9,8 @@
 #include "base/text.h"
 #include "run/run.h"
 #include "server/network.h"
+#include "transport/sim_link.h"
+#include "transport/sim_queue.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -19,20 +21,22 @@ struct options {
     char *far, *dies;
 };
 static const struct sdr_option table[] = {
-    {"latency", SDR_NUMBER, "0", "SECONDS", 0, 1e6, "that every message is under way",
+    {"latency", SDR_NUMBER, "0", "SECONDS", 0, 1e6, "one-way latency of every message",
      offsetof(struct options, latency), 0},
     {"bandwidth", SDR_NUMBER, "0", "BYTES", 0, 1e15,
-     "a second on the way from one node to another, message after message; 0: no limit",
+     "bytes a second on the link from one node to another, message after message; 0: no limit",
      offsetof(struct options, bandwidth), 0},
     {"port", SDR_NUMBER, "0", "BYTES", 0, 1e15,
-     "a second into and out of a server, shared by all workers; 0: no limit",
+     "bytes a second into and out of a server, or of every worker where there is no server; 0: no "
+     "limit",
      offsetof(struct options, port), 0},
     {"far", SDR_TEXT, "", "W:Fx", 0, 0,
-     "the way to worker W and back is F times as slow; several with +",
+     "latency and transfers to and from worker W take F times as long; several with +",
      offsetof(struct options, far), 0},
-    {"dies", SDR_TEXT, "", "W@T", 0, 0, "worker W is gone from T seconds on; several with +",
+    {"dies", SDR_TEXT, "", "W@T", 0, 0, "kill worker W at time T, in seconds; several with +",
      offsetof(struct options, dies), 0},
-    {"silence", SDR_NUMBER, "0", "SECONDS", 0, 1e6, "after which the server knows of that",
+    {"silence", SDR_NUMBER, "0", "SECONDS", 0, 1e6,
+     "failure-detection timeout: seconds from a death until others know of it",
      offsetof(struct options, silence), 0},
     {0}};
 
@@ -44,112 +48,28 @@ struct endpoint {
     enum state state;
     bool cancelled, ended; /* ended: its loop has returned */
     uint64_t computing;    /* number of the event that ends it */
-    struct sdr_work work;
+    struct sdr_work *work; /* borrowed, while it computes */
     atomic_uint urgent;
     struct sdr_message *mailbox; /* owned: a ring, of a power of two */
     uint64_t from, count, room;
-    int64_t port_in, port_out; /* servers: the port is taken until then */
-};
-
-struct event {
-    int64_t time;
-    uint64_t sequence;
-    int32_t node;
-    uint32_t what; /* WORK_ENDS, DEATH, or DELIVERY + the number of a parcel */
-};
-enum { WORK_ENDS, DEATH, DELIVERY };
-
-/* A message that is under way. */
-struct in_flight {
-    struct sdr_message message;
-    uint32_t next; /* while it is free */
 };
 
 struct shared {
     const struct options *options;
     struct endpoint *endpoint; /* owned */
-    int64_t *busy;   /* owned: until when the ways from every server to a node are, then those from
-                          the node to every server; NULL: ways are wide */
-    float *far;      /* owned, per worker: how slow its ways are; NULL: all alike */
-    int nodes, over; /* over: of the nodes, how many have returned or died */
+    int nodes, over;           /* over: of the nodes, how many have returned or died */
     int64_t time;
-    uint64_t sequence, events;
-    struct event *heap; /* owned */
-    uint64_t count, room;
-    struct in_flight *in_flight; /* owned */
-    uint64_t in_flights, in_flight_room;
-    uint32_t in_flight_free; /* the first that is not under way, and + 1: 0 is none */
-    bool instant;            /* messages take no time */
-    int32_t *ready;          /* owned: a ring of nodes that can go on */
+    uint64_t events;
+    struct sdr_sim_queue queue;
+    struct sdr_sim_links links;
+    bool instant;   /* messages take no time */
+    int32_t *ready; /* owned: a ring of nodes that can go on */
     uint64_t ready_from, ready_count, ready_mask;
     enum sdr_status (*loop)(struct sdr_node *node);
     enum sdr_status status;
     char sentence[1024];
     bool unwinds; /* loops that have not returned are to do so: what they hold is freed */
 };
-
-/* ---- what happens next ---- */
-static bool sooner(const struct event *a, const struct event *b)
-{
-    return a->time < b->time || (a->time == b->time && a->sequence < b->sequence);
-}
-
-static enum sdr_status push(struct shared *shared, const struct event *event)
-{
-    SDR_TRY(sdr_grow(&shared->heap, NULL, shared->count, &shared->room, sizeof *shared->heap,
-                     "events"));
-    uint64_t at = shared->count++;
-    while (at > 0 && sooner(event, &shared->heap[(at - 1) / 4])) {
-        shared->heap[at] = shared->heap[(at - 1) / 4];
-        at = (at - 1) / 4;
-    }
-    shared->heap[at] = *event;
-    return SDR_OK;
-}
-
-static struct event pop(struct shared *shared)
-{
-    struct event first = shared->heap[0], last = shared->heap[--shared->count];
-    uint64_t at = 0;
-    for (;;) {
-        uint64_t least = 4 * at + 1, end = least + 4 < shared->count ? least + 4 : shared->count;
-        if (least >= shared->count)
-            break;
-        for (uint64_t child = least + 1; child < end; child++)
-            if (sooner(&shared->heap[child], &shared->heap[least]))
-                least = child;
-        if (!sooner(&shared->heap[least], &last))
-            break;
-        shared->heap[at] = shared->heap[least];
-        at = least;
-    }
-    shared->heap[at] = last;
-    return first;
-}
-
-static enum sdr_status push_delivery(struct shared *shared, int64_t time,
-                                     const struct sdr_message *message)
-{
-    uint32_t at = shared->in_flight_free;
-    if (at) {
-        shared->in_flight_free = shared->in_flight[at - 1].next;
-    } else {
-        SDR_TRY(sdr_grow(&shared->in_flight, NULL, shared->in_flights, &shared->in_flight_room,
-                         sizeof *shared->in_flight, "messages"));
-        at = (uint32_t)++shared->in_flights;
-    }
-    shared->in_flight[at - 1].message = *message;
-    struct event event = {time, shared->sequence++, message->to, DELIVERY + at - 1};
-    return push(shared, &event);
-}
-
-static struct sdr_message take_in_flight(struct shared *shared, const struct event *event)
-{
-    struct in_flight *in_flight = &shared->in_flight[event->what - DELIVERY];
-    in_flight->next = shared->in_flight_free;
-    shared->in_flight_free = event->what - DELIVERY + 1;
-    return in_flight->message;
-}
 
 static void make_ready(struct shared *shared, struct endpoint *endpoint)
 {
@@ -188,42 +108,6 @@ static enum sdr_status deliver(struct shared *shared, const struct sdr_message *
     return SDR_OK;
 }
 
-/* The way that a message takes; workers do not talk to each other. */
-static int64_t *way(const struct shared *shared, const struct sdr_node *from,
-                    const struct sdr_node *to)
-{
-    int64_t first = (int64_t)(from->server < 0 ? from : to)->id * 2 * to->servers;
-    return shared->busy + first + (from->server < 0 ? to->servers + to->server : from->server);
-}
-
-/* What is taken until a time is taken, after that, for as long as bytes need. */
-static int64_t pass(int64_t *taken_until, int64_t time, double seconds)
-{
-    return *taken_until =
-               (*taken_until > time ? *taken_until : time) + (int64_t)llrint(seconds * 1e9);
-}
-
-/* When a message arrives: it passes a server's port, and the way, when those before it have, and is under way. So
-   none overtakes another. */
-static int64_t arrival(struct shared *shared, const struct sdr_message *message)
-{
-    const struct options *o = shared->options;
-    double bytes = (double)sdr_message_bytes(message), slow = 1;
-    int64_t time = shared->time;
-    struct endpoint *from = &shared->endpoint[message->from], *to = &shared->endpoint[message->to];
-    const struct sdr_node *worker = from->node->worker >= 0 ? from->node : to->node;
-    if (shared->far && worker->worker >= 0)
-        slow = shared->far[worker->worker];
-    if (o->port > 0 && from->node->server >= 0)
-        time = pass(&from->port_out, time, bytes / o->port);
-    if (shared->busy)
-        time = pass(way(shared, from->node, to->node), time, bytes / o->bandwidth * slow);
-    time += (int64_t)llrint(o->latency * slow * 1e9);
-    if (o->port > 0 && to->node->server >= 0)
-        time = pass(&to->port_in, time, bytes / o->port);
-    return time;
-}
-
 static bool unwinds(const struct sdr_node *node)
 {
     return ((const struct shared *)node->run->network->shared)->unwinds;
@@ -238,10 +122,15 @@ static enum sdr_status send(struct sdr_node *node, struct sdr_message *message)
     }
     if (shared->instant)
         return deliver(shared, message);
-    int64_t time = arrival(shared, message);
-    if (time == shared->time && !shared->busy) /* else one before it may be about to arrive */
+    int64_t time;
+    enum sdr_status status =
+        sdr_sim_arrival(&shared->links, shared->time, message->from, message->to,
+                        (double)sdr_message_bytes(message), &time);
+    /* Where links are slow one before it may be about to arrive. */
+    if (status == SDR_OK && time == shared->time && shared->links.bandwidth == 0)
         return deliver(shared, message);
-    enum sdr_status status = push_delivery(shared, time, message);
+    if (status == SDR_OK)
+        status = sdr_sim_push_delivery(&shared->queue, time, message);
     if (status != SDR_OK)
         sdr_body_drop(message->body);
     return status;
@@ -268,7 +157,7 @@ static enum sdr_status receive(struct sdr_node *node, struct sdr_message *messag
 }
 
 /* ---- work ---- */
-static enum sdr_status compute(struct sdr_node *node, const struct sdr_work *work, bool *done)
+static enum sdr_status compute(struct sdr_node *node, struct sdr_work *work, bool *done)
 {
     struct shared *shared = node->run->network->shared;
     struct endpoint *endpoint = node->endpoint;
@@ -278,15 +167,16 @@ static enum sdr_status compute(struct sdr_node *node, const struct sdr_work *wor
     if (shared->time > INT64_C(1) << 61)
         return sdr_fail(SDR_USAGE,
                         "virtual time has run out after 73 years: give shorter --compute times");
-    endpoint->computing = shared->sequence++;
-    struct event event = {shared->time + sdr_compute_time(node), endpoint->computing, node->id,
-                          WORK_ENDS};
-    SDR_TRY(push(shared, &event));
+    endpoint->computing = shared->queue.sequence++;
+    struct sdr_sim_event event = {shared->time + sdr_compute_time(node, work), endpoint->computing,
+                                  node->id, SDR_SIM_WORK_ENDS};
+    SDR_TRY(sdr_sim_push(&shared->queue, &event));
     endpoint->cancelled = false;
-    endpoint->work = *work;
+    endpoint->work = work;
     endpoint->state = COMPUTING;
     sdr_coroutine_yield(endpoint->coroutine);
     *done = !endpoint->cancelled;
+    work->next += *done;
     return unwinds(node) ? sdr_fail(SDR_RUNTIME, "the simulation is over") : SDR_OK;
 }
 
@@ -334,21 +224,28 @@ static enum sdr_status stuck(const struct shared *shared)
                     waiting, shared->nodes, first, (double)shared->time * 1e-9);
 }
 
-/* A node that is gone hears nothing and does nothing; the server gets to know of it. */
-static enum sdr_status die(struct shared *shared, const struct event *event)
+/* A node that is gone hears nothing and does nothing; those that remain get to know of it. */
+static enum sdr_status die(struct shared *shared, const struct sdr_sim_event *event)
 {
     struct endpoint *endpoint = &shared->endpoint[event->node];
+    const struct sdr_network *net = endpoint->node->run->network;
     if (endpoint->state == OVER)
         return SDR_OK;
     shared->time = event->time;
     shared->over++;
     endpoint->state = OVER;
-    struct sdr_message word = {.kind = SDR_MESSAGE_LOST,
-                               .about = endpoint->node->worker,
-                               .batch = (uint64_t)endpoint->node->id,
-                               .value = shared->options->silence};
     int64_t time = event->time + (int64_t)llrint(shared->options->silence * 1e9);
-    return push_delivery(shared, time, &word);
+    for (int to = 0; to < net->nodes; to++) {
+        struct sdr_message word = {.kind = SDR_MESSAGE_LOST,
+                                   .from = event->node,
+                                   .to = to,
+                                   .about = endpoint->node->worker,
+                                   .batch = (uint64_t)event->node,
+                                   .value = shared->options->silence};
+        if (to != event->node && sdr_hears_of_deaths(net, to))
+            SDR_TRY(sdr_sim_push_delivery(&shared->queue, time, &word));
+    }
+    return SDR_OK;
 }
 
 /* "2@30+5@41.5": who dies, and when. */
@@ -368,31 +265,36 @@ static enum sdr_status plan_deaths(struct shared *shared, const struct sdr_netwo
             return sdr_fail(SDR_USAGE,
                             "sim:dies takes WORKER@SECONDS, such as 2@30, of workers 0 … %d",
                             net->workers - 1);
-        struct event event = {(int64_t)llrint(time * 1e9), shared->sequence++,
-                              net->servers + (int)worker, DEATH};
-        SDR_TRY(push(shared, &event));
+        struct sdr_sim_event event = {(int64_t)llrint(time * 1e9), shared->queue.sequence++,
+                                      net->servers + (int)worker, SDR_SIM_DEATH};
+        SDR_TRY(sdr_sim_push(&shared->queue, &event));
         at += length + (at[length] == '+');
     }
     return SDR_OK;
 }
 
-static enum sdr_status happen(struct shared *shared, const struct event *event)
+static enum sdr_status run_step(struct endpoint *endpoint)
+{
+    const struct sdr_work *work = endpoint->work;
+    return work->run(work->argument, work->next, &endpoint->urgent);
+}
+
+static enum sdr_status happen(struct shared *shared, const struct sdr_sim_event *event)
 {
     struct endpoint *endpoint = &shared->endpoint[event->node];
-    if (event->what >= DELIVERY) {
-        struct sdr_message message = take_in_flight(shared, event);
+    if (event->what >= SDR_SIM_DELIVERY) {
+        struct sdr_message message = sdr_sim_take_delivery(&shared->queue, event);
         shared->time = event->time;
         return deliver(shared, &message);
     }
-    if (event->what == DEATH)
+    if (event->what == SDR_SIM_DEATH)
         return die(shared, event);
     if (endpoint->state != COMPUTING || endpoint->computing != event->sequence)
         return SDR_OK; /* it was cancelled */
     shared->time = event->time;
     shared->events++;
     make_ready(shared, endpoint);
-    return endpoint->work.certain ? SDR_OK
-                                  : endpoint->work.run(endpoint->work.argument, &endpoint->urgent);
+    return endpoint->work->certain ? SDR_OK : run_step(endpoint);
 }
 
 /* On to where the node rests again. Work that nobody can cancel is done when it begins: then the values it
@@ -404,16 +306,7 @@ static enum sdr_status go_on(struct shared *shared)
     shared->ready_from++;
     shared->ready_count--;
     shared->over += !sdr_coroutine_resume(endpoint->coroutine);
-    if (endpoint->state == COMPUTING && endpoint->work.certain)
-        return endpoint->work.run(endpoint->work.argument, &endpoint->urgent);
-    return SDR_OK;
-}
-
-static void fetch(const void *from, size_t bytes)
-{
-    enum { LINE = 64 };
-    for (size_t i = 0; i < bytes; i += LINE)
-        __builtin_prefetch((const unsigned char *)from + i, 1);
+    return endpoint->state == COMPUTING && endpoint->work->certain ? run_step(endpoint) : SDR_OK;
 }
 
 /* What belongs to the node whose turn comes next, and to those that may come after it, is fetched while this
@@ -421,21 +314,20 @@ static void fetch(const void *from, size_t bytes)
 static void look_ahead(const struct shared *shared, const struct sdr_network *net)
 {
     enum { MANY = 200, NEXT = 4 };
-    if (shared->nodes < MANY || shared->count <= NEXT)
+    if (shared->nodes < MANY || shared->queue.count <= NEXT)
         return;
     for (int i = 1; i <= NEXT; i++) {
-        int32_t node = shared->heap[i].node;
-        fetch(&shared->endpoint[node], sizeof *shared->endpoint);
-        fetch(&net->node[node], 128);
+        int32_t node = shared->queue.heap[i].node;
+        sdr_fetch_to_write(&shared->endpoint[node], sizeof *shared->endpoint);
+        sdr_fetch_to_write(&net->node[node], 128);
     }
-    const struct endpoint *next = &shared->endpoint[shared->heap[0].node];
+    const struct endpoint *next = &shared->endpoint[shared->queue.heap[0].node];
     if (next->node->worker < 0)
         return;
     sdr_coroutine_fetch(next->coroutine);
-    fetch(next->mailbox, sizeof *next->mailbox);
-    fetch(next->node->task, sizeof *next->node->task);
-    fetch(&net->lead.assignment[next->node->worker], sizeof *net->lead.assignment);
-    fetch(&net->lead.ledger.sum[next->node->worker], sizeof *net->lead.ledger.sum);
+    sdr_fetch_to_write(next->mailbox, sizeof *next->mailbox);
+    if (net->fetch)
+        net->fetch(next->node);
 }
 
 static enum sdr_status go_through(struct shared *shared, const struct sdr_network *net)
@@ -443,8 +335,8 @@ static enum sdr_status go_through(struct shared *shared, const struct sdr_networ
     while (shared->over < shared->nodes && shared->status == SDR_OK) {
         if (shared->ready_count) {
             SDR_TRY(go_on(shared));
-        } else if (shared->count) {
-            struct event event = pop(shared);
+        } else if (shared->queue.count) {
+            struct sdr_sim_event event = sdr_sim_pop(&shared->queue);
             look_ahead(shared, net);
             SDR_TRY(happen(shared, &event));
         } else {
@@ -471,33 +363,31 @@ static enum sdr_status launch(struct sdr_run *run, enum sdr_status (*loop)(struc
 
 static enum sdr_status open_sim(struct sdr_run *run, const void *options)
 {
-    /* Servers evaluate and write checkpoints on their stack. */
+    /* Servers, or the first node without any, evaluate and write checkpoints on their stack. */
     enum { SMALL = 16 << 10, LARGE = 1 << 20 };
     struct sdr_network *net = run->network;
     struct shared *shared;
     SDR_TRY(sdr_allocate(&shared, 1, sizeof *shared, "the simulator"));
     net->shared = shared;
     shared->options = options;
-    shared->instant = shared->options->latency == 0 && shared->options->bandwidth == 0 &&
-                      shared->options->port == 0;
+    shared->links.latency = shared->options->latency;
+    shared->links.bandwidth = shared->options->bandwidth;
+    shared->links.port = shared->options->port;
+    shared->instant = sdr_sim_links_instant(&shared->links);
     while (shared->ready_mask < (uint64_t)net->nodes)
         shared->ready_mask = 2 * shared->ready_mask + 1;
     SDR_TRY(sdr_allocate(&shared->ready, shared->ready_mask + 1, sizeof *shared->ready,
                          "the simulator"));
     SDR_TRY(sdr_allocate(&shared->endpoint, (size_t)net->nodes, sizeof *shared->endpoint,
                          "the simulator"));
-    if (shared->options->bandwidth > 0)
-        SDR_TRY(sdr_allocate(&shared->busy, 2 * (size_t)net->nodes * (size_t)net->servers,
-                             sizeof *shared->busy, "the simulator"));
-    if (*shared->options->far)
-        SDR_TRY(
-            sdr_parse_factors(shared->options->far, '+', "sim:far", net->workers, &shared->far));
+    SDR_TRY(sdr_sim_links_open(&shared->links, shared->options->far, net->servers, net->workers));
     for (; shared->nodes < net->nodes; shared->nodes++) {
         struct endpoint *endpoint = &shared->endpoint[shared->nodes];
         endpoint->node = &net->node[shared->nodes];
         endpoint->node->endpoint = endpoint;
         SDR_TRY(sdr_coroutine_create(
-            run_node, endpoint, endpoint->node->server >= 0 ? LARGE : SMALL, &endpoint->coroutine));
+            run_node, endpoint, endpoint->node->server >= 0 || shared->nodes == 0 ? LARGE : SMALL,
+            &endpoint->coroutine));
     }
     return plan_deaths(shared, net);
 }
@@ -505,11 +395,8 @@ static enum sdr_status open_sim(struct sdr_run *run, const void *options)
 static void close_sim(struct sdr_run *run)
 {
     struct shared *shared = run->network->shared;
-    while (shared->count) {
-        struct event event = pop(shared);
-        if (event.what >= DELIVERY)
-            sdr_body_drop(take_in_flight(shared, &event).body);
-    }
+    sdr_sim_queue_free(&shared->queue);
+    sdr_sim_links_free(&shared->links);
     for (int i = 0; i < shared->nodes; i++) {
         struct endpoint *endpoint = &shared->endpoint[i];
         for (; endpoint->count;
@@ -518,11 +405,7 @@ static void close_sim(struct sdr_run *run)
         sdr_release(endpoint->mailbox);
         sdr_coroutine_destroy(endpoint->coroutine);
     }
-    sdr_release(shared->heap);
-    sdr_release(shared->in_flight);
     sdr_release(shared->ready);
-    sdr_release(shared->busy);
-    sdr_release(shared->far);
     sdr_release(shared->endpoint);
     sdr_release(shared);
     run->network->shared = NULL;

@@ -42,13 +42,13 @@ static enum sdr_status send(struct sdr_node *node, struct sdr_message *message)
 static enum sdr_status receive(struct sdr_node *node, struct sdr_message *message)
 {
     struct sdr_node_threads *threads = node->run->network->shared;
-    if (sdr_mailbox_take(node->endpoint, node->server == 0 ? SDR_LOOK_EVERY : -1, message))
+    if (sdr_mailbox_take(node->endpoint, node->id == 0 ? SDR_LOOK_EVERY : -1, message))
         return SDR_OK;
     *message = (struct sdr_message){.kind = SDR_MESSAGE_NONE};
     return sdr_node_threads_status(threads);
 }
 
-static enum sdr_status compute(struct sdr_node *node, const struct sdr_work *work, bool *done)
+static enum sdr_status compute(struct sdr_node *node, struct sdr_work *work, bool *done)
 {
     return sdr_mailbox_compute(node->endpoint, node, work, done);
 }

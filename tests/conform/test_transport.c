@@ -439,9 +439,8 @@ static enum sdr_status gossip(struct sdr_node *node)
                      (uint64_t)i));
     }
     for (int i = 0; i < ROUNDS && node->worker >= 0; i++) {
-        struct labour labour = {0};
+        struct labour labour = {.number = (uint64_t)i};
         bool done;
-        node->task->number++; /* times are drawn by the number of the task */
         SDR_TRY(compute(node, &labour, false, &done));
         while (transport_of(node)->any(node)) {
             SDR_TRY(hear(node, &message));

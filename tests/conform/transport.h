@@ -241,13 +241,15 @@ struct labour {
     int runs, looks; /* how often it was run, and has looked at *stop */
     bool patient;    /* goes on until it is stopped */
     bool stopped;    /* was */
+    uint64_t number; /* times are drawn by it */
     enum sdr_status status;
 };
 
-static inline enum sdr_status toil(void *argument, const atomic_uint *stop)
+static inline enum sdr_status toil(void *argument, uint32_t step, const atomic_uint *stop)
 {
     enum { MOMENT = 1000000 };
     struct labour *labour = argument;
+    (void)step;
     labour->runs++;
     do {
         labour->looks++;
@@ -261,7 +263,12 @@ static inline enum sdr_status toil(void *argument, const atomic_uint *stop)
 static inline enum sdr_status compute(struct sdr_node *node, struct labour *labour, bool certain,
                                       bool *done)
 {
-    struct sdr_work work = {toil, labour, certain};
+    struct sdr_work work = {.run = toil,
+                            .argument = labour,
+                            .certain = certain,
+                            .steps = 1,
+                            .number = labour->number,
+                            .draws = 1};
     return transport_of(node)->compute(node, &work, done);
 }
 

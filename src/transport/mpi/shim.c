@@ -55,6 +55,42 @@ static const char *test(void *request, bool *done)
     return NULL;
 }
 
+/* MPI looks at all of them, and at its connections once; one by one it would look each time. */
+static const char *test_receives(void *requests, int count, int *which, size_t *bytes)
+{
+    enum { TOGETHER = 256 };
+    MPI_Request of[TOGETHER];
+    unsigned char *at = requests;
+    *which = -1;
+    *bytes = 0;
+    for (int first = 0; first < count; first += TOGETHER) {
+        int some = count - first < TOGETHER ? count - first : TOGETHER, index = 0, flag = 0,
+            got = 0;
+        MPI_Status status;
+        for (int i = 0; i < some; i++)
+            memcpy(&of[i], at + (size_t)(first + i) * SDR_MPI_REQUEST_BYTES, sizeof *of);
+        int failed = MPI_Testany(some, of, &index, &flag, &status) != MPI_SUCCESS;
+        if ((!flag && !failed) || index < 0 || index >= some || index == MPI_UNDEFINED) {
+            if (failed)
+                return "a message was lost on its way";
+            continue;
+        }
+        *which = first + index;
+        memcpy(at + (size_t)*which * SDR_MPI_REQUEST_BYTES, &of[index], sizeof *of);
+        if (failed || MPI_Get_count(&status, MPI_BYTE, &got) != MPI_SUCCESS || got < 0)
+            return "a message was lost on its way";
+        *bytes = (size_t)got;
+        return NULL;
+    }
+    return NULL;
+}
+
+static void clear(void *request)
+{
+    MPI_Request none = MPI_REQUEST_NULL;
+    memcpy(request, &none, sizeof none);
+}
+
 static bool cancel(void *request)
 {
     MPI_Request of;
@@ -96,6 +132,8 @@ const struct sdr_mpi sdr_mpi_shim = {
     .send = send,
     .receive = receive,
     .test = test,
+    .test_receives = test_receives,
+    .clear = clear,
     .cancel = cancel,
     .progress = progress,
     .finish = finish,

@@ -14,11 +14,15 @@ struct sdr_mpi {
     const char *(*send)(int to, int tag, const void *bytes, size_t count, void *request);
     const char *(*receive)(int from, int tag, void *bytes, size_t count, void *request);
     const char *(*test)(void *request, bool *done);
+    /* The first of `count` receives that is done, which is cleared then, and the bytes that came; *which is −1 if none
+       is. Requests that are cleared are passed over. With an error *which is the receive that failed, or −1. */
+    const char *(*test_receives)(void *requests, int count, int *which, size_t *bytes);
+    void (*clear)(void *request);  /* makes it a request of nothing, whatever it was */
     bool (*cancel)(void *request); /* a receive's; false: a part of it has come, it is under way */
     void (*progress)(void);        /* looks at all connections */
     void (*finish)(void);
     void (*give_up)(int code); /* ends all processes */
 };
-enum { SDR_MPI_SHIM = 2, SDR_MPI_REQUEST_BYTES = 16 };
+enum { SDR_MPI_SHIM = 3, SDR_MPI_REQUEST_BYTES = 16 };
 
 #endif
