@@ -531,44 +531,49 @@ struct sdr_transport {
     void (*close)(struct sdr_run *run);          /* must not wait for the dead */
 };
 
+/* A strategy has one loop a role; what a loop may call is what the header of its role declares. */
+/* Workers that share memory: threads of one process (team/role.h). */
+struct sdr_team_ops {
+    bool windows; /* needs to know how rows conflict: known.window */
+    /* Decides, or refuses with the reason; NULL: one worker, nothing is shared or copied. */
+    enum sdr_status (*plan)(const void *options, struct sdr_plan *plan);
+    /* One thread a worker: starts from node->state, returns when the run is over. */
+    enum sdr_status (*worker)(struct sdr_node *node);
+};
+/* Servers and workers that exchange messages (server/role.h). */
+struct sdr_server_ops {
+    /* Gradients of an update; or refuses. */
+    enum sdr_status (*quorum)(const void *options, uint64_t workers, uint64_t *gradients);
+    bool (*cancels)(const void *options); /* whether it cancels work; NULL: never */
+    /* Workers have the optimizer's state and take the steps, on top of their own that others do not see
+       yet; servers add them up, and charge penalties. */
+    bool steps;
+    /* Batches that a worker takes steps with on its own before it sends what they changed; NULL: 1, and a
+       gradient is sent unless `steps` says otherwise. */
+    uint64_t (*local)(const void *options);
+    /* Workers are given tasks without values, for which they go on from those they have and their own
+       steps; NULL: never. */
+    bool (*keeps)(const void *options);
+    bool
+        eager; /* where workers take steps: busy ones are sent the values of their next batch ahead */
+    enum sdr_status (*server)(struct sdr_node *node); /* the server that decides */
+    enum sdr_status (*worker)(struct sdr_node *node);
+};
+
 struct sdr_strategy {
     SDR_ABOUT;
     size_t state_size; /* the loop's own state, zeroed or resumed; saved in checkpoints */
     bool full_batch;   /* an update takes all rows: --batch does not apply */
-    bool team;         /* any number of workers; otherwise one */
+    bool many;         /* any number of workers; otherwise one */
     bool repeatable;   /* the same bits for any number of workers, without being asked */
     bool can_repeat;   /* the same if --deterministic asks for it */
     bool ordered; /* every update is one step on the parameters of the run: they can be averaged */
-    bool windows; /* needs to know how rows conflict: plan->window */
     bool joint;   /* an update takes a batch from every worker; deterministic: --batch in all */
-    /* Decides, or refuses with the reason; NULL: nothing is shared or copied. */
-    enum sdr_status (*plan)(const void *options, struct sdr_plan *plan);
     /* With these options of its own the strategy takes its steps itself, proximal and in double:
        --optimizer, --lr, --schedule, --average and --shuffle do not apply. NULL: never. */
     bool (*own_steps)(const void *options);
-    /* Rules across options, one sentence; may be NULL. */
-    enum sdr_status (*check)(const struct sdr_run *run);
-    /* The worker's loop, one thread each: starts from node->state, returns when the run is over. NULL: the
-       strategy works by messages alone. */
-    enum sdr_status (*worker)(struct sdr_node *node);
-    /* By messages: the loops of the server that decides, and of a worker; NULL: it has none. */
-    enum sdr_status (*server)(struct sdr_node *node);
-    enum sdr_status (*client)(struct sdr_node *node);
-    /* With messages: gradients of an update; or refuses. */
-    enum sdr_status (*quorum)(const void *options, uint64_t workers, uint64_t *gradients);
-    /* With messages: whether it cancels work; NULL: never. */
-    bool (*cancels)(const void *options);
-    /* With messages: workers have the optimizer's state and take the steps, on top of their own that others
-       do not see yet; servers add them up, and charge penalties. */
-    bool steps;
-    /* With messages: batches that a worker takes steps with on its own before it sends what they changed; NULL: 1,
-       and a gradient is sent unless `steps` says otherwise. */
-    uint64_t (*local)(const void *options);
-    /* With messages: workers are given tasks without values, for which they go on from those they have and their own
-       steps; NULL: never. */
-    bool (*keeps)(const void *options);
-    /* With messages, where workers take steps: busy workers are sent the values of their next batch ahead. */
-    bool eager;
+    const struct sdr_team_ops *team;     /* NULL: it works by messages alone */
+    const struct sdr_server_ops *server; /* NULL: it has no server */
 };
 
 #endif

@@ -15,7 +15,7 @@
 static int workers_wanted(const struct sdr_run *run)
 {
     const struct sdr_settings *s = &run->options.settings;
-    return !run->strategy->team ? 1
+    return !run->strategy->many ? 1
            : run->race.replay   ? (int)run->race.replay->workers
            : s->workers         ? (int)s->workers
            : run->processes > 1 ? run->processes
@@ -29,14 +29,14 @@ static enum sdr_status choose_update(struct sdr_run *run)
     const struct sdr_settings *s = &run->options.settings;
     const struct sdr_strategy *strategy = run->strategy;
     uint64_t workers = (uint64_t)run->workers, rows = run->set.train_rows.count, quorum = 1;
-    if (run->kind->defaults.batch && !strategy->windows &&
+    if (run->kind->defaults.batch && !(strategy->team && strategy->team->windows) &&
         !sdr_options_given(&run->options, "batch"))
         run->options.settings.batch = run->kind->defaults.batch;
     run->pace.update_rows = s->batch;
     if (strategy->joint) { /* one batch, of which every worker computes a part */
         run->pace.update_rows *= s->deterministic ? 1 : workers;
     } else if (sdr_by_messages(run)) {
-        SDR_TRY(strategy->quorum(run->strategy_options, workers, &quorum));
+        SDR_TRY(strategy->server->quorum(run->strategy_options, workers, &quorum));
         uint64_t together = s->batch * sdr_local_steps(run);
         run->pace.update_rows = (together < rows ? together : rows) * quorum;
     }

@@ -70,8 +70,7 @@ static enum sdr_status evaluate_leaf(void *context, size_t index)
     float *score = NULL;
     if (end > job->rows->count || end < first)
         end = job->rows->count;
-    enum sdr_status status =
-        sdr_allocate(&score, (size_t)CHUNK * outputs, sizeof(float), "scores");
+    enum sdr_status status = sdr_allocate(&score, (size_t)CHUNK * outputs, sizeof(float), "scores");
     if (status == SDR_OK)
         status = sdr_allocate(&workspace, job->kind->workspace(job->problem, CHUNK), 1, "scores");
     for (uint32_t at = first; at < end && status == SDR_OK; at += CHUNK) {

@@ -51,7 +51,9 @@ enum sdr_status sdr_data_open(const struct sdr_options *options, const char *con
     o.labels_optional = model != NULL;
     o.labels_named = !model && kind && !(kind->needs & SDR_NEEDS_LABELS);
     o.model = o.labels_named ? kind->name : NULL;
-    o.by_content = !model && (!kind || kind->needs & SDR_NEEDS_SIDES); /* a table of ratings is one to linear models */
+    o.by_content =
+        !model &&
+        (!kind || kind->needs & SDR_NEEDS_SIDES); /* a table of ratings is one to linear models */
     o.on_demand = sdr_job_process() > 0;
     /* The first process says when it has read: where there will be a cache file, it makes it. */
     char word = 0;

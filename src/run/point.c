@@ -13,7 +13,7 @@ enum { ROWS_MOST = 20000, POINTS = 100 };
 /* Workers that run free have no place between two updates at which all of them stand still. */
 static bool counts_updates(const struct sdr_run *run)
 {
-    return run->network || !run->strategy->team || run->shared.plan.joint;
+    return run->network || !run->strategy->many || run->shared.plan.joint;
 }
 
 static uint64_t planned_updates(const struct sdr_run *run)

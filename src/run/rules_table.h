@@ -67,13 +67,13 @@ RULE(FEATURES, standardized_unscaled,
 
 /* ---- what the strategy can do at all ---- */
 RULE(STRATEGY, workers_of_lloyd,
-     !strategy->team && s->workers > 1 && has_rounds(kind) && strategy->full_batch,
+     !strategy->many && s->workers > 1 && has_rounds(kind) && strategy->full_batch,
      "--sync {sync} with --model {model} uses all cores without --workers (--threads for fewer)")
 RULE(STRATEGY, workers_of_one,
-     !strategy->team && s->workers > 1,
+     !strategy->many && s->workers > 1,
      "--sync {sync} has one worker; --sync hogwild uses all cores")
 IDLE(STRATEGY, pin_of_one,
-     !strategy->team, OPTIONS("pin"),
+     !strategy->many, OPTIONS("pin"),
      "--pin does nothing with --sync {sync}, which has one worker")
 RULE(STRATEGY, not_deterministic,
      s->deterministic && !strategy->repeatable && !strategy->can_repeat,
@@ -222,7 +222,7 @@ RULE(MESSAGES, steps_that_do_not_add_up,
      "--model {model} does not take steps that could be added up, as --sync {--sync} wants: give "
      "async without push and fetch, or k-async")
 RULE(MESSAGES, servers_that_push,
-     sdr_sends_steps(run) && strategy->eager && s->servers > 1,
+     sdr_sends_steps(run) && strategy->server->eager && s->servers > 1,
      "--sync {sync} has one server: leave --servers out")
 RULE(MESSAGES, weights_in_the_state,
      sdr_sends_steps(run) && optimizer->own_penalty,
@@ -249,7 +249,7 @@ RULE(PLAN, plan_for_a_stream,
      "--sync {sync} needs the data in memory: give more --memory")
 RULE(PLAN, record_without_races,
      (s->record || s->replay) && !run->shared.plan.races &&
-         (!strategy->plan || !strategy->can_repeat || strategy->joint),
+         (!strategy->team->plan || !strategy->can_repeat || strategy->joint),
      "--{recording} is for workers that race, and this run is the same each time: give --sync "
      "hogwild")
 RULE(PLAN, record_of_determinism,

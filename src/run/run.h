@@ -9,6 +9,7 @@
 #include "run/record.h"
 #include "run/settings.h"
 #include "server/network.h"
+#include "team/role.h"
 #include "team/node.h"
 #include "team/rotation.h"
 #include "team/window.h"

@@ -53,15 +53,15 @@ enum sdr_status sdr_choose_by_model(struct sdr_run *run)
     if (run->kind->defaults.optimizer && strcmp(s->optimizer, "auto") == 0) {
         sdr_plugin_free(run->optimizer, run->optimizer_options);
         run->optimizer_options = NULL;
-        SDR_TRY(sdr_plugin_choose("optimizer", sdr_optimizers(), run->kind->defaults.optimizer, &plugin,
-                                  &run->optimizer_options));
+        SDR_TRY(sdr_plugin_choose("optimizer", sdr_optimizers(), run->kind->defaults.optimizer,
+                                  &plugin, &run->optimizer_options));
         run->optimizer = (const struct sdr_optimizer *)plugin;
     }
     if (run->kind->defaults.schedule && strcmp(s->schedule, "auto") == 0) {
         sdr_plugin_free(run->schedule, run->schedule_options);
         run->schedule_options = NULL;
-        SDR_TRY(sdr_plugin_choose("schedule", sdr_schedule_table, run->kind->defaults.schedule, &plugin,
-                                  &run->schedule_options));
+        SDR_TRY(sdr_plugin_choose("schedule", sdr_schedule_table, run->kind->defaults.schedule,
+                                  &plugin, &run->schedule_options));
         run->schedule = (const struct sdr_schedule *)plugin;
     }
     return SDR_OK;
@@ -71,7 +71,7 @@ bool sdr_by_messages(const struct sdr_run *run)
 {
     const struct sdr_options *o = &run->options;
     return run->strategy->server &&
-           (!run->strategy->worker || strcmp(run->transport->name, "threads") != 0 ||
+           (!run->strategy->team || strcmp(run->transport->name, "threads") != 0 ||
             o->settings.servers > 1 || run->codec || sdr_options_given(o, "delay") ||
             sdr_options_given(o, "slow"));
 }
@@ -83,15 +83,19 @@ bool sdr_own_steps(const struct sdr_run *run)
 
 uint64_t sdr_local_steps(const struct sdr_run *run)
 {
-    return run->strategy->local ? run->strategy->local(run->strategy_options) : 1;
+    return run->strategy->server && run->strategy->server->local
+               ? run->strategy->server->local(run->strategy_options)
+               : 1;
 }
 
 bool sdr_keeps_values(const struct sdr_run *run)
 {
-    return run->strategy->keeps && run->strategy->keeps(run->strategy_options);
+    return run->strategy->server && run->strategy->server->keeps &&
+           run->strategy->server->keeps(run->strategy_options);
 }
 
 bool sdr_sends_steps(const struct sdr_run *run)
 {
-    return run->strategy->steps || sdr_local_steps(run) > 1 || sdr_keeps_values(run);
+    return (run->strategy->server && run->strategy->server->steps) || sdr_local_steps(run) > 1 ||
+           sdr_keeps_values(run);
 }

@@ -72,8 +72,8 @@ static enum sdr_status make_parameters(struct sdr_run *run)
     if (kind->fused && kind->fused->factors)
         run->shared.factors = kind->fused->factors(&run->problem);
     bool single = sdr_own_steps(run) || (run->pace.update_rows == 1 && !strategy->full_batch);
-    bool batches = !single || strategy->joint || strategy->server || strategy->windows ||
-                   kind->sense == SDR_STATISTIC;
+    bool batches = !single || strategy->joint || strategy->server ||
+                   (strategy->team && strategy->team->windows) || kind->sense == SDR_STATISTIC;
     SDR_TRY(sdr_parameters_create(p, &run->layout, &rule, batches,
                                   run->pace.average_from != UINT64_MAX));
     SDR_TRY(sdr_allocate(&run->kept.good, run->layout.count, sizeof(float), "the last good model"));
@@ -97,7 +97,8 @@ static enum sdr_status make_workers(struct sdr_run *run)
     if (sdr_by_messages(run)) {
         uint64_t quorum;
         SDR_TRY(sdr_rules_ask(run, SDR_RULES_MESSAGES));
-        SDR_TRY(run->strategy->quorum(run->strategy_options, (uint64_t)run->workers, &quorum));
+        SDR_TRY(
+            run->strategy->server->quorum(run->strategy_options, (uint64_t)run->workers, &quorum));
         SDR_TRY(sdr_network_create(run, quorum));
     } else {
         SDR_TRY(sdr_plan_make(run));
@@ -111,7 +112,7 @@ static enum sdr_status check_rows(const struct sdr_run *run)
 {
     if (run->kind->check && run->process == 0) /* the others do not read all rows */
         SDR_TRY(run->kind->check(&run->problem, run->data->name));
-    return run->strategy->check ? run->strategy->check(run) : SDR_OK;
+    return SDR_OK;
 }
 
 /* What was chosen. */

@@ -381,11 +381,12 @@ enum sdr_status sdr_network_create(struct sdr_run *run, uint64_t quorum)
     net->policy.joint = run->strategy->joint;
     net->policy.part_unit = s->deterministic ? SDR_LEAF_ROWS : 1;
     net->policy.quorum = quorum;
-    net->policy.cancels = run->strategy->cancels && run->strategy->cancels(run->strategy_options);
+    net->policy.cancels =
+        run->strategy->server->cancels && run->strategy->server->cancels(run->strategy_options);
     uint64_t local = sdr_local_steps(run);
     net->policy.steps = sdr_sends_steps(run);
     net->policy.keeps = sdr_keeps_values(run);
-    net->policy.eager = run->strategy->eager;
+    net->policy.eager = run->strategy->server->eager;
     net->lead.last = -1;
     net->lead.alive = run->workers;
     net->policy.local =
@@ -507,8 +508,8 @@ static enum sdr_status loop(struct sdr_node *node)
 {
     const struct sdr_strategy *strategy = node->run->strategy;
     if (node->server == 0)
-        return node->run->end.over ? sdr_dismiss(node) : strategy->server(node);
-    return node->server > 0 ? sdr_follow_coordinator(node) : strategy->client(node);
+        return node->run->end.over ? sdr_dismiss(node) : strategy->server->server(node);
+    return node->server > 0 ? sdr_follow_coordinator(node) : strategy->server->worker(node);
 }
 
 void sdr_network_keep(struct sdr_run *run)

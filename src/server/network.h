@@ -13,7 +13,7 @@
 #include "base/memory.h"
 #include "server/batch_queue.h"
 #include "server/message.h"
-#include "team/node.h"
+#include "server/role.h"
 #include "update/parameters.h"
 #include "update/values.h"
 #include "update/wire.h"

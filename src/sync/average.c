@@ -2,7 +2,7 @@
    its own share of the data, and the result is the mean of them, taken once, at the end. With
    every=H the models are averaged after H updates each and go on from there: local SGD. The paper's
    step is constant (--schedule constant). */
-#include "team/node.h"
+#include "team/role.h"
 
 struct options {
     uint64_t every;
@@ -49,7 +49,6 @@ SDR_REGISTER(strategy, average) = {
     .summary = "a model per worker on rows of its own, averaged at the end or now and then",
     .options = table,
     .options_size = sizeof(struct options),
-    .team = true,
-    .plan = plan,
-    .worker = worker,
+    .many = true,
+    .team = &(const struct sdr_team_ops){.plan = plan, .worker = worker},
 };

@@ -8,7 +8,7 @@
    takes the steps.
    kmeans:      Lloyd's algorithm. */
 #include "base/rng.h"
-#include "team/node.h"
+#include "team/role.h"
 
 #include <math.h>
 #include <string.h>
@@ -222,5 +222,5 @@ SDR_REGISTER(strategy, batch) = {
     .repeatable = true,
     .ordered = true,
     .own_steps = takes_own_steps,
-    .worker = worker,
+    .team = &(const struct sdr_team_ops){.worker = worker},
 };

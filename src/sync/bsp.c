@@ -3,6 +3,7 @@
    of one worker with P times the batch; deterministic, --batch is the batch of all together, and the
    bits are those of a single worker whatever P is. */
 #include "sync/bsp.h"
+#include "team/role.h"
 
 enum sdr_status sdr_bsp_plan(const void *options, struct sdr_plan *plan)
 {

@@ -3,7 +3,7 @@
    the connected components of its conflicts; workers take components, and keep the order of the rows
    within each. The result is that of one worker, to the bit. The components of the next window are
    looked for while this one is trained on. */
-#include "team/node.h"
+#include "team/role.h"
 
 static enum sdr_status plan(const void *options, struct sdr_plan *plan)
 {
@@ -45,9 +45,7 @@ static enum sdr_status worker(struct sdr_node *node)
 SDR_REGISTER(strategy, cyclades) = {
     .name = "cyclades",
     .summary = "all cores on rows that have no feature in common: the bits of one worker",
-    .team = true,
+    .many = true,
     .repeatable = true,
-    .windows = true,
-    .plan = plan,
-    .worker = worker,
+    .team = &(const struct sdr_team_ops){.windows = true, .plan = plan, .worker = worker},
 };

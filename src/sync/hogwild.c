@@ -23,7 +23,7 @@
    trains on N rows of its own, and what they changed is added in the order of the lanes, so that it
    does not matter which thread ran which lane, or when. */
 #include "base/text.h"
-#include "team/node.h"
+#include "team/role.h"
 
 #include <string.h>
 
@@ -181,8 +181,7 @@ SDR_REGISTER(strategy, hogwild) = {
     .summary = "all cores on one model, without locks",
     .options = table,
     .options_size = sizeof(struct options),
-    .team = true,
+    .many = true,
     .can_repeat = true,
-    .plan = plan,
-    .worker = worker,
+    .team = &(const struct sdr_team_ops){.plan = plan, .worker = worker},
 };

@@ -1,7 +1,7 @@
 /* What Hogwild! was measured against: workers that lock what they read and write. A gradient is
    computed outside the lock, from the values as they were when it was taken. With several stripes a
    worker locks only the parts of the model that its rows touch. */
-#include "team/node.h"
+#include "team/role.h"
 
 struct options {
     uint64_t stripes;
@@ -48,8 +48,7 @@ SDR_REGISTER(strategy, locked) = {
     .summary = "all cores on one model, one lock or several",
     .options = table,
     .options_size = sizeof(struct options),
-    .team = true,
+    .many = true,
     .ordered = true,
-    .plan = plan,
-    .worker = worker,
+    .team = &(const struct sdr_team_ops){.plan = plan, .worker = worker},
 };

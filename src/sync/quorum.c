@@ -12,9 +12,8 @@
 
    Staleness of a gradient: the updates between the values it was computed from and its own. */
 #include "base/memory.h"
-#include "server/message.h"
 #include "sync/bsp.h"
-#include "sync/client.h"
+#include "sync/worker_loop.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -305,14 +304,13 @@ static enum sdr_status serve_k_batch_async(struct sdr_node *node)
 SDR_REGISTER(strategy, bsp) = {
     .name = "bsp",
     .summary = "all workers compute one gradient, then all take the step",
-    .team = true,
+    .many = true,
     .can_repeat = true,
     .joint = true,
-    .plan = sdr_bsp_plan,
-    .worker = sdr_bsp_worker,
-    .server = serve_bsp,
-    .client = sdr_client,
-    .quorum = all_of,
+    .team = &(const struct sdr_team_ops){.plan = sdr_bsp_plan, .worker = sdr_bsp_worker},
+    .server = &(const struct sdr_server_ops){.quorum = all_of,
+                                             .server = serve_bsp,
+                                             .worker = sdr_worker_loop},
 };
 
 SDR_REGISTER(strategy, k_sync) = {
@@ -320,11 +318,11 @@ SDR_REGISTER(strategy, k_sync) = {
     .summary = "a server waits for K workers and cancels the others",
     .options = counts,
     .options_size = sizeof(struct options),
-    .team = true,
-    .server = serve_k_sync,
-    .client = sdr_client,
-    .quorum = some_of,
-    .cancels = always,
+    .many = true,
+    .server = &(const struct sdr_server_ops){.quorum = some_of,
+                                             .cancels = always,
+                                             .server = serve_k_sync,
+                                             .worker = sdr_worker_loop},
 };
 
 SDR_REGISTER(strategy, backup) = {
@@ -332,11 +330,11 @@ SDR_REGISTER(strategy, backup) = {
     .summary = "a server waits for K workers; what the spare ones bring later is dropped",
     .options = spares,
     .options_size = sizeof(struct options),
-    .team = true,
-    .server = serve_backup,
-    .client = sdr_client,
-    .quorum = most_of,
-    .cancels = if_asked,
+    .many = true,
+    .server = &(const struct sdr_server_ops){.quorum = most_of,
+                                             .cancels = if_asked,
+                                             .server = serve_backup,
+                                             .worker = sdr_worker_loop},
 };
 
 SDR_REGISTER(strategy, k_batch_sync) = {
@@ -344,11 +342,11 @@ SDR_REGISTER(strategy, k_batch_sync) = {
     .summary = "a server waits for K batches, of whichever worker, and cancels the rest",
     .options = counts,
     .options_size = sizeof(struct options),
-    .team = true,
-    .server = serve_k_batch_sync,
-    .client = sdr_client,
-    .quorum = any_of,
-    .cancels = always,
+    .many = true,
+    .server = &(const struct sdr_server_ops){.quorum = any_of,
+                                             .cancels = always,
+                                             .server = serve_k_batch_sync,
+                                             .worker = sdr_worker_loop},
 };
 
 SDR_REGISTER(strategy, k_async) = {
@@ -356,10 +354,10 @@ SDR_REGISTER(strategy, k_async) = {
     .summary = "a server waits for K workers; the others go on from older values",
     .options = stale_counts,
     .options_size = sizeof(struct options),
-    .team = true,
-    .server = serve_k_async,
-    .client = sdr_client,
-    .quorum = some_of,
+    .many = true,
+    .server = &(const struct sdr_server_ops){.quorum = some_of,
+                                             .server = serve_k_async,
+                                             .worker = sdr_worker_loop},
 };
 
 SDR_REGISTER(strategy, k_batch_async) = {
@@ -367,10 +365,10 @@ SDR_REGISTER(strategy, k_batch_async) = {
     .summary = "a server waits for K batches, of whichever worker; nobody waits for it",
     .options = stale_counts,
     .options_size = sizeof(struct options),
-    .team = true,
-    .server = serve_k_batch_async,
-    .client = sdr_client,
-    .quorum = any_of,
+    .many = true,
+    .server = &(const struct sdr_server_ops){.quorum = any_of,
+                                             .server = serve_k_batch_async,
+                                             .worker = sdr_worker_loop},
 };
 
 SDR_REGISTER(strategy, async) = {
@@ -378,10 +376,10 @@ SDR_REGISTER(strategy, async) = {
     .summary = "a server takes a step with every gradient that comes",
     .options = stale,
     .options_size = sizeof(struct options),
-    .team = true,
-    .server = serve_async,
-    .client = sdr_client,
-    .quorum = one_of_several,
-    .local = several,
-    .keeps = keeps,
+    .many = true,
+    .server = &(const struct sdr_server_ops){.quorum = one_of_several,
+                                             .local = several,
+                                             .keeps = keeps,
+                                             .server = serve_async,
+                                             .worker = sdr_worker_loop},
 };

@@ -2,7 +2,7 @@
    for rows of two features, such as ratings. Features are cut into blocks; the rows of two blocks make a
    cell; in a round workers train on cells that have no block in common, each on values that nobody else
    touches. Then the blocks meet others. The result is the same for any number of workers. */
-#include "team/node.h"
+#include "team/role.h"
 
 static enum sdr_status plan(const void *options, struct sdr_plan *plan)
 {
@@ -41,8 +41,7 @@ static enum sdr_status worker(struct sdr_node *node)
 SDR_REGISTER(strategy, rotation) = {
     .name = "rotation",
     .summary = "all cores on blocks of pairs that have nothing in common: the bits of one worker",
-    .team = true,
+    .many = true,
     .repeatable = true,
-    .plan = plan,
-    .worker = worker,
+    .team = &(const struct sdr_team_ops){.plan = plan, .worker = worker},
 };

@@ -2,7 +2,7 @@
    in parallel and applied in a fixed circle of workers. Once all are at work every gradient is P − 1
    updates old when it is applied: it was computed from the model that its worker saw right after its
    own last update. */
-#include "team/node.h"
+#include "team/role.h"
 
 static enum sdr_status plan(const void *options, struct sdr_plan *plan)
 {
@@ -37,8 +37,7 @@ static enum sdr_status worker(struct sdr_node *node)
 SDR_REGISTER(strategy, round_robin) = {
     .name = "round-robin",
     .summary = "gradients in parallel, applied in a fixed circle of workers",
-    .team = true,
+    .many = true,
     .ordered = true,
-    .plan = plan,
-    .worker = worker,
+    .team = &(const struct sdr_team_ops){.plan = plan, .worker = worker},
 };

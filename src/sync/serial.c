@@ -1,5 +1,5 @@
 /* One worker, one sample or mini-batch at a time: w ← step(w, ∇loss of the batch at w). */
-#include "team/node.h"
+#include "team/role.h"
 
 /* Where a batch is one row, most of a step would be the handing over: rows are walked over. */
 static enum sdr_status row_by_row(struct sdr_node *node)
@@ -37,5 +37,5 @@ SDR_REGISTER(strategy, serial) = {
     .summary = "one worker, one sample or mini-batch at a time",
     .repeatable = true,
     .ordered = true,
-    .worker = worker,
+    .team = &(const struct sdr_team_ops){.worker = worker},
 };

@@ -9,10 +9,9 @@
    default here asks for every batch, and is fresher than either; essp waits less for answers than both. */
 #include "base/memory.h"
 #include "base/text.h"
-#include "server/message.h"
-#include "sync/client.h"
+#include "server/role.h"
 #include "sync/clocks.h"
-#include "team/node.h"
+#include "sync/worker_loop.h"
 
 #include <string.h>
 
@@ -187,12 +186,12 @@ SDR_REGISTER(strategy, ssp) = {
     .summary = "workers take steps on their own, at most S clocks apart",
     .options = table,
     .options_size = sizeof(struct options),
-    .team = true,
-    .server = serve,
-    .client = sdr_client,
-    .quorum = one_of,
-    .steps = true,
-    .keeps = lazy,
+    .many = true,
+    .server = &(const struct sdr_server_ops){.quorum = one_of,
+                                             .steps = true,
+                                             .keeps = lazy,
+                                             .server = serve,
+                                             .worker = sdr_worker_loop},
 };
 
 SDR_REGISTER(strategy, essp) = {
@@ -201,10 +200,10 @@ SDR_REGISTER(strategy, essp) = {
                "ssp:lazy=yes",
     .options = eager_table,
     .options_size = sizeof(struct options),
-    .team = true,
-    .server = serve_eagerly,
-    .client = sdr_client,
-    .quorum = one_of,
-    .steps = true,
-    .eager = true,
+    .many = true,
+    .server = &(const struct sdr_server_ops){.quorum = one_of,
+                                             .steps = true,
+                                             .eager = true,
+                                             .server = serve_eagerly,
+                                             .worker = sdr_worker_loop},
 };

@@ -30,9 +30,9 @@ static enum sdr_status look_at_features(struct sdr_run *run)
 static enum sdr_status ask_strategy(struct sdr_run *run)
 {
     SDR_TRY(look_at_features(run));
-    if (run->strategy->windows && !run->shared.plan.known.all_conflict)
+    if (run->strategy->team->windows && !run->shared.plan.known.all_conflict)
         SDR_TRY(sdr_window_choose(run, &run->shared.plan.known.window));
-    SDR_TRY(run->strategy->plan(run->strategy_options, &run->shared.plan));
+    SDR_TRY(run->strategy->team->plan(run->strategy_options, &run->shared.plan));
     run->workers = run->shared.plan.workers;
     if (run->kind->sense == SDR_STATISTIC) /* sums are never too much */
         run->shared.plan.damped = false;
@@ -72,7 +72,7 @@ enum sdr_status sdr_plan_make(struct sdr_run *run)
                   .parameters = p->layout->count,
                   .values = p->layout->count * (uint64_t)(1 + run->optimizer->slots),
                   .row_values = entries * row_values(p->layout)}};
-    if (run->strategy->plan)
+    if (run->strategy->team->plan)
         SDR_TRY(ask_strategy(run));
     return sdr_rules_ask(run, SDR_RULES_PLAN);
 }
@@ -142,7 +142,7 @@ enum sdr_status sdr_plan_carry_out(struct sdr_run *run)
             .options = run->strategy_options,
             .plan = plan,
             .parameters = replicas ? &run->shared.replica[w % replicas] : &run->parameters,
-            .loss_sum = run->strategy->team && !plan->turns ? &run->shared.losses[w]
+            .loss_sum = run->strategy->many && !plan->turns ? &run->shared.losses[w]
                                                             : &run->progress.loss_sum};
         if (!plan->joint)
             SDR_TRY(

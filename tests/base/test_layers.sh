@@ -23,8 +23,15 @@ may src/data '(base|data|kernel)/[^/]+|plugin\.h|run/registry\.h'
 may src/model '(base|kernel|model)/[^/]+|plugin\.h'
 may src/optimizer '(base|kernel|optimizer)/[^/]+|plugin\.h'
 may src/schedule '(base|schedule)/[^/]+|plugin\.h'
-may src/update '(base|kernel|update)/[^/]+|plugin\.h'
-may src/sync '(base|sync)/[^/]+|plugin\.h|team/node\.h|server/message\.h'
+may src/update '(base|kernel|update)/[^/]+|plugin\.h|kind/codec\.h'
+may src/sync '(base|sync)/[^/]+|plugin\.h|(team|server|peer)/role\.h'
+# The loops of one role do not see what belongs to another.
+while read -r file; do
+    roles=$(grep -oE '"(team|server|peer)/role\.h"' "$file" | sort -u | wc -l)
+    [ "$roles" -le 1 ] || complain "$file has loops of two roles"
+done < <(grep -lE '"(team|server|peer)/role\.h"' src/sync/*.c src/sync/*.h)
+may src/codec '(base|codec|kind)/[^/]+|plugin\.h'
+may src/aggregate '(base|aggregate|kind)/[^/]+|plugin\.h'
 may src/transport '(base|transport)/[^/]+|transport/mpi/shim\.h|plugin\.h|team/node\.h|server/(message|network)\.h|run/run\.h'
 may cli '(cli|compare)\.h|sounder/sounder\.h'
 may examples 'sounder/sounder\.h'
@@ -32,7 +39,7 @@ may include 'sounder/sounder\.h'
 
 # System headers stand in <>, ours in "".
 while read -r line; do complain "$line: ours are included in quotes"; done < <(
-    grep -rnE '^ *# *include *<(base|kernel|data|model|optimizer|schedule|sync|transport|update|team|server|run|trained|sounder)/' --include='*.[ch]' src cli fuzz)
+    grep -rnE '^ *# *include *<(base|kernel|data|model|optimizer|schedule|sync|transport|update|team|server|peer|run|trained|kind|codec|aggregate|sounder)/' --include='*.[ch]' src cli fuzz)
 for folder in cli examples; do
     while IFS=: read -r file header; do
         case $header in

@@ -1,6 +1,6 @@
-#include "sync/client.h"
+#include "sync/worker_loop.h"
 
-enum sdr_status sdr_client(struct sdr_node *node)
+enum sdr_status sdr_worker_loop(struct sdr_node *node)
 {
     for (;;) {
         bool more, done;
