@@ -226,6 +226,8 @@ enum sdr_status sdr_sum_add(struct sdr_sum *sum, const struct sdr_update *update
             SDR_TRY(add_dense(sum, part, weight));
             continue;
         }
+        if (part->count == 0) /* none of its rows lies in this span */
+            continue;
         int place = 0;
         while (place < all->parts && all->part[place].block != part->block)
             place++;

@@ -13,8 +13,9 @@ a9a, rcv1, images, labels = need("a9a/a9a.gz", "rcv1-subsets/rcv1_subsets.binary
 # the rows each is behind one that saw all, by much where rows can be told apart without a mistake (rcv1: the loss is
 # 0.02). Where every row touches a large part of the weights (mnist: a fifth) copies go apart between two exchanges.
 # More than two copies have their changes damped.
-RACING = {"hogwild --workers 2": (1.001, 1.02, 1.06), "hogwild --workers 4": (1.002, 1.06, 1.06),
-          "locked --workers 2": (1.001, 1.005, 1.005)}
+# Racing threads have room: on a machine busy with other work more of them sleep, and for longer.
+RACING = {"hogwild --workers 2": (1.01, 1.02, 1.1), "hogwild --workers 4": (1.02, 1.1, 1.15),
+          "locked --workers 2": (1.01, 1.02, 1.05)}
 ROW_BY_ROW = {"hogwild --deterministic --workers 2": (1.001, 1.002, 1.02), "cyclades --workers 2": (1.001, 1.001, 1.001),
               "round-robin --workers 3": (1.001, 1.002, 1.005), "average --workers 2": (1.002, 2, 1.05)}
 # Of four workers in virtual time, with batches of eight rows, and how many of these make an update: one worker makes

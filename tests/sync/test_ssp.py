@@ -177,11 +177,12 @@ def most_saved(folder, budget, latency):
     with open(os.path.join(folder, "metrics.jsonl")) as file:
         when = {line["updates"]: line["seconds"] for line in map(json.loads, file)}
     records, most = ledger(folder), -math.inf
-    message = min(r[5] for r in records) // 2  # rows are dense: values and steps are as many
+    message = 48 + 4 * 32  # a header and all values: 12 weights, an intercept, each block padded to 16
+    step = min(r[5] for r in records) - message
     for worker in range(4):
         mine = [r for r in records if r[0] == worker]
         came = np.array([when[r[3] + 1] for r in mine])
-        sent = np.cumsum([0] + [r[5] - message if r[7] < 2 * latency - 1e-3 else 0 for r in mine])
+        sent = np.cumsum([0] + [r[5] - step if r[7] < 2 * latency - 1e-3 else 0 for r in mine])
         for i in range(2, len(mine)):
             most = max(most, np.max(sent[i + 1:] - sent[i] - budget * (came[i - 1:-1] - came[i - 2])))
     return most, message, sum(r[7] < 2 * latency - 1e-3 for r in records), sum(r[5] for r in records)
