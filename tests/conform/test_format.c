@@ -1,5 +1,5 @@
 /* The contract of formats, run over every format there is. A format brings its samples as fuzz/corpus/<name>/;
-   one without samples fails. */
+   one without samples fails. Samples named bad-… are those it must refuse. */
 #include "../data/files.h"
 #include "run/registry.h"
 
@@ -44,22 +44,34 @@ static enum sdr_status read_bytes(const char *format, const char *bytes, size_t 
                                        .missing = SDR_MISSING_MEAN,
                                        .threads = threads,
                                        .labels_optional = true};
-    return sdr_data_read(&options, &path, 1, NULL, data);
+    enum sdr_status status = sdr_data_read(&options, &path, 1, NULL, data);
+    if (status == SDR_USAGE) { /* a format that knows no missing values */
+        options.missing = SDR_MISSING_ERROR;
+        status = sdr_data_read(&options, &path, 1, NULL, data);
+    }
+    return status;
+}
+
+static int good_samples;
+
+static void over_samples_of(const struct sdr_format *format,
+                            void (*law)(const struct sdr_format *, const struct sample *))
+{
+    struct sample sample[SAMPLES_MOST];
+    int count = load_samples(format->name, sample);
+    if (count == 0)
+        fail_msg("format %s has no samples in fuzz/corpus", format->name);
+    for (int i = 0; i < count; i++) {
+        law(format, &sample[i]);
+        sdr_release(sample[i].bytes);
+    }
 }
 
 /* Runs a law over every sample of every format. */
 static void over_samples(void (*law)(const struct sdr_format *, const struct sample *))
 {
-    for (const struct sdr_format *const *format = sdr_format_table; *format; format++) {
-        struct sample sample[SAMPLES_MOST];
-        int count = load_samples((*format)->name, sample);
-        if (count == 0)
-            fail_msg("format %s has no samples in fuzz/corpus", (*format)->name);
-        for (int i = 0; i < count; i++) {
-            law(*format, &sample[i]);
-            sdr_release(sample[i].bytes);
-        }
-    }
+    for (const struct sdr_format *const *format = sdr_format_table; *format; format++)
+        over_samples_of(*format, law);
 }
 
 static void a_format_is_complete(void **state)
@@ -71,6 +83,33 @@ static void a_format_is_complete(void **state)
         assert_non_null((*format)->open);
         assert_true(!(*format)->parse != !(*format)->whole);
         assert_true(!(*format)->options == !(*format)->options_size);
+    }
+}
+
+/* A sample whose name begins with "bad-" is refused, every other one is read. */
+static void check_acceptance(const struct sdr_format *format, const struct sample *sample)
+{
+    struct sdr_data *data = NULL;
+    enum sdr_status status = read_bytes(format->name, sample->bytes, sample->count, 1, &data);
+    bool bad = strncmp(sample->name, "bad-", 4) == 0;
+    if (bad && status != SDR_BAD_DATA)
+        fail_msg("%s: %s ends with status %d", format->name, sample->name, status);
+    if (!bad && status != SDR_OK)
+        fail_msg("%s refuses its sample %s: %s", format->name, sample->name, sdr_error());
+    if (!bad && (data->rows.count == 0 || data->rows.features == 0))
+        fail_msg("%s finds nothing in its sample %s", format->name, sample->name);
+    good_samples += !bad;
+    sdr_data_destroy(data);
+}
+
+static void a_format_reads_its_own_samples(void **state)
+{
+    (void)state;
+    for (const struct sdr_format *const *format = sdr_format_table; *format; format++) {
+        good_samples = 0;
+        over_samples_of(*format, check_acceptance);
+        if (good_samples == 0)
+            fail_msg("format %s has no sample that it should read", (*format)->name);
     }
 }
 
@@ -163,6 +202,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_format_is_complete),
+        cmocka_unit_test(a_format_reads_its_own_samples),
         cmocka_unit_test(threads_do_not_change_what_is_read),
         cmocka_unit_test(a_file_cut_off_is_sound_or_refused_by_name),
         cmocka_unit_test(a_damaged_file_is_sound_or_refused_by_name),

@@ -31,35 +31,101 @@ static char folder[64];
 
 /* What is trained, and on which file. Options come in pairs. */
 struct scenario {
+    bool drifts; /* resumed, it computes again what was in flight, and ends with other bits */
     const char *data;
     const char *option[24];
 };
 static const struct scenario sparse = {
+    false,
     "data.svm",
     {"model", "logistic", "optimizer", "adagrad", "l2", "0.001", "epochs", "3", "batch", "4",
      "checkpoint-every", "30u", "valid-fraction", "0.2", "early-stop", "3", "average", "1"}};
-static const struct scenario columns = {"data.csv",
+static const struct scenario columns = {false,
+                                        "data.csv",
                                         {"optimizer", "adam:beta1=0.8", "l1", "0.0001", "epochs",
                                          "3", "checkpoint-every", "80u", "class-weight", "balanced",
                                          "valid", "valid.csv", "label", "kind"}};
 static const struct scenario all_rows = {
+    false,
     "data.svm",
     {"model", "logistic", "sync", "batch", "l1", "0.001", "epochs", "6", "checkpoint-every", "2u"}};
 static const struct scenario cached = {
-    "data.svm", {"cache", "cache", "model", "squared-hinge", "optimizer", "sgd", "epochs", "2"}};
+    false,
+    "data.svm",
+    {"cache", "cache", "model", "squared-hinge", "optimizer", "sgd", "epochs", "2"}};
 
 static const struct scenario teams[] = {
-    {"data.svm",
+    {false,
+     "data.svm",
      {"sync", "hogwild:exchange=7,lanes=3", "deterministic", "yes", "workers", "3", "l2", "0.001",
       "epochs", "3", "checkpoint-every", "40u"}},
-    {"data.svm",
+    {false,
+     "data.svm",
      {"sync", "cyclades", "workers", "2", "l1", "0.001", "epochs", "3", "checkpoint-every", "40u"}},
-    {"data.svm",
+    {false,
+     "data.svm",
      {"sync", "bsp", "deterministic", "yes", "workers", "3", "batch", "8", "epochs", "3",
       "checkpoint-every", "4u"}},
-    {"data.csv",
+    {false,
+     "data.csv",
      {"sync", "average", "workers", "2", "epochs", "3", "checkpoint-every", "40u", "label",
       "kind"}}};
+
+/* Nodes that exchange messages; in virtual time a run is the same every time. */
+#define SIM "transport", "sim:latency=0.3", "compute", "exp:rate=1"
+static const struct scenario networks[] = {
+    {false,
+     "data.svm",
+     {"sync", "bsp", "deterministic", "yes", "workers", "2", "servers", "2", "batch", "8", "epochs",
+      "2", "checkpoint-every", "10u"}},
+    {false,
+     "data.svm",
+     {SIM, "sync", "bsp", "workers", "3", "servers", "2", "batch", "4", "l2", "0.001", "epochs",
+      "2", "checkpoint-every", "5u"}},
+    {true,
+     "data.svm",
+     {SIM, "sync", "k-sync:2", "workers", "3", "servers", "2", "batch", "4", "epochs", "2",
+      "checkpoint-every", "5u"}},
+    {true,
+     "data.svm",
+     {SIM, "sync", "async", "workers", "3", "batch", "4", "optimizer", "adam", "epochs", "2",
+      "checkpoint-every", "20u"}},
+    {true,
+     "data.svm",
+     {SIM, "sync", "async:push=2,fetch=4", "workers", "2", "batch", "4", "epochs", "2",
+      "checkpoint-every", "10u"}},
+    {true,
+     "data.svm",
+     {SIM, "sync", "ssp:1", "workers", "3", "servers", "2", "batch", "4", "epochs", "2",
+      "checkpoint-every", "20u"}},
+    {true,
+     "data.svm",
+     {SIM, "sync", "essp:staleness=2,budget=400", "workers", "3", "batch", "4", "epochs", "2",
+      "checkpoint-every", "20u"}},
+    {true,
+     "ratings.triples",
+     {SIM, "model", "mf:rank=3", "sync", "k-async:2", "workers", "3", "servers", "2", "batch", "4",
+      "epochs", "2", "checkpoint-every", "10u"}},
+    {true,
+     "data.svm",
+     {SIM, "model", "kmeans:3", "sync", "k-batch-async:2", "workers", "3", "batch", "4", "epochs",
+      "2", "checkpoint-every", "10u"}}};
+static const struct scenario statistics[] = {
+    {false,
+     "ratings.triples",
+     {"model", "mf:rank=3", "sync", "rotation", "workers", "2", "epochs", "2", "checkpoint-every",
+      "60u"}},
+    {false,
+     "data.svm",
+     {"model", "kmeans:3", "batch", "8", "epochs", "2", "checkpoint-every", "10u"}}};
+static const struct scenario recorded = {false,
+                                         "data.svm",
+                                         {"sync", "hogwild:exchange=7", "workers", "2", "record",
+                                          "record", "epochs", "2"}},
+                             replayed = {
+                                 false,
+                                 "data.svm",
+                                 {"sync", "hogwild:exchange=7", "replay", "record", "epochs", "2"}};
 
 /* ---- files ---- */
 static int remove_one(const char *path, const struct stat *facts, int kind, struct FTW *place)
@@ -96,6 +162,15 @@ static void write_csv(const char *path, int rows)
     fclose(file);
 }
 
+static void write_ratings(const char *path)
+{
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    for (int i = 0; i < 120; i++)
+        fprintf(file, "u%d i%d %d\n", i * 5 % 11, i * 3 % 7, i % 5 + 1);
+    fclose(file);
+}
+
 static int enter(void **state)
 {
     (void)state;
@@ -104,6 +179,7 @@ static int enter(void **state)
     if (!mkdtemp(folder) || chdir(folder) != 0)
         return -1;
     write_svm("data.svm");
+    write_ratings("ratings.triples");
     write_csv("data.csv", 120);
     write_csv("valid.csv", 30);
     return 0;
@@ -169,6 +245,7 @@ static bool has_checkpoint(void)
 /* ---- a whole run ---- */
 struct outcome {
     char hash[33], file[33]; /* of the weights, of the bytes of the model file */
+    uint64_t updates;
     float score[512], proba[512];
     size_t scores, probas;
 };
@@ -183,11 +260,12 @@ static enum sdr_status set_options(struct sdr_options *options, const struct sce
     return resume ? sdr_options_set(options, "resume", "yes") : SDR_OK;
 }
 
-static enum sdr_status find_hash(const char *summary, char hash[33])
+static enum sdr_status find_facts(const char *summary, struct outcome *outcome)
 {
     json_t *json = json_loads(summary, 0, NULL);
     const char *text = json_string_value(json_object_get(json, "model_hash"));
-    snprintf(hash, 33, "%s", text ? text : "missing");
+    snprintf(outcome->hash, 33, "%s", text ? text : "missing");
+    outcome->updates = (uint64_t)json_integer_value(json_object_get(json, "updates"));
     json_decref(json);
     return SDR_OK;
 }
@@ -247,7 +325,7 @@ static enum sdr_status whole_run(const struct scenario *scenario, bool resume,
     SDR_CHECK(sdr_run_create(options, data, valid, &run));
     SDR_CHECK(sdr_run_train(run));
     SDR_CHECK(sdr_run_summary(run, &text));
-    SDR_CHECK(find_hash(text, outcome->hash));
+    SDR_CHECK(find_facts(text, outcome));
     SDR_CHECK(sdr_run_model(run, &model));
     SDR_CHECK(sdr_model_save(model, "model.safetensors"));
     SDR_CHECK(hash_file("model.safetensors", outcome->file));
@@ -267,14 +345,14 @@ static void clear_files(void)
 {
     remove_all("run");
     remove_all("cache");
+    remove("record");
     remove("model.safetensors");
     assert_int_equal(sdr_file_write("model.safetensors", "old", 3), SDR_OK);
 }
 
-/* After a failure: the old model or the whole new one, and a run that can go on. */
-static void expect_sound_ruins(const struct scenario *scenario, const struct outcome *truth)
+/* After a failure: the old model or the whole new one, and whole files. */
+static void expect_sound_files(void)
 {
-    struct outcome outcome;
     char *bytes;
     size_t count;
     assert_int_equal(sdr_file_load("model.safetensors", 1 << 24, &bytes, &count), SDR_OK);
@@ -284,10 +362,21 @@ static void expect_sound_ruins(const struct scenario *scenario, const struct out
     expect_whole_files(".");
     expect_whole_files("run");
     expect_whole_files("cache");
+}
+
+/* And a run that can go on. */
+static void expect_sound_ruins(const struct scenario *scenario, const struct outcome *truth)
+{
+    struct outcome outcome;
+    expect_sound_files();
     if (!has_checkpoint())
         return;
     if (whole_run(scenario, true, &outcome) != SDR_OK)
         fail_msg("what was left does not resume: %s", sdr_error());
+    assert_int_equal(outcome.scores, truth->scores);
+    assert_int_equal(outcome.updates, truth->updates);
+    if (scenario->drifts)
+        return;
     assert_string_equal(outcome.hash, truth->hash);
     assert_memory_equal(&outcome, truth, sizeof outcome);
 }
@@ -374,6 +463,57 @@ static void teams_survive_every_failure(void **state)
     }
 }
 
+static void nodes_survive_every_failure(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof networks / sizeof *networks; i++) {
+        sweep(&networks[i], SDR_FAULT_ALLOCATE);
+        sweep(&networks[i], SDR_FAULT_WRITE);
+    }
+}
+
+static void pairs_and_clusters_survive_every_failure(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof statistics / sizeof *statistics; i++) {
+        sweep(&statistics[i], SDR_FAULT_ALLOCATE);
+        sweep(&statistics[i], SDR_FAULT_WRITE);
+    }
+}
+
+/* Workers race: every run is another one. A record that is there is whole, and of the model that is there. */
+static void sweep_records(enum sdr_fault kind)
+{
+    struct outcome outcome, again;
+    bool struck = true;
+    for (uint64_t nth = 1; struck; nth++) {
+        clear_files();
+        sdr_fault_arm(kind, nth);
+        enum sdr_status status = whole_run(&recorded, false, &outcome);
+        struck = sdr_fault_count(kind) >= nth;
+        sdr_fault_arm(kind, 0);
+        if (status != SDR_OK && (status != SDR_RUNTIME || strpbrk(sdr_error(), "\n\r")))
+            fail_msg("fault %d, operation %llu: status %d, %s", kind, (unsigned long long)nth,
+                     status, sdr_error());
+        expect_sound_files();
+        bool written = access("record", F_OK) == 0;
+        assert_true(written || status != SDR_OK);
+        remove_all("run");
+        if (written && whole_run(&replayed, false, &again) != SDR_OK)
+            fail_msg("fault %d, operation %llu: the record that is there is none: %s", kind,
+                     (unsigned long long)nth, sdr_error());
+        if (status == SDR_OK)
+            assert_string_equal(again.hash, outcome.hash);
+    }
+}
+
+static void recorded_run_survives_every_failure(void **state)
+{
+    (void)state;
+    sweep_records(SDR_FAULT_ALLOCATE);
+    sweep_records(SDR_FAULT_WRITE);
+}
+
 static void cached_run_survives_every_failure(void **state)
 {
     (void)state;
@@ -392,6 +532,9 @@ int main(void)
         cmocka_unit_test(csv_run_survives_every_failed_read_and_write),
         cmocka_unit_test(batch_run_survives_every_failure),
         cmocka_unit_test(teams_survive_every_failure),
+        cmocka_unit_test(nodes_survive_every_failure),
+        cmocka_unit_test(pairs_and_clusters_survive_every_failure),
+        cmocka_unit_test(recorded_run_survives_every_failure),
         cmocka_unit_test(cached_run_survives_every_failure),
     };
     return cmocka_run_group_tests(tests, enter, leave);
