@@ -9,6 +9,7 @@
    from the numbers of the leaves alone. */
 struct sdr_node_sum {
     int block;
+    uint32_t first, count; /* its values, from row `first` of the block on: all, or those of a span */
     uint32_t leaf, leaves;
     float *value; /* owned; kept when the node is gone, for the next one in its place */
     uint64_t room;
@@ -129,11 +130,6 @@ static void add_values(float *to, const float *from, uint64_t count)
         to[i] += from[i];
 }
 
-static uint64_t values_of(const struct sdr_sum *sum, int block)
-{
-    return (uint64_t)sum->layout->block[block].rows * sum->layout->block[block].cols;
-}
-
 /* Nodes of a block stand in the order of their leaves; this makes room for one behind the last of its
    block. */
 static enum sdr_status insert_node(struct sdr_sum *sum, const struct sdr_part *part, int *at)
@@ -166,13 +162,17 @@ static void remove_node(struct sdr_sum *sum, int at)
 
 static enum sdr_status add_dense(struct sdr_sum *sum, const struct sdr_part *part, float weight)
 {
-    uint64_t count = values_of(sum, part->block);
+    uint64_t count = part->count;
     int at;
     SDR_TRY(insert_node(sum, part, &at));
     struct sdr_node_sum *node = &sum->node[at];
     const struct sdr_node_sum *before =
         at > 0 && node[-1].block == part->block ? &node[-1] : NULL;
+    if (before && (before->first != part->first || before->count != part->count))
+        return sdr_fail(SDR_RUNTIME, "gradients of one block have different rows");
     node->block = part->block;
+    node->first = part->first;
+    node->count = part->count;
     node->leaf = part->leaves ? part->leaf : before ? before->leaf + before->leaves : 0;
     node->leaves = part->leaves ? part->leaves : 1;
     if (node->room < count) {
@@ -263,15 +263,15 @@ const struct sdr_update *sdr_sum_end(struct sdr_sum *sum, bool whole)
     struct sdr_update *all = &sum->update;
     for (int at = sum->nodes - 1; at > 0 && whole; at--) /* what is left, from the last leaves on */
         if (sum->node[at - 1].block == sum->node[at].block) {
-            add_values(sum->node[at - 1].value, sum->node[at].value,
-                       values_of(sum, sum->node[at].block));
+            add_values(sum->node[at - 1].value, sum->node[at].value, sum->node[at].count);
             remove_node(sum, at);
         }
     for (int i = 0; i < sum->nodes; i++) {
         const struct sdr_node_sum *node = &sum->node[i];
         all->part[all->parts++] = (struct sdr_part){.block = node->block,
                                                     .form = SDR_DENSE,
-                                                    .count = (uint32_t)values_of(sum, node->block),
+                                                    .count = node->count,
+                                                    .first = node->first,
                                                     .leaf = node->leaf,
                                                     .leaves = whole ? 0 : node->leaves,
                                                     .value = node->value};
