@@ -16,7 +16,7 @@ const struct cli_own_option cli_own_options[] = {
     {"sync", "LIST", CLI_SYNC, "the strategies, separated by commas: see 'sounder list sync'"},
     {"seeds", "N", CLI_SEEDS, "train every strategy with N seeds, from --seed on [10]"},
     {"target", "LOSS", CLI_TARGET,
-     "tell when the validation loss (without: the objective) gets there"},
+     "tell when the validation loss, or else the objective, gets there"},
     {"report", "FILE", CLI_REPORT, "write a page with charts here, HTML in one file"},
     {"chart", "FILE", CLI_CHART, "write the chart of loss against time here, SVG"},
     {"json", NULL, CLI_JSON, "print the results as one JSON object on one line"},
@@ -179,8 +179,10 @@ enum sdr_status cli_arguments_parse(struct cli_arguments *arguments,
         return cli_fail(SDR_RUNTIME, "out of memory");
     /* Help is wanted most by those whose line is wrong, so it is looked for first. */
     for (int i = 0; i < count && strcmp(texts[i], "--") != 0; i++) {
-        if (strcmp(texts[i], "--help") == 0 || strcmp(texts[i], "-h") == 0) {
-            arguments->given |= CLI_HELP;
+        bool all = strcmp(texts[i], "--help=all") == 0;
+        if (all || strcmp(texts[i], "--help") == 0 || strcmp(texts[i], "-h") == 0) {
+            all = all || (i + 1 < count && strcmp(texts[i + 1], "all") == 0);
+            arguments->given |= all ? CLI_HELP | CLI_HELP_ALL : CLI_HELP;
             return SDR_OK;
         }
     }

@@ -61,7 +61,8 @@ enum {
     CLI_TARGET = 1 << 13,
     CLI_REPORT = 1 << 14,
     CLI_LEDGER = 1 << 15,
-    CLI_CHART = 1 << 16
+    CLI_CHART = 1 << 16,
+    CLI_HELP_ALL = 1 << 17
 };
 
 struct cli_arguments {
@@ -101,7 +102,8 @@ extern const struct cli_command *const cli_commands[]; /* ends with NULL */
 /* NULL if there is none of that name; *nearest is then a name like it, or NULL. */
 const struct cli_command *cli_command_find(const char *name, const char **nearest);
 void cli_help(void);
-enum sdr_status cli_command_help(const struct cli_command *command);
+/* all: all options, not only the common ones. */
+enum sdr_status cli_command_help(const struct cli_command *command, bool all);
 
 /* The name and shape of an option the program owns, for parsing and help. */
 struct cli_own_option {

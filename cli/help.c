@@ -98,25 +98,44 @@ static void print_options(const char *text)
     }
 }
 
-/* The library knows the commands that take run options; for the others it has no help. */
-static bool has_library_options(const struct cli_command *command)
+/* The library knows the commands that take run options; for the others it has no help: NULL. *more: there are
+   options that the text leaves out. */
+static enum sdr_status library_options(const struct cli_command *command, bool all, char **text,
+                                       bool *more)
 {
-    return command->takes & (CLI_CONFIG | CLI_SYNC);
+    char *whole = NULL;
+    *text = NULL;
+    *more = false;
+    if (!(command->takes & (CLI_CONFIG | CLI_SYNC)))
+        return SDR_OK;
+    CLI_TRY(sdr_options_help(command->name, all, text));
+    if (all)
+        return SDR_OK;
+    enum sdr_status status = sdr_options_help(command->name, true, &whole);
+    *more = status == SDR_OK && strcmp(*text, whole) != 0;
+    sdr_string_free(whole);
+    return status;
 }
 
-enum sdr_status cli_command_help(const struct cli_command *command)
+enum sdr_status cli_command_help(const struct cli_command *command, bool all)
 {
-    char *text = NULL;
-    if (has_library_options(command))
-        CLI_TRY(sdr_options_help(command->name, &text));
+    char *text;
+    bool more;
+    enum sdr_status status = library_options(command, all, &text, &more);
+    if (status != SDR_OK) {
+        sdr_string_free(text);
+        return status;
+    }
     printf("usage: sounder %s %s [OPTIONS]\n\n%s", command->name, command->positional,
            command->description);
     if (text && text[0]) {
-        printf("\noptions:\n");
+        printf("\n");
         print_options(text);
     }
     sdr_string_free(text);
-    printf("\nof the program itself:\n");
+    if (more)
+        printf("\n'sounder %s --help all' tells all options, by topic.\n", command->name);
+    printf("\nother options:\n");
     for (const struct cli_own_option *own = cli_own_options; own->name; own++) {
         if (!(command->takes & own->bit))
             continue;

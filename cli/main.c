@@ -10,7 +10,7 @@ static enum sdr_status run_command(const struct cli_command *command, int count,
     struct cli_arguments arguments;
     enum sdr_status status = cli_arguments_parse(&arguments, command, count, texts);
     if (status == SDR_OK && (arguments.given & CLI_HELP)) {
-        status = cli_command_help(command);
+        status = cli_command_help(command, arguments.given & CLI_HELP_ALL);
     } else if (status == SDR_OK && (arguments.given & CLI_PRINT_CONFIG)) {
         char *text = NULL;
         status = sdr_options_print(arguments.options, &text);
@@ -49,7 +49,9 @@ static enum sdr_status find_and_run(int count, char **texts)
         return cli_fail(SDR_USAGE, "there is no command '%s'; %s%s%s", name,
                         nearest ? "did you mean '" : "see 'sounder --help'", nearest ? nearest : "",
                         nearest ? "'?" : "");
-    return help ? cli_command_help(command) : run_command(command, count - 2, texts + 2);
+    if (help)
+        return cli_command_help(command, count > 3 && strcmp(texts[3], "all") == 0);
+    return run_command(command, count - 2, texts + 2);
 }
 
 int cli_process;

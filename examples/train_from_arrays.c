@@ -28,7 +28,7 @@ static int train_and_evaluate(struct sdr_data *data)
     size_t count = 0;
     int bad = 1;
 
-    /* Options are the flags of 'sounder train' without the dashes; 'sounder train --help' lists
+    /* Options are the flags of 'sounder train' without the dashes; 'sounder train --help all' lists
      * them. */
     if (failed(sdr_options_create(&options), "options") ||
         failed(sdr_options_set(options, "epochs", "20"), "epochs") ||

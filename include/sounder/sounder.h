@@ -75,8 +75,9 @@ SDR_API enum sdr_status sdr_options_print(const struct sdr_options *options, cha
 /* Rules across options that can be told before any data is read; sdr_run_create checks them too. */
 SDR_API enum sdr_status sdr_options_check(const struct sdr_options *options);
 /* Help for the options of one command ("train", "predict", "eval", "inspect", "convert",
-   "generate", "compare"). Given away. */
-SDR_API enum sdr_status sdr_options_help(const char *command, char **text);
+   "generate", "compare"): a line each, below the titles of their groups. Where they are many, the common
+   ones alone unless all are asked for. Given away. */
+SDR_API enum sdr_status sdr_options_help(const char *command, bool all, char **text);
 /* True if the command takes the option. */
 SDR_API bool sdr_options_for_command(const char *command, const char *name);
 

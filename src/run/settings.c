@@ -237,24 +237,42 @@ bool sdr_options_for_command(const char *command, const char *name)
     return row >= 0 && (sdr_settings_table[row].commands & command_bit(command));
 }
 
-enum sdr_status sdr_options_help(const char *command, char **text)
+/* The options that have all of the bits, below a title. */
+static void add_help(struct sdr_text *out, const char *title, unsigned bits)
 {
-    struct sdr_text out = {0};
-    unsigned bit = command_bit(command);
+    bool any = false;
     for (const struct sdr_option *row = sdr_settings_table; row->key; row++) {
         char left[64];
-        if (!(row->commands & bit))
+        if ((row->commands & bits) != bits)
             continue;
+        if (!any)
+            sdr_text_add(out, "%s%s:\n", out->length ? "\n" : "", title);
+        any = true;
         snprintf(left, sizeof left, "--%s%s%s", row->key, row->choices ? " " : "",
                  row->choices ? row->choices : "");
         if (strlen(left) > 26) /* the help starts on a line of its own */
-            sdr_text_add(&out, "  %s\n  %-26s %s", left, "", row->help);
+            sdr_text_add(out, "  %s\n  %-26s %s", left, "", row->help);
         else
-            sdr_text_add(&out, "  %-26s %s", left, row->help);
+            sdr_text_add(out, "  %-26s %s", left, row->help);
         if (row->preset && *row->preset && row->type != SDR_FLAG)
-            sdr_text_add(&out, " [%s]", row->preset);
-        sdr_text_add(&out, "\n");
+            sdr_text_add(out, " [%s]", row->preset);
+        sdr_text_add(out, "\n");
     }
+}
+
+enum sdr_status sdr_options_help(const char *command, bool all, char **text)
+{
+    enum { FEW = 20 }; /* that need no groups */
+    struct sdr_text out = {0};
+    unsigned bit = command_bit(command), count = 0;
+    for (const struct sdr_option *row = sdr_settings_table; row->key; row++)
+        count += (row->commands & bit) != 0;
+    if (count <= FEW)
+        add_help(&out, "options", bit);
+    else if (!all)
+        add_help(&out, "common options", bit | SDR_COMMON);
+    for (const struct sdr_option_group *g = sdr_settings_groups; g->bit && all && count > FEW; g++)
+        add_help(&out, g->title, bit | g->bit);
     return sdr_text_take(&out, text);
 }
 

@@ -15,6 +15,20 @@ enum sdr_command {
     SDR_GENERATE = 32,
     SDR_COMPARE = 64
 };
+/* More bits of a row's `commands`: its group in the help, and whether the short help has it. */
+enum {
+    SDR_GROUP_DATA = 1 << 8,
+    SDR_GROUP_MODEL = 1 << 9,
+    SDR_GROUP_OPTIMISATION = 1 << 10,
+    SDR_GROUP_PARALLEL = 1 << 11,
+    SDR_GROUP_SIMULATION = 1 << 12,
+    SDR_GROUP_OUTPUT = 1 << 13,
+    SDR_COMMON = 1 << 14
+};
+struct sdr_option_group {
+    unsigned bit;
+    const char *title;
+};
 enum sdr_scale_choice { SDR_SCALE_AUTO, SDR_SCALE_NONE, SDR_SCALE_FEATURE };
 enum sdr_shuffle_choice {
     SDR_SHUFFLE_AUTO,
@@ -54,7 +68,9 @@ struct sdr_options {
     void *report_context;
 };
 
-extern const struct sdr_option sdr_settings_table[]; /* options_table.c */
+/* options_table.c */
+extern const struct sdr_option sdr_settings_table[];
+extern const struct sdr_option_group sdr_settings_groups[]; /* ends with bit 0 */
 
 /* Fills a zeroed handle with the values and the report function of another. Release it in every case. */
 enum sdr_status sdr_options_copy(const struct sdr_options *from, struct sdr_options *to);

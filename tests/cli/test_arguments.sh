@@ -31,6 +31,30 @@ for option in out json config print-config quiet; do
     holds "train --help tells --$option" prints out.txt "--$option"
 done
 
+# --help has the common options, --help all has all of them, by topic: those that --print-config knows, and more.
+cp out.txt help.txt
+holds "train --help is not all" test "$(grep -c '^  --' help.txt)" -lt 25
+holds "train --help names the longer help" prints help.txt 'train --help all'
+succeeds train --help all
+cp out.txt all.txt
+holds "train --help all has topics" test "$(grep -cE '^[a-z, ]+:$' all.txt)" -ge 6
+holds "no line of train --help all is wider than 100" test -z "$(LC_ALL=C.UTF-8 grep -E '^.{101}' all.txt)"
+succeeds train --print-config
+for option in $(sed -E 's/ =.*//' out.txt) valid early-stop record; do
+    holds "train --help all tells --$option" test "$(grep -cE -- "^  --$option( |\$)" all.txt)" = 1
+done
+for option in $(sed -nE 's/^  --([a-z0-9-]+).*/\1/p' help.txt); do
+    holds "--$option of the short help is in the long one" prints all.txt "^  --$option"
+done
+succeeds help train all
+holds "help train all is train --help all" cmp -s out.txt all.txt
+succeeds train --help=all
+holds "--help=all is --help all" cmp -s out.txt all.txt
+succeeds predict --help
+cp out.txt help.txt
+succeeds predict --help all
+holds "the help of a command with few options is all" cmp -s out.txt help.txt
+
 # The ways to write an option are one.
 succeeds train data.svm --epochs 2 --seed 5 --json
 hash=$(key model_hash <out.txt)
