@@ -81,7 +81,7 @@ const struct sdr_option sdr_settings_table[] = {
      "L1 penalty X·Σ|w|; for weights of exactly 0 use --optimizer ftrl or --sync batch", AT(l1),
      TRAINS | MODEL},
     {"l2", SDR_NUMBER, "0", "X", 0, 1e30,
-     "L2 penalty X/2·Σw², applied after each step (README, Steps)", AT(l2),
+     "L2 penalty X/2·Σw², applied after each step (docs/models.md)", AT(l2),
      TRAINS | MODEL | COMMON},
     {"group-lasso", SDR_NUMBER, "0", "X", 0, 1e30,
      "softmax: penalty X·Σ‖w‖, with w the weights of a feature over all classes", AT(group_lasso),
@@ -110,7 +110,7 @@ const struct sdr_option sdr_settings_table[] = {
      "ftrl, recent for kmeans",
      AT(schedule), TRAINS | OPTIMISATION},
     {"average", SDR_TEXT, "auto", "N", 0, 0,
-     "average the weights from the end of epoch N on, sampled every k updates (README, Steps); 0: "
+     "average the weights from the end of epoch N on, sampled every k updates (docs/models.md); 0: "
      "from the start; auto and no: no averaging",
      AT(average), TRAINS | OPTIMISATION},
     {"batch", SDR_INTEGER, "1", "N", 1, 16777216,

@@ -37,10 +37,12 @@ static const struct sdr_mpi *load(void)
     Dl_info info;
     char folder[4096] = "";
     if (dladdr(&here, &info) && info.dli_fname && strchr(info.dli_fname, '/'))
-        snprintf(folder, sizeof folder, "%.*s",
-                 (int)(strrchr(info.dli_fname, '/') - info.dli_fname), info.dli_fname);
-    else
+        snprintf(folder, sizeof folder, "%s", info.dli_fname);
+    else /* found by PATH: its name says nothing of where it lies */
         (void)!readlink("/proc/self/exe", folder, sizeof folder - 1);
+    char *name = strrchr(folder, '/');
+    if (name)
+        *name = 0;
     const struct sdr_mpi *shim = load_from(folder, "");
     if (!shim)
         shim = load_from(folder, "/sounder");

@@ -19,6 +19,11 @@ for servers in 1 2; do
     [ "$(value "$work/many.json" model_hash)" = "$hash" ] || complain "8 workers in 2 processes, $servers servers: other bits"
 done
 
+# A program that is found by PATH finds its module too.
+PATH=$(dirname "$SOUNDER"):$PATH timeout 250 mpirun --oversubscribe --bind-to none -n 2 "$(basename "$SOUNDER")" $deterministic \
+    --transport mpi >"$work/many.json" || complain "found by PATH"
+[ "$(value "$work/many.json" model_hash)" = "$hash" ] || complain "found by PATH: other bits"
+
 # Every strategy reaches the loss of one worker that makes updates of as many rows, bsp its bits; those that are never
 # without a gradient of each worker have a staleness that does not depend on who is slow.
 while read -r sync gradients staleness; do
