@@ -43,6 +43,7 @@ write("ratings.csv", ["user,item,rating"] + [f"u{i * 5 % 9},i{i * 3 % 7},{i % 5 
 write("valid.svm", [f"{'+1' if i % 2 else '-1'} {i % 7 + 1}:0.{i % 9 + 1} 20:1" for i in range(20)])
 write("large.svm", [f"{'+1' if i % 2 else '-1'} " + " ".join(f"{j + 1}:0.{(i * j) % 9 + 1}" for j in range(20))
                     for i in range(1500)])
+write("graph.svm", [f"0.{i % 9 + 1} {i % 5 + 1}:1 {i * 3 % 7 + 6}:1" for i in range(40)])
 # Columns of which notes are made: one that is constant, one that numbers the rows, one that is empty.
 write("notes.csv", ["id,same,size,none,kind"] + [f"{i},1,{i % 11},,{'ab'[i % 2]}" for i in range(40)])
 write("plain.csv", ["x,y"] + [f"{i % 11},{i % 5}" for i in range(40)])
@@ -51,6 +52,7 @@ subprocess.run(["zstd", "-q", "data.svm"], cwd=inputs, check=False)
 svm, table, ratings = "../inputs/data.svm", "../inputs/data.csv", "../inputs/ratings.csv"
 train = ["train", svm, "--epochs", "2", "--threads", "1", "--quiet"]
 sim = ["--transport", "sim", "--compute", "const:1", "--workers", "2", "--batch", "4"]
+late = ["--transport", "sim:latency=0.3", *sim[2:]]
 kept = ["--run", "run", "--checkpoint-every", "30u", "--out", "model"]
 commands = {
     "train": train + ["--json", "--valid-fraction", "0.2", *kept],
@@ -75,9 +77,29 @@ commands = {
     "async": train + ["--sync", "async", *sim, "--json", *kept[:4]],
     "ssp": train + ["--sync", "ssp:1", *sim, "--json"],
     "essp": train + ["--sync", "essp:1", *sim, "--json"],
+    "bsp-servers": train + ["--sync", "bsp", "--deterministic", "--workers", "2", "--servers", "2", "--batch", "4", "--json", *kept],
+    "bsp-sim-servers": train + ["--sync", "bsp", *sim, "--servers", "2", "--json", *kept],
+    "k-sync": train + ["--sync", "k-sync:1", *late, "--servers", "2", "--json", *kept[:4]],
+    "backup": train + ["--sync", "backup:1", *late, "--json"],
+    "k-batch-async": train + ["--sync", "k-batch-async:3", *late, "--servers", "3", "--optimizer", "adam", "--json"],
+    "async-threads": train + ["--sync", "async", "--workers", "2", "--batch", "4", "--json"],
+    "downpour": train + ["--sync", "async:push=2,fetch=4", *late, "--servers", "2", "--json", *kept[:4]],
+    "stale": train + ["--sync", "async:staleness=3,aware=yes", *sim, "--json"],
+    "dies": train + ["--sync", "async", "--transport", "sim:dies=1@3", *sim[2:], "--json", *kept[:4]],
+    "ssp-servers": train + ["--sync", "ssp:staleness=1,lazy=yes", *late, "--servers", "2", "--l2", "0.01", "--optimizer", "sgd",
+                            "--json", *kept[:4]],
+    "essp-budget": train + ["--sync", "essp:staleness=1,budget=400", *late, "--json", *kept[:4]],
+    "mf-servers": ["train", ratings, *train[2:], "--model", "mf:rank=4", "--label", "rating", "--sync", "k-async:2", *late,
+                   "--servers", "2", "--json"],
+    "kmeans-servers": train + ["--model", "kmeans:clusters=3", "--sync", "async", *late, "--servers", "2", "--json"],
+    "cut-servers": ["train", "../inputs/graph.svm", *train[2:], "--model", "graph-cut", "--sync", "bsp", *sim, "--json"],
+    "round-robin": train + ["--sync", "round-robin", "--workers", "2", "--batch", "4", "--json", *kept],
+    "record-mf": ["train", ratings, *train[2:], "--model", "mf:rank=4", "--label", "rating", "--sync", "hogwild:exchange=7",
+                  "--workers", "2", "--record", "record", "--json"],
+    "replay": train + ["--sync", "hogwild:exchange=7", "--replay", "../inputs/record", "--json"],
     "mf": ["train", ratings, *train[2:], "--model", "mf:rank=4", "--label", "rating", "--json", "--out", "model"],
     "rotation": ["train", ratings, *train[2:], "--model", "mf:rank=4", "--label", "rating", "--sync", "rotation",
-                 "--workers", "2", "--json"],
+                 "--workers", "2", "--json", *kept],
     "kmeans": train + ["--model", "kmeans:clusters=3", "--json"],
     "points": train + ["--evaluate-every", "10", "--run", "run", "--json"],
     "predict": ["predict", "../inputs/model", svm, "--proba"],
@@ -104,6 +126,7 @@ for line in ["train data.svm --quiet --threads 1 --out model", "train data.csv -
              "train data.svm --sync async --transport sim --workers 2 --batch 4 --run run --quiet",
              "train ratings.csv --model mf:rank=4 --format triples --quiet --out model.mf",
              "train data.svm --epochs 2 --threads 1 --schedule constant --run begun --quiet",
+             "train data.svm --epochs 2 --threads 1 --sync hogwild:exchange=7 --workers 2 --record record --quiet",
              "convert data.csv data.sdc --label kind"]:
     subprocess.run([program, *line.split()], cwd=inputs, check=True, stdout=subprocess.DEVNULL)
 
@@ -127,7 +150,7 @@ class Outcome:
                     self.files[os.path.relpath(os.path.join(path, name), folder)] = file.read()
 
 
-racing = {"servers", "record"}  # results depend on who is first
+racing = {"servers", "record", "record-mf", "async-threads"}  # results depend on who is first
 clock = re.compile("second|rss|wait|share|computing|travelling|awaited|straggler|updates_lost")
 
 
@@ -155,6 +178,9 @@ def facts(outcome, race):
         table[name] = "there"
         if name.endswith((".safetensors", ".sdc")) or name in ("model", "record"):
             table[name + " bytes"] = content
+            continue
+        if name == "run/ledger":  # 48 bytes a gradient, with times
+            table[name + " records"] = (len(content) - 16) / 48
             continue
         for i, line in enumerate(content.decode(errors="replace").splitlines()):
             try:
