@@ -70,7 +70,7 @@ static enum sdr_status add_own(struct sdr_node *node, struct sdr_workspace *work
         struct sdr_wire_facts facts;
         struct sdr_update step;
         SDR_TRY(sdr_wire_read(&net->wire, own->part[s]->data, own->part[s]->bytes, batch.count,
-                              &workspace->reader, &facts, &step));
+                              net->span[s], &workspace->reader, &facts, &step));
         step.batch = batch;
         SDR_TRY(
             sdr_step_add(&node->run->layout, &workspace->marks, &step, net->span[s], workspace->w));
@@ -204,8 +204,6 @@ enum sdr_status sdr_server_add_step(struct sdr_node *node, const struct sdr_grad
     struct sdr_wire_facts facts;
     struct sdr_update step;
     SDR_TRY(sdr_read_update(node, gradient, server->workspace.row, &facts, &step));
-    if (step.sense != SDR_STEP)
-        return sdr_fail(SDR_RUNTIME, "worker %d sent something else than a step", gradient->worker);
     sdr_parameters_catch_up(p, &step.batch, server->span);
     if (gradient->weight > 0)
         SDR_TRY(sdr_step_add(p->layout, &server->workspace.marks, &step, server->span, p->value));

@@ -67,9 +67,12 @@ enum sdr_status sdr_read_update(struct sdr_node *node, const struct sdr_gradient
     SDR_TRY(sdr_network_batch(run, gradient->batch, gradient->worker, row, &batch));
     enum sdr_status status =
         sdr_wire_read(&run->network->wire, gradient->body->data, gradient->body->bytes, batch.count,
-                      &workspace->reader, facts, update);
+                      sdr_server_of(node)->span, &workspace->reader, facts, update);
     if (status != SDR_OK)
         return sdr_fail(SDR_RUNTIME, "worker %d: %s", gradient->worker, sdr_error());
+    if (update->sense != (run->network->steps ? SDR_STEP : run->kind->sense))
+        return sdr_fail(SDR_RUNTIME, "worker %d sent something else than a %s", gradient->worker,
+                        run->network->steps ? "step" : "gradient");
     update->batch = batch;
     update->version = gradient->version;
     return SDR_OK;
@@ -104,9 +107,6 @@ enum sdr_status sdr_server_step(struct sdr_node *node, const struct sdr_gradient
     for (uint64_t i = 0; i < count; i++) {
         SDR_TRY(sdr_read_update(node, &gradient[i], server->row + rows, &facts, &update));
         rows += update.batch.count;
-        if (update.sense != run->kind->sense)
-            return sdr_fail(SDR_RUNTIME, "worker %d sent something else than a gradient",
-                            gradient[i].worker);
         if (count > 1 || gradient[i].weight != 1)
             SDR_TRY(sdr_sum_add(&server->sum, &update, gradient[i].weight));
     }

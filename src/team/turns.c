@@ -185,8 +185,10 @@ static enum sdr_status restore(struct sdr_run *run, int worker, const double **s
     }
     struct sdr_wire wire = wire_of(run);
     struct sdr_wire_facts facts;
-    SDR_TRY(
-        sdr_wire_read(&wire, own->bytes, bytes, batch.count, &own->reader, &facts, &own->gradient));
+    SDR_TRY(sdr_wire_read(&wire, own->bytes, bytes, batch.count, sdr_all(&run->layout),
+                          &own->reader, &facts, &own->gradient));
+    if (own->gradient.sense != run->kind->sense)
+        return not_of_this_run();
     own->pending = true;
     own->gradient.batch = batch;
     own->gradient.version = (uint64_t)from[4];

@@ -48,12 +48,13 @@ void sdr_sum_begin(struct sdr_sum *sum, enum sdr_sense sense)
     sum->nodes = 0;
 }
 
-/* Room for `count` more items behind the first `used`; the old ones stay. */
+/* Room for `count` more items behind the first `used`; the old ones stay. There is an array even of none:
+   a part of no rows is a part that lists rows. */
 static enum sdr_status make_room(void *array, uint64_t used, uint64_t count, uint64_t *room,
                                  size_t size)
 {
     void **memory = array, *larger;
-    if (used + count <= *room)
+    if (*memory && used + count <= *room)
         return SDR_OK;
     uint64_t wanted = 2 * (used + count);
     SDR_TRY(sdr_allocate(&larger, wanted, size, "an update"));

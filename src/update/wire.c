@@ -90,7 +90,8 @@ uint64_t sdr_wire_bound(const struct sdr_wire *wire, const struct sdr_update *up
 
 static unsigned char *put(unsigned char *to, const void *from, uint64_t bytes)
 {
-    memcpy(to, from, bytes);
+    if (bytes) /* from may be NULL */
+        memcpy(to, from, bytes);
     memset(to + bytes, 0, padded(bytes) - bytes);
     return to + padded(bytes);
 }
@@ -249,29 +250,44 @@ static const void *take(struct bytes *from, uint64_t bytes)
     return at;
 }
 
+/* What a reader expects. */
+struct expected {
+    const struct sdr_wire *wire;
+    uint32_t examples;
+    struct sdr_span span;
+    enum sdr_sense sense; /* that the message says of itself */
+};
+
 /* Whether a part of this form may stand for its block, by the numbers alone. */
-static enum sdr_status check_part(const struct sdr_wire *wire, const struct part_head *head,
-                                  uint32_t examples, struct slice *slice)
+static enum sdr_status check_part(const struct expected *e, const struct part_head *head,
+                                  struct slice *slice)
 {
-    if (head->block >= wire->layout->blocks)
+    enum { LEAVES_MOST = 1 << 30 }; /* so that twice as many can be counted */
+    if (head->block >= e->wire->layout->blocks)
         return bad("no such block");
-    const struct sdr_block *block = &wire->layout->block[head->block];
+    const struct sdr_block *block = &e->wire->layout->block[head->block];
     bool indexed = head->flags & INDEXED;
     if (head->form > SDR_FACTORS || head->right > SDR_ONES ||
         head->flags > (DISTINCT | INDEXED | SHARED))
         return bad("an unknown form");
+    if (e->sense == SDR_STEP ? head->form != SDR_DENSE && head->form != SDR_TOUCHED
+                             : head->form == SDR_TOUCHED)
+        return bad("a form that goes with another kind of update");
+    sdr_rows_within(block, e->span, &slice->first, &slice->end);
+    if (slice->first == slice->end || (block->fixed && e->sense != SDR_STEP))
+        return bad("values of another place");
     if (head->form == SDR_DENSE) {
-        uint64_t rows = head->count / block->cols;
-        if (indexed || head->count % block->cols || head->first > block->rows ||
-            rows > block->rows - head->first)
-            return bad("values beyond their block");
-        slice->floats = head->count;
+        slice->floats = (uint64_t)(slice->end - slice->first) * block->cols;
+        if (indexed || head->first != slice->first || head->count != slice->floats)
+            return bad("values of another place");
+    } else if (head->first) {
+        return bad("values of another place");
     } else if (head->form == SDR_ROWS || head->form == SDR_TOUCHED) {
         if (indexed != (head->form == SDR_ROWS) || !block->cols)
             return bad("rows without an index");
         slice->floats = (uint64_t)head->count * block->cols;
     } else {
-        if (head->right == SDR_EXAMPLES && (!block->per_feature || head->count != examples))
+        if (head->right == SDR_EXAMPLES && (!block->per_feature || head->count != e->examples))
             return bad("other examples than the batch has");
         if (head->right == SDR_ONES && block->rows != 1)
             return bad("a sum for a block of several rows");
@@ -280,19 +296,21 @@ static enum sdr_status check_part(const struct sdr_wire *wire, const struct part
         slice->floats = (uint64_t)head->count * (indexed ? 1 : block->cols);
         slice->stored = head->right == SDR_STORED ? (uint64_t)head->count * block->rows : 0;
     }
-    if (head->leaves & (head->leaves - 1) || (head->leaves && head->leaf % head->leaves))
+    if (head->leaves & (head->leaves - 1) || head->leaves > LEAVES_MOST ||
+        (head->leaves && head->leaf % head->leaves))
         return bad("leaves that are none");
     return SDR_OK;
 }
 
 static enum sdr_status check_index(const struct sdr_block *block, const struct part_head *head,
-                                   const uint32_t *index)
+                                   const struct slice *slice, const uint32_t *index)
 {
-    uint32_t end = head->form == SDR_ROWS ? block->rows : block->cols;
+    uint32_t first = head->form == SDR_ROWS ? slice->first : 0;
+    uint32_t end = head->form == SDR_ROWS ? slice->end : block->cols;
     if (head->index_bytes != head->count * (uint64_t)sizeof(uint32_t) || !index)
         return bad("an index of another length");
     for (uint32_t i = 0; i < head->count; i++)
-        if (index[i] >= end)
+        if (index[i] < first || index[i] >= end)
             return bad("an index beyond its block");
     return SDR_OK;
 }
@@ -312,13 +330,14 @@ static enum sdr_status take_values(const struct sdr_wire *wire, struct bytes *fr
     return wire->codec->decode(wire->codec_options, at, bytes, *decoded - floats, floats);
 }
 
-static enum sdr_status take_part(const struct sdr_wire *wire, const struct part_head *head,
-                                 uint32_t examples, struct bytes *from, float **decoded,
+static enum sdr_status take_part(const struct expected *e, const struct part_head *head,
+                                 struct bytes *from, float **decoded,
                                  const struct sdr_part *earlier, uint32_t known,
                                  struct sdr_part *part)
 {
+    const struct sdr_wire *wire = e->wire;
     struct slice slice = {0};
-    SDR_TRY(check_part(wire, head, examples, &slice));
+    SDR_TRY(check_part(e, head, &slice));
     *part = (struct sdr_part){.block = head->block,
                               .form = (enum sdr_form)head->form,
                               .right = (enum sdr_right)head->right,
@@ -342,7 +361,7 @@ static enum sdr_status take_part(const struct sdr_wire *wire, const struct part_
     }
     if (head->flags & INDEXED) {
         part->index = take(from, head->index_bytes);
-        SDR_TRY(check_index(&wire->layout->block[head->block], head, part->index));
+        SDR_TRY(check_index(&wire->layout->block[head->block], head, &slice, part->index));
     }
     SDR_TRY(take_values(wire, from, head->value_bytes, slice.floats, decoded, &part->value));
     if (slice.stored)
@@ -350,9 +369,36 @@ static enum sdr_status take_part(const struct sdr_wire *wire, const struct part_
     return SDR_OK;
 }
 
+/* Every block has one part, except dense ones: of these there may be one for every run of leaves. */
+static enum sdr_status check_blocks(const struct part_head *part, uint32_t parts)
+{
+    _Static_assert(SDR_BLOCKS_MOST <= 64, "a bit for every block");
+    uint64_t listed = 0, dense = 0;
+    for (uint32_t p = 0; p < parts; p++) {
+        uint64_t bit = UINT64_C(1) << (part[p].block % SDR_BLOCKS_MOST);
+        bool is_dense = part[p].form == SDR_DENSE;
+        if (listed & bit || (dense & bit && !is_dense))
+            return bad("a block that is there twice");
+        *(is_dense ? &dense : &listed) |= bit;
+    }
+    return SDR_OK;
+}
+
+/* More values than any update has: examples have a value for every row or column of their blocks, a few
+   times over. */
+static uint64_t values_most(const struct expected *e)
+{
+    enum { TIMES = 64 };
+    const struct sdr_layout *layout = e->wire->layout;
+    uint64_t columns = 0;
+    for (int b = 0; b < layout->blocks; b++)
+        columns += layout->block[b].cols;
+    return TIMES * (layout->count + (uint64_t)e->examples * (layout->rows + columns));
+}
+
 /* Room for the parts, and for their values where a codec has to decode them. */
-static enum sdr_status make_room(const struct sdr_wire *wire, const struct part_head *part,
-                                 uint32_t parts, uint32_t examples, struct sdr_wire_reader *reader)
+static enum sdr_status make_room(const struct expected *e, const struct part_head *part,
+                                 uint32_t parts, struct sdr_wire_reader *reader)
 {
     uint64_t floats = 0;
     if ((int)parts > reader->room) {
@@ -362,13 +408,12 @@ static enum sdr_status make_room(const struct sdr_wire *wire, const struct part_
         SDR_TRY(sdr_allocate(&reader->part, parts, sizeof *reader->part, "a message"));
         reader->room = (int)parts;
     }
-    for (uint32_t p = 0; p < parts && wire->codec; p++) {
+    for (uint32_t p = 0; p < parts && e->wire->codec; p++) {
         struct slice slice = {0};
-        SDR_TRY(check_part(wire, &part[p], examples, &slice));
+        SDR_TRY(check_part(e, &part[p], &slice));
         floats += part[p].flags & SHARED ? 0 : slice.floats + slice.stored;
     }
-    uint64_t most = 64 * wire->layout->count + 64 * (uint64_t)examples * wire->layout->rows;
-    if (floats > most)
+    if (floats > values_most(e))
         return bad("more values than the model has");
     if (floats <= reader->decoded_room)
         return SDR_OK;
@@ -409,8 +454,9 @@ void sdr_wire_set_computing(unsigned char *bytes, float seconds)
 }
 
 enum sdr_status sdr_wire_read(const struct sdr_wire *wire, const unsigned char *bytes,
-                              uint64_t count, uint32_t examples, struct sdr_wire_reader *reader,
-                              struct sdr_wire_facts *facts, struct sdr_update *update)
+                              uint64_t count, uint32_t examples, struct sdr_span span,
+                              struct sdr_wire_reader *reader, struct sdr_wire_facts *facts,
+                              struct sdr_update *update)
 {
     struct bytes from = {bytes, count};
     struct head head;
@@ -421,10 +467,12 @@ enum sdr_status sdr_wire_read(const struct sdr_wire *wire, const unsigned char *
     const struct part_head *part = take(&from, head.parts * (uint64_t)sizeof *part);
     if (!part)
         return bad("it is cut off");
-    SDR_TRY(make_room(wire, part, head.parts, examples, reader));
+    const struct expected expected = {wire, examples, span, (enum sdr_sense)head.sense};
+    SDR_TRY(check_blocks(part, head.parts));
+    SDR_TRY(make_room(&expected, part, head.parts, reader));
     float *decoded = reader->decoded;
     for (uint32_t p = 0; p < head.parts; p++)
-        SDR_TRY(take_part(wire, &part[p], examples, &from, &decoded, reader->part, p,
+        SDR_TRY(take_part(&expected, &part[p], &from, &decoded, reader->part, p,
                           &reader->part[p]));
     if (from.left)
         return bad("something is behind it");

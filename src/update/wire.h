@@ -58,11 +58,14 @@ struct sdr_wire_reader {
     uint64_t decoded_room;
 };
 void sdr_wire_reader_free(struct sdr_wire_reader *reader);
-/* Reads an update. Its arrays are borrowed from the bytes, which begin at a multiple of 8, and from the
-   reader. `examples`: how many rows the batch of the update has at this end. Fails with SDR_BAD_FILE
-   and a sentence if anything does not fit. */
+/* Reads an update that was written for a span: dense parts have the rows of the span, all of them, and
+   listed rows lie in it. Steps have the rows that the batch touches (sdr_step_add compares), or dense
+   ones; other updates can be summed and multiplied out. Its arrays are borrowed from the bytes, which
+   begin at a multiple of 8, and from the reader. `examples`: how many rows the batch of the update has
+   at this end. Fails with SDR_BAD_FILE and a sentence if anything does not fit. */
 enum sdr_status sdr_wire_read(const struct sdr_wire *wire, const unsigned char *bytes,
-                              uint64_t count, uint32_t examples, struct sdr_wire_reader *reader,
-                              struct sdr_wire_facts *facts, struct sdr_update *update);
+                              uint64_t count, uint32_t examples, struct sdr_span span,
+                              struct sdr_wire_reader *reader, struct sdr_wire_facts *facts,
+                              struct sdr_update *update);
 
 #endif

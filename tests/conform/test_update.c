@@ -441,6 +441,33 @@ static void parts_that_do_not_go_together_are_refused(void **unused)
     free_world(&world);
 }
 
+/* A server whose rows a gradient does not touch is sent a part of no rows. */
+static void a_part_of_no_rows_goes_with_others(void **unused)
+{
+    (void)unused;
+    struct world world;
+    make_world(&world);
+    struct given rows;
+    make_given(&world, FORM_ROWS, 0, 5, &rows);
+    for (int order = 0; order < 2; order++) {
+        struct sdr_sum sum;
+        struct sdr_part some = rows.part, none = rows.part;
+        struct sdr_update a = {.part = order ? &some : &none, .parts = 1};
+        struct sdr_update b = {.part = order ? &none : &some, .parts = 1};
+        none.count = 0;
+        assert_int_equal(sdr_sum_create(&sum, &world.layout), SDR_OK);
+        sdr_sum_begin(&sum, SDR_GRADIENT);
+        assert_int_equal(sdr_sum_add(&sum, &a, 1), SDR_OK);
+        assert_int_equal(sdr_sum_add(&sum, &b, 1), SDR_OK);
+        const struct sdr_update *all = sdr_sum_end(&sum, true);
+        assert_int_equal(all->part[0].count, 5);
+        assert_memory_equal(all->part[0].index, some.index, 5 * sizeof(uint32_t));
+        sdr_sum_free(&sum);
+    }
+    free_given(&rows);
+    free_world(&world);
+}
+
 /* ---- values that travel ---- */
 /* Which values a batch moves: all of blocks that are not per feature, and of dense rows. */
 static void mark_moved(const struct world *world, const struct sdr_batch *batch,
@@ -588,6 +615,7 @@ int main(void)
         cmocka_unit_test(a_sum_is_the_weighted_sum),
         cmocka_unit_test(dense_parts_of_a_span_are_summed),
         cmocka_unit_test(parts_that_do_not_go_together_are_refused),
+        cmocka_unit_test(a_part_of_no_rows_goes_with_others),
         cmocka_unit_test(what_was_gathered_is_scattered_and_added),
         cmocka_unit_test(a_step_that_is_described_is_added_where_it_belongs),
     };

@@ -126,18 +126,18 @@ struct given {
     uint32_t *index;     /* owned */
 };
 
-/* A part of `count` examples or rows. */
-static inline void make_given(const struct world *world, int form, int rows, uint32_t count,
-                              struct given *g)
+/* A part of a block with `count` examples or rows. */
+static inline void make_given_on(const struct world *world, int number, int form, int rows,
+                                 uint32_t count, struct given *g)
 {
-    const struct sdr_block *block = &world->layout.block[form_block[form]];
+    const struct sdr_block *block = &world->layout.block[number];
     bool hot = form == FORM_EXAMPLES_HOT || form == FORM_ONES_HOT;
     bool listed = form == FORM_ROWS || form == FORM_ROWS_DISTINCT;
     if (form == FORM_ROWS_DISTINCT && count > block->rows)
         count = block->rows;
     if (form == FORM_DENSE)
         count = block->rows * block->cols;
-    *g = (struct given){.part = {.block = form_block[form],
+    *g = (struct given){.part = {.block = number,
                                  .form = form == FORM_DENSE ? SDR_DENSE
                                          : listed           ? SDR_ROWS
                                                             : SDR_FACTORS,
@@ -165,6 +165,12 @@ static inline void make_given(const struct world *world, int form, int rows, uin
         for (uint64_t i = 0; i < (uint64_t)count * block->rows; i++)
             g->v[i] = random_float(1);
     }
+}
+
+static inline void make_given(const struct world *world, int form, int rows, uint32_t count,
+                              struct given *g)
+{
+    make_given_on(world, form_block[form], form, rows, count, g);
 }
 
 static inline void free_given(struct given *g)
