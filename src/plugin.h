@@ -447,6 +447,8 @@ struct sdr_transport {
     enum sdr_status (*share)(void *bytes, size_t count);
     /* Makes what all nodes share; run->network is there. */
     enum sdr_status (*open)(struct sdr_run *run, const void *options);
+    /* Whether a node lives in this process; NULL: all do. */
+    bool (*is_here)(const struct sdr_node *node);
     /* Runs loop(node) for every node of this process, until all have returned; the status of the first that
        failed. */
     enum sdr_status (*launch)(struct sdr_run *run, enum sdr_status (*loop)(struct sdr_node *node));
@@ -466,6 +468,7 @@ struct sdr_transport {
     void (*close)(struct sdr_run *run);          /* must not wait for the dead */
 };
 
+struct sdr_peer_ops;
 struct sdr_strategy {
     SDR_ABOUT;
     size_t state_size; /* the loop's own state, zeroed or resumed; saved in checkpoints */
@@ -489,6 +492,8 @@ struct sdr_strategy {
     /* By messages: the loops of the server that decides, and of a worker; NULL: it has none. */
     enum sdr_status (*server)(struct sdr_node *node);
     enum sdr_status (*client)(struct sdr_node *node);
+    /* By messages between any two workers, without a server: see peer/peer.h; NULL: it has no such loop. */
+    const struct sdr_peer_ops *peer;
     /* With messages: gradients of an update; or refuses. */
     enum sdr_status (*quorum)(const void *options, uint64_t workers, uint64_t *gradients);
     /* With messages: whether it cancels work; NULL: never. */

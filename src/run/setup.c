@@ -67,10 +67,11 @@ static enum sdr_status choose_plugins(struct sdr_run *run)
 static bool by_messages(const struct sdr_run *run)
 {
     const struct sdr_options *o = &run->options;
-    return run->strategy->server &&
-           (!run->strategy->worker || strcmp(run->transport->name, "threads") != 0 ||
-            o->settings.servers > 1 || sdr_options_given(o, "delay") ||
-            sdr_options_given(o, "slow"));
+    return run->strategy->peer ||
+           (run->strategy->server &&
+            (!run->strategy->worker || strcmp(run->transport->name, "threads") != 0 ||
+             o->settings.servers > 1 || sdr_options_given(o, "delay") ||
+             sdr_options_given(o, "slow")));
 }
 
 /* Options of nodes do nothing where there are none. */
@@ -78,12 +79,16 @@ static enum sdr_status check_messages(const struct sdr_run *run)
 {
     static const char *const idle[] = {"transport", "servers", "compute", "delay", "slow"};
     bool messages = by_messages(run);
-    for (size_t i = 0; i < sizeof idle / sizeof *idle && !run->strategy->server; i++)
+    bool never = !run->strategy->server && !run->strategy->peer;
+    for (size_t i = 0; i < sizeof idle / sizeof *idle && never; i++)
         if (sdr_options_given(&run->options, idle[i]))
             return sdr_fail(SDR_USAGE,
                             "--%s does nothing with --sync %s, whose workers share memory: give a "
                             "strategy with a server, such as bsp, k-sync or async",
                             idle[i], run->strategy->name);
+    if (run->strategy->peer && sdr_options_given(&run->options, "servers"))
+        return sdr_fail(SDR_USAGE, "--servers does nothing with --sync %s, which has no server",
+                        run->strategy->name);
     if (run->options.settings.compute && !run->transport->simulated)
         return sdr_fail(SDR_USAGE,
                         "--compute is for --transport sim; --delay holds real workers up");
@@ -94,7 +99,7 @@ static enum sdr_status check_messages(const struct sdr_run *run)
                         run->options.settings.record ? "record" : "replay");
     if (messages && run->data->streams)
         return sdr_fail(SDR_USAGE,
-                        "--sync %s with a server needs the data in memory: give more --memory",
+                        "--sync %s with messages needs the data in memory: give more --memory",
                         run->strategy->name);
     return SDR_OK;
 }
@@ -142,6 +147,14 @@ static enum sdr_status check_added_steps(const struct sdr_run *run)
     return SDR_OK;
 }
 
+/* Gradients of an update: of peers those of a joint batch are one. */
+static enum sdr_status choose_quorum(const struct sdr_run *run, uint64_t workers, uint64_t *quorum)
+{
+    *quorum = run->strategy->joint ? workers : 1;
+    return run->strategy->peer ? SDR_OK
+                               : run->strategy->quorum(run->strategy_options, workers, quorum);
+}
+
 static bool own_steps(const struct sdr_run *run)
 {
     return run->strategy->own_steps && run->strategy->own_steps(run->strategy_options);
@@ -159,7 +172,8 @@ static enum sdr_status check_restarts(const struct sdr_run *run)
             "--restarts goes back to weights, and --optimizer %s keeps them in its state: "
             "give another --optimizer",
             run->optimizer->name);
-    if ((by_messages(run) && !sends_steps) || (run->strategy->ordered && !own_steps(run)))
+    if ((by_messages(run) && !sends_steps && !run->strategy->peer) ||
+        (run->strategy->ordered && !own_steps(run)))
         return SDR_OK;
     if (sends_steps)
         return sdr_fail(
@@ -276,7 +290,7 @@ static enum sdr_status choose_workers(struct sdr_run *run)
     if (strategy->joint) { /* one batch, of which every worker computes a part */
         run->update_rows *= s->deterministic ? 1 : workers;
     } else if (by_messages(run)) {
-        SDR_TRY(strategy->quorum(run->strategy_options, workers, &quorum));
+        SDR_TRY(choose_quorum(run, workers, &quorum));
         uint64_t together = s->batch * sdr_local_steps(run);
         run->update_rows = (together < rows ? together : rows) * quorum;
     }
@@ -471,7 +485,8 @@ static enum sdr_status make_parameters(struct sdr_run *run)
         batch = run->train_rows.count;
     SDR_TRY(sdr_parameters_create(p, block, blocks, run->optimizer, run->optimizer_options,
                                   &penalty, run->scale, run->center, run->problem.kernels,
-                                  batch > 1 || run->strategy->joint || run->strategy->server,
+                                  batch > 1 || run->strategy->joint || run->strategy->server ||
+                                      run->strategy->peer,
                                   run->average_from != UINT64_MAX));
     SDR_TRY(sdr_allocate(&run->good, p->count, sizeof(float), "the last good model"));
     if (run->options.settings.early_stop)
@@ -492,7 +507,7 @@ static enum sdr_status make_parameters(struct sdr_run *run)
     if (by_messages(run)) {
         uint64_t quorum;
         SDR_TRY(check_added_steps(run));
-        SDR_TRY(run->strategy->quorum(run->strategy_options, (uint64_t)run->workers, &quorum));
+        SDR_TRY(choose_quorum(run, (uint64_t)run->workers, &quorum));
         SDR_TRY(sdr_network_create(run, quorum));
     } else {
         SDR_TRY(sdr_plan_make(run));
@@ -584,7 +599,10 @@ enum sdr_status sdr_run_create(const struct sdr_options *options, struct sdr_dat
                  run->options.settings.lr > 0 ? "given" : "automatic", run->schedule->name,
                  run->scale || run->center ? ", features scaled" : "", run->length,
                  run->length == 1 ? "" : "s");
-    if (run->network)
+    if (run->network && run->strategy->peer)
+        sdr_note(&run->options, "%s: %d worker%s without a server (%s)", run->strategy->name,
+                 run->workers, run->workers == 1 ? "" : "s", run->transport->name);
+    else if (run->network)
         sdr_note(&run->options, "%s: %d worker%s, %d server%s (%s), %llu gradient%s an update%s",
                  run->strategy->name, run->workers, run->workers == 1 ? "" : "s",
                  run->network->servers, run->network->servers == 1 ? "" : "s", run->transport->name,

@@ -24,7 +24,9 @@ may src/model '(base|kernel|model)/[^/]+|plugin\.h'
 may src/optimizer '(base|kernel|optimizer)/[^/]+|plugin\.h'
 may src/schedule '(base|schedule)/[^/]+|plugin\.h'
 may src/update '(base|kernel|update)/[^/]+|plugin\.h'
-may src/sync '(base|sync)/[^/]+|plugin\.h|team/node\.h|server/message\.h'
+may src/sync '(base|sync)/[^/]+|plugin\.h|team/node\.h|server/message\.h|peer/peer\.h'
+may src/peer '(base|peer)/[^/]+|plugin\.h|team/node\.h|server/(message|network)\.h|update/parameters\.h|run/run\.h'
+may tests/plugins 'base/[^/]+|plugin\.h|peer/peer\.h|server/message\.h'
 may src/transport '(base|transport)/[^/]+|transport/mpi/shim\.h|plugin\.h|team/node\.h|server/(message|network)\.h|run/run\.h'
 may cli '(cli|compare)\.h|sounder/sounder\.h'
 may examples 'sounder/sounder\.h'
@@ -32,7 +34,7 @@ may include 'sounder/sounder\.h'
 
 # System headers stand in <>, ours in "".
 while read -r line; do complain "$line: ours are included in quotes"; done < <(
-    grep -rnE '^ *# *include *<(base|kernel|data|model|optimizer|schedule|sync|transport|update|team|server|run|trained|sounder)/' --include='*.[ch]' src cli fuzz)
+    grep -rnE '^ *# *include *<(base|kernel|data|model|optimizer|schedule|sync|transport|update|team|server|peer|run|trained|sounder)/' --include='*.[ch]' src cli fuzz)
 for folder in cli examples; do
     while IFS=: read -r file header; do
         case $header in
