@@ -512,6 +512,8 @@ struct sdr_transport {
     enum sdr_status (*share)(void *bytes, size_t count);
     /* Makes what all nodes share; run->network is there. */
     enum sdr_status (*open)(struct sdr_run *run, const void *options);
+    /* Whether a node lives in this process; NULL: all do. */
+    bool (*is_here)(const struct sdr_node *node);
     /* Runs loop(node) for every node of this process, until all have returned; the status of the first that
        failed. */
     enum sdr_status (*launch)(struct sdr_run *run, enum sdr_status (*loop)(struct sdr_node *node));
@@ -560,6 +562,8 @@ struct sdr_server_ops {
     enum sdr_status (*worker)(struct sdr_node *node);
 };
 
+struct sdr_peer_ops; /* workers that exchange messages with each other (peer/role.h) */
+
 struct sdr_strategy {
     SDR_ABOUT;
     size_t state_size; /* the loop's own state, zeroed or resumed; saved in checkpoints */
@@ -574,6 +578,7 @@ struct sdr_strategy {
     bool (*own_steps)(const void *options);
     const struct sdr_team_ops *team;     /* NULL: it works by messages alone */
     const struct sdr_server_ops *server; /* NULL: it has no server */
+    const struct sdr_peer_ops *peer;     /* NULL: its workers are no peers */
 };
 
 #endif

@@ -36,7 +36,7 @@ static enum sdr_status choose_update(struct sdr_run *run)
     if (strategy->joint) { /* one batch, of which every worker computes a part */
         run->pace.update_rows *= s->deterministic ? 1 : workers;
     } else if (sdr_by_messages(run)) {
-        SDR_TRY(strategy->server->quorum(run->strategy_options, workers, &quorum));
+        SDR_TRY(sdr_choose_quorum(run, workers, &quorum));
         uint64_t together = s->batch * sdr_local_steps(run);
         run->pace.update_rows = (together < rows ? together : rows) * quorum;
     }

@@ -92,16 +92,16 @@ enum sdr_status sdr_list(const char *kind, bool verbose, char **text)
     struct {
         const char *name, *help;
         const void *table;
-    } kinds[] = {{"model", "models: what is trained", sdr_model_kind_table},
-                 {"optimizer", "update rules: from gradients to steps", sdr_optimizers()},
-                 {"schedule", "how the learning rate changes over a run", sdr_schedule_table},
-                 {"sync", "parallel strategies: when and how workers agree", sdr_strategy_table},
-                 {"transport", "how servers and workers exchange messages", sdr_transport_table},
-                 {"codec", "how gradients are encoded in messages", sdr_codec_table},
-                 {"aggregate", "how the gradients of several workers become one",
-                  sdr_aggregate_table},
-                 {"format", "file formats that can be read", sdr_format_table},
-                 {"generate", "synthetic data that can be generated", sdr_generator_table}};
+    } kinds[] = {
+        {"model", "models: what is trained", sdr_model_kind_table},
+        {"optimizer", "update rules: from gradients to steps", sdr_optimizers()},
+        {"schedule", "how the learning rate changes over a run", sdr_schedule_table},
+        {"sync", "parallel strategies: when and how workers agree", sdr_strategy_table},
+        {"transport", "how servers and workers exchange messages", sdr_transport_table},
+        {"codec", "how gradients are encoded in messages", sdr_codec_table},
+        {"aggregate", "how the gradients of several workers become one", sdr_aggregate_table},
+        {"format", "file formats that can be read", sdr_format_table},
+        {"generate", "synthetic data that can be generated", sdr_generator_table}};
     size_t count = sizeof kinds / sizeof *kinds;
     struct sdr_text out = {0};
     for (size_t i = 0; i < count; i++) {

@@ -45,7 +45,7 @@ static bool averages(const struct sdr_run *run)
 /* Whether the weights are in one place that an update changes: with servers, or one after the other. */
 static bool one_place(const struct sdr_run *run)
 {
-    return (sdr_by_messages(run) && !sdr_sends_steps(run)) ||
+    return (sdr_by_messages(run) && !sdr_sends_steps(run) && !run->strategy->peer) ||
            (run->strategy->ordered && !sdr_own_steps(run));
 }
 

@@ -97,10 +97,16 @@ RULE(WORKERS, restarts_of_racers,
      s->restarts && !one_place(run),
      "--restarts needs a strategy with servers, such as async, or --sync serial")
 IDLE(WORKERS, nodes_without_server,
-     !strategy->server, OPTIONS("transport", "servers", "compute", "delay", "slow", "codec",
-                               "aggregate"),
+     !strategy->server && !strategy->peer,
+     OPTIONS("transport", "servers", "compute", "delay", "slow", "codec", "aggregate"),
      "--{option} does nothing with --sync {sync}, whose workers share memory: give a strategy with "
      "a server, such as bsp, k-sync or async")
+IDLE(WORKERS, peers_without_server,
+     strategy->peer, OPTIONS("servers", "codec", "aggregate"),
+     "--{option} does nothing with --sync {sync}, which has no server")
+RULE(WORKERS, peers_of_statistics,
+     strategy->peer && kind->sense != SDR_GRADIENT,
+     "--sync {sync} sums gradients of all values, and --model {model} has none")
 RULE(WORKERS, codec_that_rounds,
      run->codec && run->codec->lossy && s->deterministic,
      "--codec {--codec} rounds what is sent, by whoever sends it: not with --deterministic")
@@ -128,7 +134,7 @@ RULE(WORKERS, record_of_messages,
      "--{recording} is for workers that race: give --sync hogwild")
 RULE(WORKERS, messages_of_a_stream,
      sdr_by_messages(run) && run->data->streams,
-     "--sync {sync} with a server needs the data in memory: give more --memory")
+     "--sync {sync} with messages needs the data in memory: give more --memory")
 TELL(WORKERS, too_many_threads,
      !sdr_by_messages(run) && run->workers > SDR_WORKERS_MOST,
      tell_threads_most)

@@ -9,8 +9,8 @@
 #include "run/record.h"
 #include "run/settings.h"
 #include "server/network.h"
-#include "team/role.h"
 #include "team/node.h"
+#include "team/role.h"
 #include "team/rotation.h"
 #include "team/window.h"
 #include "update/parameters.h"
@@ -358,6 +358,8 @@ enum sdr_status sdr_choose_plugins(struct sdr_run *run);
 enum sdr_status sdr_choose_by_model(struct sdr_run *run);
 /* Whether nodes exchange messages; where a strategy can do without, threads share memory. */
 bool sdr_by_messages(const struct sdr_run *run);
+/* Gradients of an update: K, or those of all workers where they compute one batch. */
+enum sdr_status sdr_choose_quorum(const struct sdr_run *run, uint64_t workers, uint64_t *quorum);
 /* Whether the strategy takes its steps itself, without --optimizer. */
 bool sdr_own_steps(const struct sdr_run *run);
 /* Batches that a worker takes steps with before it sends what they changed. */

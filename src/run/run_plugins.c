@@ -70,10 +70,19 @@ enum sdr_status sdr_choose_by_model(struct sdr_run *run)
 bool sdr_by_messages(const struct sdr_run *run)
 {
     const struct sdr_options *o = &run->options;
-    return run->strategy->server &&
-           (!run->strategy->team || strcmp(run->transport->name, "threads") != 0 ||
-            o->settings.servers > 1 || run->codec || sdr_options_given(o, "delay") ||
-            sdr_options_given(o, "slow"));
+    return run->strategy->peer ||
+           (run->strategy->server &&
+            (!run->strategy->team || strcmp(run->transport->name, "threads") != 0 ||
+             o->settings.servers > 1 || run->codec || sdr_options_given(o, "delay") ||
+             sdr_options_given(o, "slow")));
+}
+
+enum sdr_status sdr_choose_quorum(const struct sdr_run *run, uint64_t workers, uint64_t *quorum)
+{
+    *quorum = run->strategy->joint ? workers : 1;
+    return run->strategy->peer
+               ? SDR_OK
+               : run->strategy->server->quorum(run->strategy_options, workers, quorum);
 }
 
 bool sdr_own_steps(const struct sdr_run *run)

@@ -72,7 +72,7 @@ static enum sdr_status make_parameters(struct sdr_run *run)
     if (kind->fused && kind->fused->factors)
         run->shared.factors = kind->fused->factors(&run->problem);
     bool single = sdr_own_steps(run) || (run->pace.update_rows == 1 && !strategy->full_batch);
-    bool batches = !single || strategy->joint || strategy->server ||
+    bool batches = !single || strategy->joint || strategy->server || strategy->peer ||
                    (strategy->team && strategy->team->windows) || kind->sense == SDR_STATISTIC;
     SDR_TRY(sdr_parameters_create(p, &run->layout, &rule, batches,
                                   run->pace.average_from != UINT64_MAX));
@@ -97,8 +97,7 @@ static enum sdr_status make_workers(struct sdr_run *run)
     if (sdr_by_messages(run)) {
         uint64_t quorum;
         SDR_TRY(sdr_rules_ask(run, SDR_RULES_MESSAGES));
-        SDR_TRY(
-            run->strategy->server->quorum(run->strategy_options, (uint64_t)run->workers, &quorum));
+        SDR_TRY(sdr_choose_quorum(run, (uint64_t)run->workers, &quorum));
         SDR_TRY(sdr_network_create(run, quorum));
     } else {
         SDR_TRY(sdr_plan_make(run));
@@ -124,7 +123,10 @@ static void note_choices(const struct sdr_run *run)
                  run->options.settings.lr > 0 ? "given" : "automatic", run->schedule->name,
                  run->set.scale || run->set.center ? ", features scaled" : "", run->pace.length,
                  run->pace.length == 1 ? "" : "s");
-    if (run->network)
+    if (run->network && run->strategy->peer)
+        sdr_note(&run->options, "%s: %d worker%s without a server (%s)", run->strategy->name,
+                 run->workers, run->workers == 1 ? "" : "s", run->transport->name);
+    else if (run->network)
         sdr_note(&run->options, "%s: %d worker%s, %d server%s (%s), %llu gradient%s an update%s",
                  run->strategy->name, run->workers, run->workers == 1 ? "" : "s",
                  run->network->servers, run->network->servers == 1 ? "" : "s", run->transport->name,

@@ -6,34 +6,6 @@
 
 #include <string.h>
 
-/* Adds an update, multiplied out, to `out`, the values of the server's span. */
-static void expand_update(struct sdr_parameters *p, struct sdr_span span,
-                          const struct sdr_update *update, uint32_t mark, float *out)
-{
-    struct sdr_expansion to = {.layout = p->layout,
-                               .kernels = p->rule.kernels,
-                               .center = p->rule.center,
-                               .scratch = &p->scratch,
-                               .mark = mark,
-                               .times = 1};
-    for (int i = 0; i < update->parts; i++) {
-        const struct sdr_block *block = &p->layout->block[update->part[i].block];
-        uint32_t first, end;
-        sdr_rows_within(block, span, &first, &end);
-        if (first == end || update->part[i].count == 0)
-            continue;
-        struct sdr_part sum = sdr_part_expand(&to, &update->part[i], &update->batch, first, end);
-        float *place = out + (block->offset - span.first);
-        if (sum.form == SDR_DENSE)
-            for (uint64_t k = 0; k < (uint64_t)(end - first) * block->cols; k++)
-                place[(uint64_t)first * block->cols + k] += sum.value[k];
-        for (uint32_t r = 0; r < sum.count && sum.form == SDR_ROWS; r++)
-            for (uint32_t k = 0; k < block->cols; k++)
-                place[(uint64_t)sum.index[r] * block->cols + k] +=
-                    sum.value[(uint64_t)r * block->cols + k];
-    }
-}
-
 /* Room for n arrays of gradients and one for what becomes of them. */
 static enum sdr_status make_room(struct sdr_server *server, uint64_t n)
 {
@@ -63,7 +35,13 @@ static enum sdr_status expand_all(struct sdr_node *node, const struct sdr_gradie
         SDR_TRY(sdr_read_update(node, &gradient[i], server->row, &facts, &update));
         /* Marks of gradients, counted down, never meet those of updates. */
         server->combined = server->combined ? server->combined - 1 : UINT32_MAX;
-        expand_update(p, server->span, &update, server->combined, server->dense + i * values);
+        struct sdr_expansion to = {.layout = p->layout,
+                                   .kernels = p->rule.kernels,
+                                   .center = p->rule.center,
+                                   .scratch = &p->scratch,
+                                   .mark = server->combined,
+                                   .times = 1};
+        sdr_update_expand(&to, &update, server->span, server->dense + i * values);
     }
     return SDR_OK;
 }
@@ -83,20 +61,7 @@ enum sdr_status sdr_combine(struct sdr_node *node, const struct sdr_gradient *gr
     enum sdr_status status =
         run->aggregate->combine(run->aggregate_options, (uint32_t)count, each, values, out);
     sdr_release(each);
-    *update = (struct sdr_update){.sense = SDR_GRADIENT, .part = server->sum.part};
-    for (int b = 0; b < run->layout.blocks; b++) {
-        const struct sdr_block *block = &run->layout.block[b];
-        uint32_t first, end;
-        sdr_rows_within(block, server->span, &first, &end);
-        if (first < end && !block->fixed)
-            update->part[update->parts++] =
-                (struct sdr_part){.block = b,
-                                  .form = SDR_DENSE,
-                                  .count = (end - first) * block->cols,
-                                  .first = first,
-                                  .value = out + (block->offset + (uint64_t)first * block->cols -
-                                                  server->span.first)};
-    }
+    sdr_update_dense(&run->layout, out, server->span, server->sum.part, update);
     return status;
 }
 

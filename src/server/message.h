@@ -51,6 +51,8 @@ enum sdr_message_kind {
     SDR_MESSAGE_APPLIED,  /* another server → the first one */
     SDR_MESSAGE_STOP,     /* the run is over */
     SDR_MESSAGE_LOST,     /* transport → first server, or all nodes without one: `from` is gone */
+    SDR_MESSAGE_PEER,     /* peer → peer: `about` is its tag */
+    SDR_MESSAGE_REPORT,   /* peer → peer 0: its part of an update, see peer/peers.h */
     SDR_MESSAGE_KINDS,
 };
 enum sdr_message_flag {

@@ -2,6 +2,7 @@
    what loops are made of is in worker.c and leader.c. */
 #include "server/network.h"
 #include "base/memory.h"
+#include "peer/peers.h"
 #include "run/run.h"
 
 #include <math.h>
@@ -368,45 +369,30 @@ static void fetch_worker(const struct sdr_node *node)
     sdr_fetch_to_write(&net->lead.ledger.sum[node->worker], sizeof *net->lead.ledger.sum);
 }
 
-enum sdr_status sdr_network_create(struct sdr_run *run, uint64_t quorum)
+static enum sdr_status make_nodes(struct sdr_run *run)
 {
-    const struct sdr_settings *s = &run->options.settings;
-    struct sdr_network *net;
-    SDR_TRY(sdr_allocate(&net, 1, sizeof *net, "nodes"));
-    run->network = net;
+    struct sdr_network *net = run->network;
+    SDR_TRY(sdr_allocate(&net->node, (size_t)net->nodes, sizeof *net->node, "nodes"));
+    for (int i = 0; i < net->nodes; i++)
+        net->node[i] = (struct sdr_node){.run = run,
+                                         .id = i,
+                                         .worker = i < net->servers ? -1 : i - net->servers,
+                                         .workers = net->workers,
+                                         .server = i < net->servers ? i : -1,
+                                         .servers = net->servers,
+                                         .options = run->strategy_options};
+    return SDR_OK;
+}
+
+/* What servers know, and workers that are given tasks. */
+static enum sdr_status make_server_role(struct sdr_run *run)
+{
+    struct sdr_network *net = run->network;
+    const struct sdr_server_ops *ops = run->strategy->server;
     net->fetch = fetch_worker;
-    net->servers = (int)s->servers;
-    net->workers = run->workers;
-    net->nodes = net->servers + net->workers;
-    net->policy.joint = run->strategy->joint;
-    net->policy.part_unit = s->deterministic ? SDR_LEAF_ROWS : 1;
-    net->policy.quorum = quorum;
-    net->policy.cancels =
-        run->strategy->server->cancels && run->strategy->server->cancels(run->strategy_options);
-    uint64_t local = sdr_local_steps(run);
-    net->policy.steps = sdr_sends_steps(run);
-    net->policy.keeps = sdr_keeps_values(run);
-    net->policy.eager = run->strategy->server->eager;
-    net->lead.last = -1;
-    net->lead.alive = run->workers;
-    net->policy.local =
-        (uint32_t)(s->batch < run->set.train_rows.count ? s->batch : run->set.train_rows.count);
-    net->policy.batch = net->policy.joint ? run->pace.update_rows : net->policy.local * local;
-    if (net->policy.batch > run->set.train_rows.count)
-        net->policy.batch = run->set.train_rows.count;
-    net->policy.per_epoch = (run->set.train_rows.count + net->policy.batch - 1) / net->policy.batch;
-    net->policy.epochs = sdr_divisor(net->policy.per_epoch);
-    net->single_threaded = run->transport->simulated;
+    net->policy.cancels = ops->cancels && ops->cancels(run->strategy_options);
+    net->policy.eager = ops->eager;
     net->policy.sparse = picks_values(run);
-    net->wire = (struct sdr_wire){
-        .layout = &run->layout, .codec = run->codec, .codec_options = run->codec_options};
-    SDR_TRY(sdr_allocate(&run->shared.node, 1, sizeof *run->shared.node,
-                         "nodes")); /* what checkpoints keep */
-    run->shared.nodes = 1;
-    SDR_TRY(parse_delays(run));
-    SDR_TRY(sdr_ledger_open(&net->lead.ledger, run->process == 0 ? s->run : NULL, net->workers));
-    SDR_TRY(sdr_pool_create(net->single_threaded, &net->pool));
-    SDR_TRY(make_sampler(run));
     SDR_TRY(make_servers(run));
     net->workspaces = run->transport->simulated ? 1 : net->workers;
     SDR_TRY(
@@ -415,18 +401,8 @@ enum sdr_status sdr_network_create(struct sdr_run *run, uint64_t quorum)
         SDR_TRY(make_workspace(run, true, &net->workspace[i]));
     SDR_TRY(sdr_allocate(&net->lead.assignment, (size_t)net->workers, sizeof *net->lead.assignment,
                          "workers"));
-    SDR_TRY(sdr_allocate(&net->node, (size_t)net->nodes, sizeof *net->node, "nodes"));
-    for (int i = 0; i < net->nodes; i++) {
+    for (int i = net->servers; i < net->nodes; i++) {
         struct sdr_node *node = &net->node[i];
-        *node = (struct sdr_node){.run = run,
-                                  .id = i,
-                                  .worker = i < net->servers ? -1 : i - net->servers,
-                                  .workers = net->workers,
-                                  .server = i < net->servers ? i : -1,
-                                  .servers = net->servers,
-                                  .options = run->strategy_options};
-        if (node->worker < 0)
-            continue;
         SDR_TRY(sdr_allocate(&node->task, 1, sizeof *node->task, "workers"));
         SDR_TRY(sdr_allocate(&node->task->piece, (size_t)net->servers, sizeof *node->task->piece,
                              "workers"));
@@ -438,6 +414,45 @@ enum sdr_status sdr_network_create(struct sdr_run *run, uint64_t quorum)
         if (net->policy.steps)
             SDR_TRY(sdr_own_writes_create(node));
     }
+    return SDR_OK;
+}
+
+enum sdr_status sdr_network_create(struct sdr_run *run, uint64_t quorum)
+{
+    const struct sdr_settings *s = &run->options.settings;
+    struct sdr_network *net;
+    SDR_TRY(sdr_allocate(&net, 1, sizeof *net, "nodes"));
+    run->network = net;
+    net->servers = run->strategy->peer ? 0 : (int)s->servers;
+    net->workers = run->workers;
+    net->nodes = net->servers + net->workers;
+    net->policy.joint = run->strategy->joint;
+    net->policy.part_unit = s->deterministic ? SDR_LEAF_ROWS : 1;
+    net->policy.quorum = quorum;
+    uint64_t local = sdr_local_steps(run);
+    net->policy.steps = sdr_sends_steps(run);
+    net->policy.keeps = sdr_keeps_values(run);
+    net->lead.last = -1;
+    net->lead.alive = run->workers;
+    net->policy.local =
+        (uint32_t)(s->batch < run->set.train_rows.count ? s->batch : run->set.train_rows.count);
+    net->policy.batch = net->policy.joint ? run->pace.update_rows : net->policy.local * local;
+    if (net->policy.batch > run->set.train_rows.count)
+        net->policy.batch = run->set.train_rows.count;
+    net->policy.per_epoch = (run->set.train_rows.count + net->policy.batch - 1) / net->policy.batch;
+    net->policy.epochs = sdr_divisor(net->policy.per_epoch);
+    net->single_threaded = run->transport->simulated;
+    net->wire = (struct sdr_wire){
+        .layout = &run->layout, .codec = run->codec, .codec_options = run->codec_options};
+    SDR_TRY(sdr_allocate(&run->shared.node, 1, sizeof *run->shared.node,
+                         "nodes")); /* what checkpoints keep */
+    run->shared.nodes = 1;
+    SDR_TRY(parse_delays(run));
+    SDR_TRY(sdr_ledger_open(&net->lead.ledger, run->process == 0 ? s->run : NULL, net->workers));
+    SDR_TRY(sdr_pool_create(net->single_threaded, &net->pool));
+    SDR_TRY(make_sampler(run));
+    SDR_TRY(make_nodes(run));
+    SDR_TRY(net->servers ? make_server_role(run) : sdr_peers_create(run));
     return run->transport->open(run, run->transport_options);
 }
 
@@ -448,6 +463,7 @@ void sdr_network_destroy(struct sdr_run *run)
         return;
     if (net->shared)
         run->transport->close(run);
+    sdr_peers_destroy(run);
     for (int i = 0; i < net->nodes && net->node; i++) {
         struct sdr_task *task = net->node[i].task;
         if (!task)
@@ -567,6 +583,11 @@ enum sdr_status sdr_network_work(struct sdr_run *run)
     for (int s = 1; s < net->servers; s++)
         sdr_parameters_follow(&net->server[s].alias, &run->parameters);
     sdr_network_keep(run);
+    if (net->peers) {
+        SDR_TRY(sdr_peers_work(run));
+        sdr_network_keep(run);
+        return SDR_OK;
+    }
     if (run->end.resumed && net->policy.steps && run->optimizer->slots)
         sdr_note(&run->options,
                  "what workers knew of --optimizer %s is not in the checkpoint: steps are larger "

@@ -164,10 +164,11 @@ struct sdr_compute_times {
 };
 
 struct sdr_network {
-    int servers, workers, nodes;
-    struct sdr_node *node; /* owned: all of them */
-    struct sdr_pool *pool; /* owned */
-    void *shared;          /* the transport's */
+    int servers, workers, nodes; /* servers is 0: workers are peers */
+    struct sdr_peers *peers;     /* owned; NULL: there are servers */
+    struct sdr_node *node;       /* owned: all of them */
+    struct sdr_pool *pool;       /* owned */
+    void *shared;                /* the transport's */
     /* Asks for the memory that a worker needs when it goes on; NULL: nothing is asked for. */
     void (*fetch)(const struct sdr_node *node);
     bool single_threaded;            /* all nodes are on one thread: nothing needs a lock */

@@ -70,9 +70,9 @@ enum sdr_status sdr_read_update(struct sdr_node *node, const struct sdr_gradient
                       sdr_server_of(node)->span, &workspace->reader, facts, update);
     if (status != SDR_OK)
         return sdr_fail(SDR_RUNTIME, "worker %d: %s", gradient->worker, sdr_error());
-    if (update->sense != (run->network->steps ? SDR_STEP : run->kind->sense))
+    if (update->sense != (run->network->policy.steps ? SDR_STEP : run->kind->sense))
         return sdr_fail(SDR_RUNTIME, "worker %d sent something else than a %s", gradient->worker,
-                        run->network->steps ? "step" : "gradient");
+                        run->network->policy.steps ? "step" : "gradient");
     update->batch = batch;
     update->version = gradient->version;
     return SDR_OK;

@@ -66,6 +66,9 @@ static enum sdr_status send(struct sdr_node *node, struct sdr_message *message)
 {
     struct shared *shared = node->run->network->shared;
     int process = sdr_mpi_process_of(node->run->network, message->to);
+    if (process > 0 && job->process > 0)
+        atomic_fetch_add_explicit(&shared->links.bytes, sdr_message_bytes(message),
+                                  memory_order_relaxed);
     if (process == job->process)
         return sdr_mailbox_put(&shared->links.threads.mailbox[message->to], message);
     return sdr_mpi_post(node->run, process, message);
@@ -241,6 +244,7 @@ SDR_REGISTER(transport, mpi) = {
     .barrier = barrier,
     .share = sdr_mpi_share,
     .open = open_mpi,
+    .is_here = lives_here,
     .launch = launch,
     .send = send,
     .receive = receive,

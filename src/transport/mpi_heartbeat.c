@@ -88,7 +88,7 @@ void sdr_mpi_lose(int process)
         return;
     if (process == 0)
         snprintf(heartbeat.sentence, sizeof heartbeat.sentence,
-                 "process 0, which has the server, was lost: silent for %.1f s; go on with "
+                 "process 0, which decides about the run, was lost: silent for %.1f s; go on with "
                  "--resume if there is a checkpoint, else start again",
                  peer->silent);
     else

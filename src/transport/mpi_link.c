@@ -302,7 +302,6 @@ enum sdr_status sdr_mpi_post(struct sdr_run *run, int process, const struct sdr_
         sdr_body_drop(message->body);
     } else {
         links->link[process].sent = true;
-        links->bytes += process > 0 && job->process > 0 ? sdr_message_bytes(message) : 0;
         status = post(run, process, message);
     }
     if (status == SDR_OK)
@@ -344,7 +343,7 @@ enum sdr_status sdr_mpi_say_bye(struct sdr_run *run, int process, enum sdr_statu
     if (job->process == 0 || process == 0)
         SDR_TRY(sdr_body_create(run->network->pool, bytes, &bye.body));
     if (job->process > 0 && process == 0)
-        bye.version = links->bytes;
+        bye.version = atomic_load(&links->bytes);
     for (size_t i = 0; i < bytes && bye.body; i++)
         bye.body->data[i] =
             job->process == 0 ? links->talked[(size_t)process * bytes + i] : (unsigned char)0;

@@ -33,9 +33,9 @@ struct sdr_mpi_links {
     unsigned char (
         *receiving)[SDR_MPI_REQUEST_BYTES]; /* owned, per process: cleared, or listening */
     struct sdr_mpi_sending *out, *spare;    /* owned */
-    unsigned char *talked; /* owned, process 0's: which processes (bits) have sent to each */
-    uint64_t bytes;        /* sent past process 0, which counts what it sees */
-    bool parting;          /* the last message of this process was sent */
+    unsigned char *talked;      /* owned, process 0's: which processes (bits) have sent to each */
+    atomic_uint_fast64_t bytes; /* sent past process 0, which counts what it sees */
+    bool parting;               /* the last message of this process was sent */
 };
 
 /* The process that a node lives in. */

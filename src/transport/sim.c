@@ -120,7 +120,7 @@ static enum sdr_status send(struct sdr_node *node, struct sdr_message *message)
         sdr_body_drop(message->body);
         return SDR_OK;
     }
-    if (shared->instant)
+    if (shared->instant || message->to == node->id)
         return deliver(shared, message);
     int64_t time;
     enum sdr_status status =
@@ -364,7 +364,8 @@ static enum sdr_status launch(struct sdr_run *run, enum sdr_status (*loop)(struc
 static enum sdr_status open_sim(struct sdr_run *run, const void *options)
 {
     /* Servers, or the first node without any, evaluate and write checkpoints on their stack. */
-    enum { SMALL = 16 << 10, LARGE = 1 << 20 };
+    enum { SMALL = 16 << 10, MIDDLE = 64 << 10, LARGE = 1 << 20 };
+    const size_t most = run->network->servers ? SMALL : MIDDLE; /* peers take steps on it */
     struct sdr_network *net = run->network;
     struct shared *shared;
     SDR_TRY(sdr_allocate(&shared, 1, sizeof *shared, "the simulator"));
@@ -386,7 +387,7 @@ static enum sdr_status open_sim(struct sdr_run *run, const void *options)
         endpoint->node = &net->node[shared->nodes];
         endpoint->node->endpoint = endpoint;
         SDR_TRY(sdr_coroutine_create(
-            run_node, endpoint, endpoint->node->server >= 0 || shared->nodes == 0 ? LARGE : SMALL,
+            run_node, endpoint, endpoint->node->server >= 0 || shared->nodes == 0 ? LARGE : most,
             &endpoint->coroutine));
     }
     return plan_deaths(shared, net);

@@ -119,8 +119,6 @@ enum sdr_status sdr_sim_arrival(struct sdr_sim_links *links, int64_t now, int fr
 {
     double slow = slowness(links, from, to);
     *time = now;
-    if (from == to)
-        return SDR_OK;
     if (has_port(links, from))
         *time = pass(&links->at_port[from].out, *time, bytes / links->port);
     if (links->bandwidth > 0) {

@@ -32,7 +32,7 @@ enum sdr_status sdr_sim_links_open(struct sdr_sim_links *links, const char *far,
 void sdr_sim_links_free(struct sdr_sim_links *links);
 /* Whether every message arrives when it is sent. */
 bool sdr_sim_links_instant(const struct sdr_sim_links *links);
-/* When a message that is sent now arrives. */
+/* When a message that is sent now arrives; from one node to another. */
 enum sdr_status sdr_sim_arrival(struct sdr_sim_links *links, int64_t now, int from, int to,
                                 double bytes, int64_t *time);
 

@@ -56,8 +56,7 @@ enum sdr_status sdr_parameters_create(struct sdr_parameters *p, const struct sdr
     SDR_TRY(allocate_state(p));
     SDR_TRY(sdr_allocate(&p->published, layout->count, sizeof(float), "the model"));
     if (average)
-        SDR_TRY(
-            sdr_allocate(&p->average.sum, layout->count, sizeof(double), "the averaged model"));
+        SDR_TRY(sdr_allocate(&p->average.sum, layout->count, sizeof(double), "the averaged model"));
     if (batches)
         SDR_TRY(sdr_scratch_create(&p->scratch, layout));
     return make_targets(p);

@@ -24,9 +24,11 @@ static enum sdr_merge merge_of(const struct sdr_parameters *p, int i)
 void sdr_replica_place(struct sdr_parameters *replica, struct sdr_affinity *affinity, int worker)
 {
     for (int i = 0; i <= replica->rule.optimizer->slots; i++) {
-        sdr_affinity_move(affinity, worker, sdr_parameters_array(replica, i), replica->layout->count * sizeof(float));
+        sdr_affinity_move(affinity, worker, sdr_parameters_array(replica, i),
+                          replica->layout->count * sizeof(float));
         if (replica->base[i])
-            sdr_affinity_move(affinity, worker, replica->base[i], replica->layout->count * sizeof(float));
+            sdr_affinity_move(affinity, worker, replica->base[i],
+                              replica->layout->count * sizeof(float));
     }
 }
 
@@ -34,9 +36,11 @@ void sdr_replica_pull(struct sdr_parameters *replica, const struct sdr_parameter
 {
     for (int i = 0; i <= replica->rule.optimizer->slots; i++)
         if (replica->base[0])
-            sdr_exchange_take(sdr_parameters_array(shared, i), sdr_parameters_array(replica, i), replica->base[i], replica->layout->count);
+            sdr_exchange_take(sdr_parameters_array(shared, i), sdr_parameters_array(replica, i),
+                              replica->base[i], replica->layout->count);
         else
-            memcpy(sdr_parameters_array(replica, i), sdr_parameters_array(shared, i), replica->layout->count * sizeof(float));
+            memcpy(sdr_parameters_array(replica, i), sdr_parameters_array(shared, i),
+                   replica->layout->count * sizeof(float));
 }
 
 void sdr_replica_push(struct sdr_parameters *replica, struct sdr_parameters *shared,
@@ -53,8 +57,8 @@ void sdr_replica_push(struct sdr_parameters *replica, struct sdr_parameters *sha
                     *mine = base + share * (*mine - base);
             }
     for (int i = 0; i <= replica->rule.optimizer->slots; i++)
-        sdr_exchange_give(sdr_parameters_array(shared, i), sdr_parameters_array(replica, i), replica->base[i], replica->layout->count,
-                          merge_of(replica, i));
+        sdr_exchange_give(sdr_parameters_array(shared, i), sdr_parameters_array(replica, i),
+                          replica->base[i], replica->layout->count, merge_of(replica, i));
 }
 
 /* Parts are made of whole cache lines. */
@@ -65,7 +69,8 @@ static uint64_t part_start(const struct sdr_parameters *p, uint64_t part, uint64
 
 static float mean_of(struct sdr_parameters *replica, int replicas, int array, uint64_t at)
 {
-    double sum = sdr_parameters_array(&replica[0], array)[at]; /* not 0 + …: that loses the sign of −0 */
+    double sum =
+        sdr_parameters_array(&replica[0], array)[at]; /* not 0 + …: that loses the sign of −0 */
     for (int c = 1; c < replicas; c++)
         sum += sdr_parameters_array(&replica[c], array)[at];
     return (float)(sum / replicas);
@@ -84,7 +89,8 @@ void sdr_replicas_blend(struct sdr_parameters *replica, int replicas, uint64_t p
 {
     uint64_t end = part_start(replica, part + 1, parts);
     for (int i = 0; i <= replica->rule.optimizer->slots; i++)
-        for (uint64_t at = part_start(replica, part, parts); at < end && of_value(replica, i); at++) {
+        for (uint64_t at = part_start(replica, part, parts); at < end && of_value(replica, i);
+             at++) {
             float mean = mean_of(replica, replicas, i, at);
             for (int c = 0; c < replicas; c++)
                 sdr_parameters_array(&replica[c], i)[at] = mean;
@@ -100,8 +106,8 @@ void sdr_replicas_merge(struct sdr_parameters *shared, struct sdr_parameters *re
     for (int i = 0; i <= shared->rule.optimizer->slots; i++) {
         for (int c = 0; c < replicas; c++)
             array[c] = sdr_parameters_array(&replica[c], i) + first;
-        shared->rule.kernels->merge(sdr_parameters_array(shared, i) + first, array, replicas, end - first,
-                               merge_of(shared, i),
-                               damping && of_value(shared, i) ? damping + first : NULL);
+        shared->rule.kernels->merge(sdr_parameters_array(shared, i) + first, array, replicas,
+                                    end - first, merge_of(shared, i),
+                                    damping && of_value(shared, i) ? damping + first : NULL);
     }
 }

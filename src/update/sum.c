@@ -9,7 +9,8 @@
    from the numbers of the leaves alone. */
 struct sdr_node_sum {
     int block;
-    uint32_t first, count; /* its values, from row `first` of the block on: all, or those of a span */
+    uint32_t first,
+        count; /* its values, from row `first` of the block on: all, or those of a span */
     uint32_t leaf, leaves;
     float *value; /* owned; kept when the node is gone, for the next one in its place */
     uint64_t room;
@@ -111,9 +112,8 @@ static int shared_with(const struct sdr_update *update, int p)
 {
     for (int q = 0; q < p; q++)
         if (update->part[q].value == update->part[p].value &&
-            update->part[q].index == update->part[p].index &&
-            update->part[q].form == SDR_FACTORS && update->part[p].form == SDR_FACTORS &&
-            update->part[p].right != SDR_STORED)
+            update->part[q].index == update->part[p].index && update->part[q].form == SDR_FACTORS &&
+            update->part[p].form == SDR_FACTORS && update->part[p].right != SDR_STORED)
             return q;
     return -1;
 }
@@ -156,8 +156,7 @@ static enum sdr_status insert_node(struct sdr_sum *sum, const struct sdr_part *p
 static void remove_node(struct sdr_sum *sum, int at)
 {
     struct sdr_node_sum spare = sum->node[at];
-    memmove(sum->node + at, sum->node + at + 1,
-            (size_t)(sum->nodes - at - 1) * sizeof *sum->node);
+    memmove(sum->node + at, sum->node + at + 1, (size_t)(sum->nodes - at - 1) * sizeof *sum->node);
     sum->node[--sum->nodes] = spare;
 }
 
@@ -167,8 +166,7 @@ static enum sdr_status add_dense(struct sdr_sum *sum, const struct sdr_part *par
     int at;
     SDR_TRY(insert_node(sum, part, &at));
     struct sdr_node_sum *node = &sum->node[at];
-    const struct sdr_node_sum *before =
-        at > 0 && node[-1].block == part->block ? &node[-1] : NULL;
+    const struct sdr_node_sum *before = at > 0 && node[-1].block == part->block ? &node[-1] : NULL;
     if (before && (before->first != part->first || before->count != part->count))
         return sdr_fail(SDR_RUNTIME, "gradients of one block have different rows");
     node->block = part->block;

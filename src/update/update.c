@@ -35,7 +35,8 @@ void sdr_rows_within(const struct sdr_block *block, struct sdr_span span, uint32
 static uint64_t row_cost(const struct sdr_block *block, uint32_t row, const uint32_t *touched,
                          uint32_t of)
 {
-    return (uint64_t)block->cols * (block->per_feature && touched ? touched[row] + 1ull : of + 1ull);
+    return (uint64_t)block->cols *
+           (block->per_feature && touched ? touched[row] + 1ull : of + 1ull);
 }
 
 void sdr_cut_spans(const struct sdr_layout *layout, const uint32_t *touched, uint32_t of,
@@ -328,4 +329,43 @@ struct sdr_part sdr_part_expand(const struct sdr_expansion *to, const struct sdr
     else
         expand_sparse(&room, part, batch, first, end, &rows.count);
     return rows;
+}
+
+void sdr_update_expand(const struct sdr_expansion *to, const struct sdr_update *update,
+                       struct sdr_span span, float *out)
+{
+    for (int i = 0; i < update->parts; i++) {
+        const struct sdr_block *block = &to->layout->block[update->part[i].block];
+        uint32_t first, end;
+        sdr_rows_within(block, span, &first, &end);
+        if (first == end || update->part[i].count == 0)
+            continue;
+        struct sdr_part sum = sdr_part_expand(to, &update->part[i], &update->batch, first, end);
+        for (uint64_t k = 0; k < (uint64_t)(end - first) * block->cols && sum.form == SDR_DENSE;
+             k++)
+            out[block->offset + (uint64_t)first * block->cols + k - span.first] += sum.value[k];
+        for (uint32_t r = 0; r < sum.count && sum.form == SDR_ROWS; r++) {
+            uint64_t row = block->offset + (uint64_t)sum.index[r] * block->cols - span.first;
+            for (uint32_t k = 0; k < block->cols; k++)
+                out[row + k] += sum.value[(uint64_t)r * block->cols + k];
+        }
+    }
+}
+
+void sdr_update_dense(const struct sdr_layout *layout, const float *value, struct sdr_span span,
+                      struct sdr_part *part, struct sdr_update *update)
+{
+    *update = (struct sdr_update){.sense = SDR_GRADIENT, .part = part};
+    for (int b = 0; b < layout->blocks; b++) {
+        const struct sdr_block *block = &layout->block[b];
+        uint32_t first, end;
+        sdr_rows_within(block, span, &first, &end);
+        if (first < end && !block->fixed)
+            part[update->parts++] = (struct sdr_part){
+                .block = b,
+                .form = SDR_DENSE,
+                .count = (end - first) * block->cols,
+                .first = first,
+                .value = value + (block->offset + (uint64_t)first * block->cols - span.first)};
+    }
 }

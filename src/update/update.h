@@ -10,8 +10,8 @@
 struct sdr_layout {
     struct sdr_block block[SDR_BLOCKS_MOST];
     int blocks;
-    uint64_t count;                        /* values, padding between blocks included */
-    uint64_t first_row[SDR_BLOCKS_MOST];   /* rows of the blocks before: rows have one numbering */
+    uint64_t count;                      /* values, padding between blocks included */
+    uint64_t first_row[SDR_BLOCKS_MOST]; /* rows of the blocks before: rows have one numbering */
     uint64_t rows;
 };
 /* Sets the offsets of the blocks: each begins on a cache line. */
@@ -33,10 +33,11 @@ void sdr_cut_spans(const struct sdr_layout *layout, const uint32_t *touched, uin
 /* Where parts are multiplied out: as long as the values, and as the rows of all blocks. Two threads may
    use disjoint spans of it at one time. */
 struct sdr_scratch {
-    float *gradient;           /* owned: dense, or the touched rows one behind the other */
-    float *sums;               /* owned, per row: of blocks with one column */
-    uint32_t *touched, *place; /* owned, per row; place[j] is valid where mark[j] is of this update */
-    uint32_t *mark;            /* owned, per row */
+    float *gradient; /* owned: dense, or the touched rows one behind the other */
+    float *sums;     /* owned, per row: of blocks with one column */
+    uint32_t *touched,
+        *place;     /* owned, per row; place[j] is valid where mark[j] is of this update */
+    uint32_t *mark; /* owned, per row */
 };
 enum sdr_status sdr_scratch_create(struct sdr_scratch *scratch, const struct sdr_layout *layout);
 void sdr_scratch_free(struct sdr_scratch *scratch);
@@ -54,6 +55,12 @@ struct sdr_expansion {
 };
 struct sdr_part sdr_part_expand(const struct sdr_expansion *to, const struct sdr_part *part,
                                 const struct sdr_batch *batch, uint32_t first, uint32_t end);
+/* Adds a gradient, multiplied out, to `out`, the values of a span. */
+void sdr_update_expand(const struct sdr_expansion *to, const struct sdr_update *update,
+                       struct sdr_span span, float *out);
+/* The other way: values of a span as an update, with a dense part for every block that moves. */
+void sdr_update_dense(const struct sdr_layout *layout, const float *value, struct sdr_span span,
+                      struct sdr_part *part, struct sdr_update *update);
 /* The entries of a sparse row within a range of features: they are sorted. */
 struct sdr_sparse_row sdr_row_within(const struct sdr_rows *rows, uint32_t row, uint32_t first,
                                      uint32_t end);
@@ -70,7 +77,7 @@ struct sdr_sum {
         uint32_t *index;
         float *value, *v;
         uint64_t index_room, value_room, v_room;
-    } * array;                /* owned, per part */
+    } * array;                 /* owned, per part */
     struct sdr_node_sum *node; /* owned: dense sums of leaves that wait for their neighbours */
     int nodes, node_room;
     uint32_t *row; /* owned: the rows of all batches */

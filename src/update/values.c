@@ -25,10 +25,9 @@ static inline void move(float *value, float *packed, uint64_t count, enum sdr_mo
 }
 
 /* With the columns and the direction known the loop over entries has few branches. */
-static inline __attribute__((always_inline)) uint64_t
-move_rows(const struct sdr_marks *marks, const struct sdr_batch *batch, uint32_t first,
-          uint32_t end, uint32_t cols, float *value, float *packed, uint64_t most,
-          enum sdr_move how)
+static inline __attribute__((always_inline)) uint64_t move_rows(
+    const struct sdr_marks *marks, const struct sdr_batch *batch, uint32_t first, uint32_t end,
+    uint32_t cols, float *value, float *packed, uint64_t most, enum sdr_move how)
 {
     uint64_t count = 0;
     uint32_t stamp = marks->stamp, *mark = marks->mark;
@@ -113,8 +112,7 @@ void sdr_step_describe(const struct sdr_layout *layout, struct sdr_marks *marks,
             continue;
         /* With room for none nothing is moved: rows are counted. */
         bool rows = by_rows(block, batch);
-        uint64_t values =
-            move_block(layout, b, marks, batch, span, NULL, NULL, 0, SDR_GATHER);
+        uint64_t values = move_block(layout, b, marks, batch, span, NULL, NULL, 0, SDR_GATHER);
         part[update->parts++] =
             (struct sdr_part){.block = b,
                               .form = rows ? SDR_TOUCHED : SDR_DENSE,

@@ -17,7 +17,11 @@ struct head {
 };
 _Static_assert(sizeof(struct head) == 32, "the head is read from bytes");
 
-enum { DISTINCT = 1, INDEXED = 2, SHARED = 4 }; /* SHARED: its factors are those of an earlier part */
+enum {
+    DISTINCT = 1,
+    INDEXED = 2,
+    SHARED = 4
+}; /* SHARED: its factors are those of an earlier part */
 struct part_head {
     uint16_t block;
     uint8_t form, right, flags, unused[3];
@@ -173,11 +177,11 @@ enum sdr_status sdr_wire_write(const struct sdr_wire *wire, const struct sdr_upd
                                float *residual, uint64_t seed, struct sdr_wire_writer *writer,
                                unsigned char *to, uint64_t *bytes)
 {
-    struct head head = {MAGIC,           VERSION,     (uint16_t)update->sense, 0, facts->leaves,
-                        facts->rows, facts->computing, facts->rate};
+    struct head head = {MAGIC,         VERSION,     (uint16_t)update->sense, 0,
+                        facts->leaves, facts->rows, facts->computing,        facts->rate};
     int place[SDR_BLOCKS_MOST * 2];
-    struct part_head *part = (struct part_head *)(void *)put(
-        to + sizeof head, facts->losses, facts->leaves * sizeof *facts->losses);
+    struct part_head *part = (struct part_head *)(void *)put(to + sizeof head, facts->losses,
+                                                             facts->leaves * sizeof *facts->losses);
     for (int p = 0; p < update->parts; p++) {
         uint32_t first, end;
         sdr_rows_within(&wire->layout->block[update->part[p].block], span, &first, &end);
@@ -191,15 +195,15 @@ enum sdr_status sdr_wire_write(const struct sdr_wire *wire, const struct sdr_upd
         struct slice slice = slice_of(wire, from, span);
         if (slice.first == slice.end)
             continue;
-        *part = (struct part_head){.block = (uint16_t)from->block,
-                                   .form = (uint8_t)from->form,
-                                   .right = (uint8_t)from->right,
-                                   .flags = (uint8_t)((from->distinct ? DISTINCT : 0) |
-                                                      (from->index ? INDEXED : 0)),
-                                   .count = (uint32_t)slice.count,
-                                   .first = from->form == SDR_DENSE ? slice.first : 0,
-                                   .leaf = from->leaf,
-                                   .leaves = from->leaves};
+        *part = (struct part_head){
+            .block = (uint16_t)from->block,
+            .form = (uint8_t)from->form,
+            .right = (uint8_t)from->right,
+            .flags = (uint8_t)((from->distinct ? DISTINCT : 0) | (from->index ? INDEXED : 0)),
+            .count = (uint32_t)slice.count,
+            .first = from->form == SDR_DENSE ? slice.first : 0,
+            .leaf = from->leaf,
+            .leaves = from->leaves};
         int shared = p < SDR_BLOCKS_MOST * 2 ? shared_with(update, p, place) : -1;
         if (shared >= 0) {
             part->flags |= SHARED;
@@ -472,13 +476,11 @@ enum sdr_status sdr_wire_read(const struct sdr_wire *wire, const unsigned char *
     SDR_TRY(make_room(&expected, part, head.parts, reader));
     float *decoded = reader->decoded;
     for (uint32_t p = 0; p < head.parts; p++)
-        SDR_TRY(take_part(&expected, &part[p], &from, &decoded, reader->part, p,
-                          &reader->part[p]));
+        SDR_TRY(take_part(&expected, &part[p], &from, &decoded, reader->part, p, &reader->part[p]));
     if (from.left)
         return bad("something is behind it");
-    *update = (struct sdr_update){.sense = (enum sdr_sense)head.sense,
-                                  .part = reader->part,
-                                  .parts = (int)head.parts};
+    *update = (struct sdr_update){
+        .sense = (enum sdr_sense)head.sense, .part = reader->part, .parts = (int)head.parts};
     for (uint32_t l = 0; l < facts->leaves; l++) {
         update->loss += facts->losses[l].loss;
         update->weight += facts->losses[l].weight;

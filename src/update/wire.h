@@ -15,9 +15,9 @@
 
 /* What travels with an update. */
 struct sdr_wire_facts {
-    uint32_t rows, leaves;             /* of its batch; leaves may be 0 for who does not count losses */
-    float computing;                   /* seconds it took */
-    double rate;                       /* of a step that was taken */
+    uint32_t rows, leaves; /* of its batch; leaves may be 0 for who does not count losses */
+    float computing;       /* seconds it took */
+    double rate;           /* of a step that was taken */
     const struct sdr_loss_sum *losses; /* one a leaf; after reading borrowed from the bytes */
 };
 

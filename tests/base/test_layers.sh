@@ -30,6 +30,8 @@ while read -r file; do
     roles=$(grep -oE '"(team|server|peer)/role\.h"' "$file" | sort -u | wc -l)
     [ "$roles" -le 1 ] || complain "$file has loops of two roles"
 done < <(grep -lE '"(team|server|peer)/role\.h"' src/sync/*.c src/sync/*.h)
+may src/peer '(base|peer|update)/[^/]+|plugin\.h|team/(node|role)\.h|server/(message|network)\.h|run/run\.h'
+may tests/plugins '(base|kernel|kind)/[^/]+|plugin\.h|(team|server|peer)/role\.h|server/message\.h'
 may src/codec '(base|codec|kind)/[^/]+|plugin\.h'
 may src/aggregate '(base|aggregate|kind)/[^/]+|plugin\.h'
 may src/transport '(base|transport)/[^/]+|transport/mpi/shim\.h|plugin\.h|team/node\.h|server/(message|network)\.h|run/run\.h'

@@ -146,7 +146,7 @@ enum { MESSAGES = 300 };
 static uint64_t size_of_body(int number)
 {
     static const uint64_t size[] = {0, 0, 1, 4096, 4097};
-    return number % 150 == 71 ? 3000000 : size[number % 5];
+    return number % 150 == 71 ? 1000000 : size[number % 5];
 }
 
 static struct sdr_message plain_message(int from, int to, int number)

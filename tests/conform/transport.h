@@ -132,12 +132,13 @@ static const float row[8][4] = {{1, 2, 3, 4}, {2, 1, 0, 1}, {0, 1, 1, 0}, {3, 1,
 static const float label[8] = {0, 1, 0, 1, 1, 0, 1, 0};
 static struct sdr_data *data;
 
-static inline struct sdr_run *create(const struct way *way, struct times times)
+static inline struct sdr_run *create_as(const struct way *way, struct times times, const char *sync,
+                                        const char *workers, const char *servers)
 {
     bool simulated = way->transport->simulated;
-    const char *option[][2] = {{"sync", "async"},
-                               {"workers", "3"},
-                               {"servers", "2"},
+    const char *option[][2] = {{"sync", sync},
+                               {"workers", workers},
+                               {"servers", servers},
                                {"transport", way->text},
                                {"delay", times.delay},
                                {"compute", simulated ? times.compute : NULL},
@@ -156,6 +157,17 @@ static inline struct sdr_run *create(const struct way *way, struct times times)
     assert_non_null(run->network);
     assert_int_equal(run->network->nodes, NODES);
     return run;
+}
+
+static inline struct sdr_run *create(const struct way *way, struct times times)
+{
+    return create_as(way, times, "async", "3", "2");
+}
+
+/* As many nodes, none of them a server. */
+static inline struct sdr_run *create_peers(const struct way *way, struct times times)
+{
+    return create_as(way, times, "ring-sum", "5", NULL);
 }
 
 static inline void expect_status(const struct way *way, enum sdr_status status,
@@ -204,13 +216,13 @@ static inline enum sdr_status tell(struct sdr_node *node, int to, uint8_t flags,
     return transport_of(node)->send(node, &message);
 }
 
-/* The next message; only the first server may be told that there is none. */
+/* The next message; only node 0 may be told that there is none. */
 static inline enum sdr_status hear(struct sdr_node *node, struct sdr_message *message)
 {
     do {
         SDR_TRY(transport_of(node)->receive(node, message));
         EXPECT(message->kind != SDR_MESSAGE_NONE ||
-               (node->server == 0 && !transport_of(node)->simulated));
+               (node->id == 0 && !transport_of(node)->simulated));
     } while (message->kind == SDR_MESSAGE_NONE);
     return SDR_OK;
 }
@@ -224,10 +236,10 @@ static inline enum sdr_status hear_from(struct sdr_node *node, int from, uint64_
     return SDR_OK;
 }
 
-/* Servers talk to everybody, and workers to servers. */
+/* Everybody talks to everybody. */
 static inline bool talk(int a, int b)
 {
-    return a != b && (a < SERVERS || b < SERVERS);
+    return a != b;
 }
 
 static inline void sleep_for(int64_t nanoseconds)
@@ -238,10 +250,12 @@ static inline void sleep_for(int64_t nanoseconds)
 
 /* ---- work ---- */
 struct labour {
-    int runs, looks; /* how often it was run, and has looked at *stop */
-    bool patient;    /* goes on until it is stopped */
-    bool stopped;    /* was */
-    uint64_t number; /* times are drawn by it */
+    int runs, looks;    /* how often it was run, and has looked at *stop */
+    uint32_t step;      /* the last one */
+    bool patient;       /* goes on until it is stopped */
+    bool patient_later; /* does so from its second step on */
+    bool stopped;       /* was */
+    uint64_t number;    /* times are drawn by it */
     enum sdr_status status;
 };
 
@@ -249,7 +263,8 @@ static inline enum sdr_status toil(void *argument, uint32_t step, const atomic_u
 {
     enum { MOMENT = 1000000 };
     struct labour *labour = argument;
-    (void)step;
+    labour->step = step;
+    labour->patient |= labour->patient_later && step > 0;
     labour->runs++;
     do {
         labour->looks++;

@@ -62,12 +62,13 @@ job 2 train "$work/data.svm" --transport mpi --sync async --run "$work/run1" >"$
 [ $? = 2 ] && grep -q -e "--resume" "$work/out" || complain "a folder that holds a run: $(head -n 3 "$work/out")"
 
 # What a transport promises, between processes.
-laws=$(dirname "$SOUNDER")/test_transport
 for n in 2 3; do
-    timeout 250 mpirun --oversubscribe --bind-to none -n $n "$laws" >"$work/out" 2>&1 || {
-        complain "laws of transports, $n processes"
-        grep -v -e " RUN " -e " OK " "$work/out"
-    }
+    for laws in test_transport test_links; do
+        timeout 250 mpirun --oversubscribe --bind-to none -n $n "$(dirname "$SOUNDER")/$laws" >"$work/out" 2>&1 || {
+            complain "laws of transports, $laws, $n processes"
+            grep -v -e " RUN " -e " OK " "$work/out"
+        }
+    done
 done
 
 # Processes that do not mean the same do not train together.

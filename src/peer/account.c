@@ -1,0 +1,201 @@
+/* The books of a run without a server: every peer reports its part of an update to peer 0, which counts. */
+#include "base/memory.h"
+#include "peer/peers.h"
+#include "run/run.h"
+
+#include <string.h>
+
+static struct sdr_peer_books *books_of(const struct sdr_node *node)
+{
+    return &node->run->network->peers->books;
+}
+
+/* ---- reports ---- */
+static void log_report(struct sdr_run *run, int worker, uint64_t number,
+                       const struct sdr_peer_report *report)
+{
+    uint64_t version = run->parameters.version;
+    struct sdr_ledger_record record = {.worker = (uint32_t)worker,
+                                       .waited_for = -1,
+                                       .read = version ? version - 1 : 0,
+                                       .applied = version ? version - 1 : 0,
+                                       .batch = number,
+                                       .bytes = report->bytes,
+                                       .computing = report->computing,
+                                       .waiting = report->waiting};
+    run->network->lead.applied++;
+    if (sdr_ledger_note(&run->network->lead.ledger, &record) != SDR_OK)
+        sdr_network_lose(run);
+}
+
+static enum sdr_status mark_applied(struct sdr_batch_queue *queue, uint64_t number)
+{
+    if (number >= queue->next && number < queue->end)
+        queue->next = number + 1;
+    return number < queue->end ? sdr_batch_queue_mark_applied(queue, number) : SDR_OK;
+}
+
+/* Joint batches are applied when all have reported, others when their peer has. */
+static enum sdr_status enter(struct sdr_run *run, int from, uint64_t number,
+                             const struct sdr_peer_report *report)
+{
+    struct sdr_peer_books *books = &run->network->peers->books;
+    struct sdr_peer_report *sum = &books->report[from];
+    books->missing -= !books->told[from];
+    if (!books->told[from])
+        *sum = (struct sdr_peer_report){0};
+    books->told[from] = true;
+    sum->loss += report->loss;
+    sum->weight += report->weight;
+    sum->rows += report->rows;
+    sum->bytes = report->bytes;
+    sum->computing = report->computing;
+    sum->waiting = report->waiting;
+    if (run->network->policy.joint)
+        return SDR_OK;
+    log_report(run, from, number, report);
+    return mark_applied(&run->network->lead.queue, number);
+}
+
+/* Of peers that are ahead with a joint batch the next report has to wait. */
+enum sdr_status sdr_peer_file_report(struct sdr_node *node, struct sdr_message *message)
+{
+    struct sdr_peer_books *books = books_of(node);
+    struct sdr_peer_report report;
+    if (node->id != 0 || !message->body || message->body->bytes != sizeof report) {
+        sdr_body_drop(message->body);
+        return sdr_fail(SDR_RUNTIME, "worker %d sent a report that makes no sense", message->from);
+    }
+    if (books->told[message->from] && node->run->network->policy.joint)
+        return sdr_peer_keep(sdr_peer_of(node), message);
+    memcpy(&report, message->body->data, sizeof report);
+    sdr_body_drop(message->body);
+    return enter(node->run, message->from, message->batch, &report);
+}
+
+/* Begins the books of the next update, with the reports of it that have come already. */
+static enum sdr_status open_books(struct sdr_node *node)
+{
+    struct sdr_peer_books *books = books_of(node);
+    struct sdr_peer *peer = sdr_peer_of(node);
+    memset(books->told, 0, (size_t)node->workers * sizeof *books->told);
+    books->missing = node->run->network->lead.alive;
+    for (uint64_t left = peer->count; left > 0; left--) { /* once around the ring */
+        struct sdr_message message = peer->pending[peer->from];
+        peer->from = (peer->from + 1) % peer->room;
+        peer->count--;
+        SDR_TRY(message.kind == SDR_MESSAGE_REPORT ? sdr_peer_file_report(node, &message)
+                                                   : sdr_peer_keep(peer, &message));
+    }
+    return SDR_OK;
+}
+
+/* ---- deaths ---- */
+static enum sdr_status end_without(struct sdr_node *node, int lost)
+{
+    struct sdr_run *run = node->run;
+    const char *rest = "";
+    if (run->options.settings.run)
+        rest = sdr_checkpoint_write(run) == SDR_OK
+                   ? "; a checkpoint was written, go on with --resume and as many workers as before"
+                   : "; the checkpoint could not be written";
+    return sdr_fail(SDR_PEER_LOST, "worker %d was lost, and --sync %s needs all %d of them%s", lost,
+                    run->strategy->name, node->workers, rest);
+}
+
+/* Peer 0 decides whether the run goes on: one that is told before it is waits for its word. */
+enum sdr_status sdr_peer_lose(struct sdr_node *node, const struct sdr_message *message)
+{
+    struct sdr_network *net = node->run->network;
+    struct sdr_peer *peer = sdr_peer_of(node);
+    enum sdr_status (*lost)(struct sdr_node * node, int peer) = node->run->strategy->peer->lost;
+    if (sdr_peer_is_lost(node, message->from))
+        return SDR_OK;
+    SDR_TRY(
+        sdr_grow(&peer->lost, NULL, peer->losses, &peer->lost_room, sizeof *peer->lost, "workers"));
+    peer->lost[peer->losses++] = message->from;
+    if (message->from == 0)
+        return sdr_fail(SDR_PEER_LOST,
+                        "worker 0, which keeps the books of the run, was lost: go on "
+                        "with --resume if there is a checkpoint");
+    if (node->id == 0) {
+        net->lead.alive--;
+        net->peers->books.missing -= !net->peers->books.told[message->from];
+        sdr_note(&node->run->options, "worker %d is gone: process %llu was silent for %.1f s",
+                 message->about, (unsigned long long)message->batch, message->value);
+    }
+    if (lost)
+        return lost(node, message->from);
+    return node->id == 0 ? end_without(node, message->from) : SDR_OK;
+}
+
+/* ---- updates ---- */
+/* Sums are taken in the order of the peers: the same on every transport. */
+static uint64_t count_reports(struct sdr_run *run, uint64_t number)
+{
+    const struct sdr_peer_books *books = &run->network->peers->books;
+    uint64_t rows = 0;
+    for (int p = 0; p < run->network->workers; p++) {
+        const struct sdr_peer_report *report = &books->report[p];
+        if (!books->told[p])
+            continue;
+        run->progress.loss_sum.loss += report->loss;
+        run->progress.loss_sum.weight += report->weight;
+        rows += report->rows;
+        if (run->network->policy.joint)
+            log_report(run, p, number, report);
+    }
+    return rows;
+}
+
+static enum sdr_status dismiss(struct sdr_node *node)
+{
+    for (int to = 1; to < node->workers; to++) {
+        struct sdr_message stop = {.kind = SDR_MESSAGE_STOP, .flags = SDR_URGENT, .to = to};
+        SDR_TRY(sdr_send(node, &stop));
+    }
+    sdr_peer_of(node)->over = true;
+    return SDR_PEER_OVER;
+}
+
+static enum sdr_status keep_books(struct sdr_node *node, const struct sdr_peer_report *own,
+                                  uint64_t number)
+{
+    struct sdr_run *run = node->run;
+    struct sdr_peer_books *books = books_of(node);
+    bool any;
+    SDR_TRY(enter(run, 0, number, own));
+    while (run->network->policy.joint && books->missing > 0)
+        SDR_TRY(sdr_peer_pump(node));
+    SDR_TRY(run->network->policy.joint ? mark_applied(&run->network->lead.queue, number)
+                                       : sdr_peer_any(node, &any)); /* the reports that are there */
+    uint64_t rows = count_reports(run, number);
+    run->network->lead.ended = run->transport->now(node);
+    SDR_TRY(sdr_account(run, rows));
+    if (books->stop && !run->end.over) {
+        run->end.over = run->end.ended_early = true;
+        run->end.why_over = books->stop;
+    }
+    return run->end.over ? dismiss(node) : open_books(node);
+}
+
+enum sdr_status sdr_peer_account(struct sdr_node *node)
+{
+    struct sdr_peer *peer = sdr_peer_of(node);
+    struct sdr_peer_report report = peer->report;
+    uint64_t number =
+        peer->number - (node->run->network->policy.joint ? 1 : (uint64_t)node->workers);
+    struct sdr_message message = {.kind = SDR_MESSAGE_REPORT, .to = 0, .batch = number};
+    peer->report = (struct sdr_peer_report){0};
+    if (node->id == 0)
+        return keep_books(node, &report, number);
+    SDR_TRY(sdr_peer_body(node, sizeof report, &message.body));
+    memcpy(message.body->data, &report, sizeof report);
+    return sdr_send(node, &message);
+}
+
+void sdr_peer_stop(struct sdr_node *node, const char *why)
+{
+    if (node->id == 0)
+        books_of(node)->stop = why;
+}

@@ -1,0 +1,192 @@
+/* What the loops of peers are made of: messages between any two of them, and batches by number. */
+#include "base/memory.h"
+#include "peer/peers.h"
+#include "run/run.h"
+
+int sdr_peer_id(const struct sdr_node *node)
+{
+    return node->id;
+}
+
+int sdr_peers(const struct sdr_node *node)
+{
+    return node->workers;
+}
+
+const void *sdr_peer_options(const struct sdr_node *node)
+{
+    return node->options;
+}
+
+struct sdr_peer *sdr_peer_of(const struct sdr_node *node)
+{
+    return node->run->network->peers->peer[node->id];
+}
+
+bool sdr_peer_is_lost(const struct sdr_node *node, int peer)
+{
+    const struct sdr_peer *own = sdr_peer_of(node);
+    for (uint64_t i = 0; i < own->losses; i++)
+        if (own->lost[i] == peer)
+            return true;
+    return false;
+}
+
+int64_t sdr_peer_now(const struct sdr_node *node)
+{
+    return node->run->transport->now(node);
+}
+
+/* ---- messages ---- */
+enum sdr_status sdr_peer_body(struct sdr_node *node, uint64_t bytes, struct sdr_body **body)
+{
+    return sdr_body_create(node->run->network->pool, bytes, body);
+}
+
+enum sdr_status sdr_peer_send(struct sdr_node *node, int to, int32_t tag, struct sdr_body *body)
+{
+    struct sdr_peer *peer = sdr_peer_of(node);
+    struct sdr_message message = {.kind = SDR_MESSAGE_PEER, .to = to, .about = tag, .body = body};
+    if (peer->over || sdr_peer_is_lost(node, to)) {
+        sdr_body_drop(body);
+        return peer->over ? SDR_PEER_OVER : SDR_OK;
+    }
+    peer->report.bytes += (uint32_t)sdr_message_bytes(&message);
+    return sdr_send(node, &message);
+}
+
+enum sdr_status sdr_peer_keep(struct sdr_peer *peer, const struct sdr_message *message)
+{
+    enum sdr_status status = sdr_grow(&peer->pending, &peer->from, peer->count, &peer->room,
+                                      sizeof *peer->pending, "messages");
+    if (status == SDR_OK)
+        peer->pending[(peer->from + peer->count++) % peer->room] = *message;
+    else
+        sdr_body_drop(message->body);
+    return status;
+}
+
+/* Takes the i-th message that is kept; those before it move up. */
+static struct sdr_message take(struct sdr_peer *peer, uint64_t i)
+{
+    struct sdr_message message = peer->pending[(peer->from + i) % peer->room];
+    for (; i > 0; i--)
+        peer->pending[(peer->from + i) % peer->room] =
+            peer->pending[(peer->from + i - 1) % peer->room];
+    peer->from = (peer->from + 1) % peer->room;
+    peer->count--;
+    return message;
+}
+
+enum sdr_status sdr_peer_pump(struct sdr_node *node)
+{
+    const struct sdr_transport *transport = node->run->transport;
+    struct sdr_peer *peer = sdr_peer_of(node);
+    struct sdr_message message;
+    int64_t before = transport->now(node);
+    SDR_TRY(transport->receive(node, &message));
+    int64_t waited = transport->now(node) - before;
+    peer->waited += waited;
+    peer->report.waiting += (float)((double)waited * 1e-9);
+    switch (message.kind) {
+    case SDR_MESSAGE_PEER:
+        return sdr_peer_keep(peer, &message);
+    case SDR_MESSAGE_REPORT:
+        return sdr_peer_file_report(node, &message);
+    case SDR_MESSAGE_LOST:
+        return sdr_peer_lose(node, &message);
+    case SDR_MESSAGE_STOP:
+        peer->over = true;
+    } /* NONE: requests are looked at between updates */
+    sdr_body_drop(message.body);
+    return peer->over ? SDR_PEER_OVER : SDR_OK;
+}
+
+/* The first message that is kept and is of a peer and a tag. */
+static bool find(const struct sdr_peer *peer, int from, int32_t tag, uint64_t *i)
+{
+    for (*i = 0; *i < peer->count; ++*i) {
+        const struct sdr_message *message = &peer->pending[(peer->from + *i) % peer->room];
+        if (message->kind == SDR_MESSAGE_PEER && message->from == from && message->about == tag)
+            return true;
+    }
+    return false;
+}
+
+enum sdr_status sdr_peer_receive(struct sdr_node *node, int from, int32_t tag,
+                                 struct sdr_body **body)
+{
+    struct sdr_peer *peer = sdr_peer_of(node);
+    uint64_t i;
+    *body = NULL;
+    while (!find(peer, from, tag, &i))
+        SDR_TRY(sdr_peer_pump(node));
+    *body = take(peer, i).body;
+    return SDR_OK;
+}
+
+static bool find_any(const struct sdr_peer *peer, uint64_t *i)
+{
+    for (*i = 0; *i < peer->count; ++*i)
+        if (peer->pending[(peer->from + *i) % peer->room].kind == SDR_MESSAGE_PEER)
+            return true;
+    return false;
+}
+
+enum sdr_status sdr_peer_receive_any(struct sdr_node *node, int *from, int32_t *tag,
+                                     struct sdr_body **body)
+{
+    struct sdr_peer *peer = sdr_peer_of(node);
+    uint64_t i;
+    *body = NULL;
+    while (!find_any(peer, &i))
+        SDR_TRY(sdr_peer_pump(node));
+    struct sdr_message message = take(peer, i);
+    *from = message.from;
+    *tag = message.about;
+    *body = message.body;
+    return SDR_OK;
+}
+
+enum sdr_status sdr_peer_any(struct sdr_node *node, bool *any)
+{
+    uint64_t i;
+    while (node->run->transport->any(node))
+        SDR_TRY(sdr_peer_pump(node));
+    *any = find_any(sdr_peer_of(node), &i);
+    return SDR_OK;
+}
+
+/* ---- work ---- */
+enum sdr_status sdr_peer_compute(struct sdr_node *node, struct sdr_work *work)
+{
+    const struct sdr_transport *transport = node->run->transport;
+    struct sdr_peer *peer = sdr_peer_of(node);
+    int64_t before = transport->now(node);
+    bool done;
+    if (work->next == 0) {
+        work->certain = true; /* nothing but the end of the run is urgent */
+        work->number = ++peer->works;
+        work->draws = 1;
+    }
+    SDR_TRY(transport->compute(node, work, &done));
+    peer->report.computing += (float)((double)(transport->now(node) - before) * 1e-9);
+    while (!done) /* the word that the run is over has come, or a failure */
+        SDR_TRY(sdr_peer_pump(node));
+    return SDR_OK;
+}
+
+/* ---- batches ---- */
+enum sdr_status sdr_peer_next_batch(struct sdr_node *node, struct sdr_batch *batch)
+{
+    struct sdr_run *run = node->run;
+    const struct sdr_network *net = run->network;
+    struct sdr_peer *peer = sdr_peer_of(node);
+    uint64_t number = peer->number;
+    SDR_TRY(sdr_network_batch(run, number, node->worker, peer->row, batch));
+    peer->epoch = sdr_divide(&net->policy.epochs, number, &peer->at);
+    peer->at *= net->policy.batch;
+    peer->number += net->policy.joint ? 1 : (uint64_t)net->workers;
+    peer->report.rows = batch->count;
+    return SDR_OK;
+}

@@ -1,0 +1,132 @@
+/* The peers of a run: their replicas, and how they begin and end. */
+#include "peer/peers.h"
+#include "base/memory.h"
+#include "run/run.h"
+
+enum sdr_status sdr_peers_create(struct sdr_run *run)
+{
+    struct sdr_network *net = run->network;
+    struct sdr_peers *peers;
+    SDR_TRY(sdr_allocate(&peers, 1, sizeof *peers, "workers"));
+    net->peers = peers;
+    SDR_TRY(sdr_allocate(&peers->peer, (size_t)net->workers, sizeof *peers->peer, "workers"));
+    if (run->process > 0)
+        return SDR_OK;
+    struct sdr_peer_books *books = &peers->books;
+    size_t count = (size_t)net->workers;
+    SDR_TRY(sdr_allocate(&books->report, count, sizeof *books->report, "workers"));
+    return sdr_allocate(&books->told, count, sizeof *books->told, "workers");
+}
+
+static void free_peer(struct sdr_peer *peer)
+{
+    for (; peer->count; peer->count--, peer->from = (peer->from + 1) % peer->room)
+        sdr_body_drop(peer->pending[peer->from].body);
+    if (peer->replicated)
+        sdr_parameters_destroy(&peer->replica);
+    sdr_release(peer->pending);
+    sdr_release(peer->lost);
+    sdr_release(peer->row);
+    sdr_gradient_space_free(&peer->space);
+    sdr_release(peer);
+}
+
+void sdr_peers_destroy(struct sdr_run *run)
+{
+    struct sdr_peers *peers = run->network->peers;
+    if (!peers)
+        return;
+    for (int p = 0; p < run->network->workers && peers->peer; p++)
+        if (peers->peer[p])
+            free_peer(peers->peer[p]);
+    sdr_release(peers->peer);
+    sdr_release(peers->books.report);
+    sdr_release(peers->books.told);
+    sdr_release(peers);
+    run->network->peers = NULL;
+}
+
+/* ---- the beginning ---- */
+/* Where process 0 begins, from the start or from a checkpoint, all do. */
+struct beginning {
+    uint64_t number, version;
+    double rate;
+    bool over;
+};
+
+static enum sdr_status begin_alike(struct sdr_run *run, struct beginning *beginning)
+{
+    struct sdr_parameters *p = &run->parameters;
+    sdr_parameters_catch_up_all(p); /* so that there is nothing to be told of penalties */
+    *beginning = (struct beginning){.number = run->network->lead.queue.next,
+                                    .version = p->version,
+                                    .rate = run->pace.rate,
+                                    .over = run->end.over};
+    SDR_TRY(sdr_share(run, beginning, sizeof *beginning));
+    SDR_TRY(sdr_share(run, p->value, p->layout->count * sizeof *p->value));
+    for (int s = 0; s < p->rule.optimizer->slots; s++)
+        SDR_TRY(sdr_share(run, p->slot[s], p->layout->count * sizeof *p->slot[s]));
+    p->version = beginning->version;
+    run->pace.rate = beginning->rate;
+    return SDR_OK;
+}
+
+/* Rows of a peer's part of a batch, at most. */
+static uint64_t rows_of_part(const struct sdr_network *net)
+{
+    uint64_t unit = net->policy.part_unit, units = (net->policy.batch + unit - 1) / unit;
+    uint64_t workers = net->policy.joint ? (uint64_t)net->workers : 1;
+    return (units + workers - 1) / workers * unit;
+}
+
+/* The first peer of a process steps on the run's parameters: nobody else does. */
+static enum sdr_status make_peer(struct sdr_node *node, bool first, uint64_t number)
+{
+    struct sdr_run *run = node->run;
+    struct sdr_network *net = run->network;
+    struct sdr_peer *peer;
+    SDR_TRY(sdr_allocate(&peer, 1, sizeof *peer, "workers"));
+    net->peers->peer[node->id] = peer;
+    node->parameters = first ? &run->parameters : &peer->replica;
+    if (!first) {
+        peer->replicated = true;
+        SDR_TRY(sdr_parameters_replicate(&peer->replica, &run->parameters, true, false));
+    }
+    peer->number = number + (net->policy.joint ? 0 : (uint64_t)node->id);
+    SDR_TRY(sdr_allocate(&peer->row, rows_of_part(net), sizeof *peer->row, "rows of a batch"));
+    return sdr_gradient_space_create(&peer->space, run->kind, &run->problem, &run->layout);
+}
+
+static enum sdr_status loop(struct sdr_node *node)
+{
+    enum sdr_status status = node->run->strategy->peer->peer(node);
+    return status == SDR_PEER_OVER ? SDR_OK : status;
+}
+
+static bool is_here(const struct sdr_node *node)
+{
+    return !node->run->transport->is_here || node->run->transport->is_here(node);
+}
+
+enum sdr_status sdr_peers_work(struct sdr_run *run)
+{
+    struct sdr_network *net = run->network;
+    struct beginning beginning;
+    bool first = true;
+    SDR_TRY(begin_alike(run, &beginning));
+    if (beginning.over)
+        return SDR_OK;
+    for (int i = 0; i < net->nodes; i++)
+        if (is_here(&net->node[i])) {
+            SDR_TRY(make_peer(&net->node[i], first, beginning.number));
+            first = false;
+        }
+    net->peers->books.missing = net->workers;
+    SDR_TRY(run->transport->launch(run, loop));
+    for (int p = 0; p < net->workers; p++)
+        if (net->peers->peer[p]) {
+            net->traffic.waited += net->peers->peer[p]->waited;
+            net->traffic.present++;
+        }
+    return SDR_OK;
+}
