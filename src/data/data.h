@@ -10,7 +10,7 @@
 
 #include "base/memory.h"
 #include "base/text.h"
-#include "plugin.h"
+#include "kind/format.h"
 #include <jansson.h>
 #include <stdatomic.h>
 

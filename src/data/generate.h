@@ -9,7 +9,7 @@
 #include "base/memory.h"
 #include "base/rng.h"
 #include "base/text.h"
-#include "plugin.h"
+#include "kind/generator.h"
 
 /* The counter `a` of a generator's streams: rows, and everything that is not a row. */
 #define SDR_TRUTH_STREAM ((uint64_t)1 << 63)

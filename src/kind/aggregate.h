@@ -2,7 +2,7 @@
 #ifndef SDR_KIND_AGGREGATE_H
 #define SDR_KIND_AGGREGATE_H
 
-#include "plugin.h"
+#include "kind/about.h"
 
 struct sdr_aggregate {
     SDR_ABOUT;

@@ -2,7 +2,7 @@
 #ifndef SDR_KIND_CODEC_H
 #define SDR_KIND_CODEC_H
 
-#include "plugin.h"
+#include "kind/about.h"
 
 struct sdr_codec {
     SDR_ABOUT;

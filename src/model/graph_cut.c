@@ -5,7 +5,7 @@
    corner of the simplex: edges to them say where a vertex would like to be. Terminals do not move.
 
    A step on an edge pulls its two ends together; both are put back into the simplex. */
-#include "plugin.h"
+#include "kind/model.h"
 
 #include <math.h>
 #include <string.h>

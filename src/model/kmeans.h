@@ -2,7 +2,7 @@
 #ifndef SDR_MODEL_KMEANS_H
 #define SDR_MODEL_KMEANS_H
 
-#include "plugin.h"
+#include "kind/model.h"
 
 /* The cluster nearest to every row of a batch, and with `bound` a squared distance that no other
    center of the row undercuts, whatever rounding did. Returns the weighted sum of the distances. */

@@ -4,7 +4,7 @@
 #define SDR_MODEL_LINEAR_H
 
 #include "kernel/linear.h"
-#include "plugin.h"
+#include "kind/model.h"
 
 /* Block 0 "weight" (features × outputs), block 1 "intercept" (1 × outputs) if there is one. */
 int sdr_linear_shape(const struct sdr_problem *problem, struct sdr_block *block);

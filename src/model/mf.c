@@ -11,7 +11,7 @@
 #include "base/rng.h"
 #include "kernel/linear.h"
 #include "model/squared.h"
-#include "plugin.h"
+#include "kind/model.h"
 
 #include <math.h>
 

@@ -1,7 +1,7 @@
 /* Schedules of the step size: the factor on --lr after `epoch` epochs (fractions count), so that
    they do not depend on the batch size. All take a warm-up: the step rises linearly over that many
    epochs. */
-#include "plugin.h"
+#include "kind/rate_schedule.h"
 
 #include <math.h>
 

@@ -28,7 +28,7 @@
 #include "kernel/dot.h"
 #include "kernel/level.h"
 #include "kernel/linear.h"
-#include "plugin.h"
+#include "kind/optimizer.h"
 
 #define SDR_REGISTER_PER_CPU(kind, name)                                                           \
     extern const struct sdr_##kind SDR_FOR_LEVEL(sdr_##kind##_##name);                             \

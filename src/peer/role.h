@@ -19,7 +19,9 @@
 #ifndef SDR_PEER_ROLE_H
 #define SDR_PEER_ROLE_H
 
-#include "plugin.h"
+#include "kind/strategy.h"
+#include "kind/transport.h"
+#include "kind/update.h"
 #include "server/message.h"
 
 struct sdr_peer_ops {

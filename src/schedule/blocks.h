@@ -5,7 +5,7 @@
 #ifndef SDR_SCHEDULE_BLOCKS_H
 #define SDR_SCHEDULE_BLOCKS_H
 
-#include "plugin.h"
+#include "kind/rows.h"
 
 enum {
     SDR_CELLS = 16,              /* of a round */

@@ -4,7 +4,7 @@
 #ifndef SDR_SCHEDULE_COMPONENTS_H
 #define SDR_SCHEDULE_COMPONENTS_H
 
-#include "plugin.h"
+#include "kind/rows.h"
 
 struct sdr_components {
     uint32_t *owner; /* owned, per feature: stamp + the first row of a window that touches it */

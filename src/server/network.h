@@ -235,6 +235,10 @@ static inline bool sdr_hears_of_deaths(const struct sdr_network *net, int node)
     return net->servers == 0 || node == 0;
 }
 
+/* sampler.c, compute_times.c: of run->network. */
+enum sdr_status sdr_sampler_create(struct sdr_run *run);
+enum sdr_status sdr_compute_times_parse(struct sdr_run *run);
+
 enum sdr_status sdr_network_create(struct sdr_run *run, uint64_t quorum);
 void sdr_network_destroy(struct sdr_run *run);
 /* Writes what the ledger has noted; a failure is told, and is not the end. */

@@ -2,7 +2,7 @@
 #ifndef SDR_SYNC_BSP_H
 #define SDR_SYNC_BSP_H
 
-#include "plugin.h"
+#include "kind/strategy.h"
 
 enum sdr_status sdr_bsp_plan(const void *options, struct sdr_plan *plan);
 enum sdr_status sdr_bsp_worker(struct sdr_node *node);

@@ -2,7 +2,8 @@
 #ifndef SDR_NODE_H
 #define SDR_NODE_H
 
-#include "plugin.h"
+#include "kind/strategy.h"
+#include "kind/transport.h"
 #include "server/ledger.h"
 #include "update/gradient.h"
 

@@ -2,7 +2,7 @@
 #ifndef SDR_TRANSPORT_MAILBOX_H
 #define SDR_TRANSPORT_MAILBOX_H
 
-#include "plugin.h"
+#include "kind/transport.h"
 #include "server/message.h"
 #include <pthread.h>
 

@@ -4,7 +4,7 @@
 #define SDR_UPDATE_UPDATE_H
 
 #include "kernel/linear.h"
-#include "plugin.h"
+#include "kind/optimizer.h"
 
 /* ---- where values lie ---- */
 struct sdr_layout {

@@ -18,23 +18,24 @@ may() {
         sed -E 's/: *# *include *"([^"]+)"/:\1/')
 }
 may src/base 'base/[^/]+|sounder/sounder\.h'
+may src/kind '(base|kind)/[^/]+'
 may src/kernel '(base|kernel)/[^/]+'
-may src/data '(base|data|kernel)/[^/]+|plugin\.h|run/registry\.h'
-may src/model '(base|kernel|model)/[^/]+|plugin\.h'
-may src/optimizer '(base|kernel|optimizer)/[^/]+|plugin\.h'
-may src/schedule '(base|schedule)/[^/]+|plugin\.h'
-may src/update '(base|kernel|update)/[^/]+|plugin\.h|kind/codec\.h'
-may src/sync '(base|sync)/[^/]+|plugin\.h|(team|server|peer)/role\.h'
+may src/data '(base|data|kernel|kind)/[^/]+|run/registry\.h'
+may src/model '(base|kernel|model)/[^/]+|kind/model\.h'
+may src/optimizer '(base|kernel|optimizer)/[^/]+|kind/(optimizer|rate_schedule)\.h'
+may src/schedule '(base|schedule)/[^/]+|kind/rows\.h'
+may src/update '(base|kernel|update)/[^/]+|kind/(optimizer|codec)\.h'
+may src/sync '(base|sync)/[^/]+|kind/strategy\.h|(team|server|peer)/role\.h'
 # The loops of one role do not see what belongs to another.
 while read -r file; do
     roles=$(grep -oE '"(team|server|peer)/role\.h"' "$file" | sort -u | wc -l)
     [ "$roles" -le 1 ] || complain "$file has loops of two roles"
 done < <(grep -lE '"(team|server|peer)/role\.h"' src/sync/*.c src/sync/*.h)
-may src/peer '(base|peer|update)/[^/]+|plugin\.h|team/(node|role)\.h|server/(message|network)\.h|run/run\.h'
-may tests/plugins '(base|kernel|kind)/[^/]+|plugin\.h|(team|server|peer)/role\.h|server/message\.h'
-may src/codec '(base|codec|kind)/[^/]+|plugin\.h'
-may src/aggregate '(base|aggregate|kind)/[^/]+|plugin\.h'
-may src/transport '(base|transport)/[^/]+|transport/mpi/shim\.h|plugin\.h|team/node\.h|server/(message|network)\.h|run/run\.h'
+may src/peer '(base|kind|peer|update)/[^/]+|team/(node|role)\.h|server/(message|network)\.h|run/run\.h'
+may tests/plugins '(base|kernel|kind)/[^/]+|(team|server|peer)/role\.h|server/message\.h'
+may src/codec '(base|codec)/[^/]+|kind/codec\.h'
+may src/aggregate '(base|aggregate)/[^/]+|kind/aggregate\.h'
+may src/transport '(base|transport)/[^/]+|transport/mpi/shim\.h|kind/transport\.h|team/node\.h|server/(message|network)\.h|run/run\.h'
 may cli '(cli|compare)\.h|sounder/sounder\.h'
 may examples 'sounder/sounder\.h'
 may include 'sounder/sounder\.h'

@@ -1,0 +1,67 @@
+/* Blocks, batches and updates: what models compute and steps are made of. */
+#ifndef SDR_KIND_UPDATE_H
+#define SDR_KIND_UPDATE_H
+
+#include "base/tensors.h"
+#include "kind/rows.h"
+
+/* A named matrix; all blocks lie in one array of values, each starting on a cache line. */
+struct sdr_block {
+    char name[24];
+    uint32_t rows, cols;
+    uint64_t offset;      /* of its first value in the array */
+    enum sdr_dtype dtype; /* SDR_F32, or SDR_I32 for numbers in the same four bytes */
+    bool per_feature;     /* row j belongs to feature j: it has the feature's scale */
+    bool penalised;       /* --l1, --l2 and decay act on it */
+    bool fixed;           /* keeps the values it starts with: no update has a part of it */
+};
+enum { SDR_BLOCKS_MOST = 64 };
+/* Values first … end − 1 of that array, whole rows of blocks: what is cut for servers and threads. */
+struct sdr_span {
+    uint64_t first, end;
+};
+
+struct sdr_batch {
+    const struct sdr_rows *rows; /* borrowed */
+    const uint32_t *row;         /* count row numbers, borrowed until the next batch */
+    uint32_t count;
+    uint64_t number; /* updates before it: what to compute again after a loss */
+    uint64_t at;     /* rows of the epoch before it: sets the step's place in its schedule */
+    uint32_t of;     /* rows of the batch it is a part of; 0: it is a whole one */
+};
+
+/* How one block's part of an update is written down. A part is multiplied out as late as possible.
+   DENSE    count values, of the rows from `first` on
+   ROWS     count rows of the block: index[i] says which, value[i·cols + k] what. A row may be listed
+            several times unless `distinct` is set: its values add up
+   TOUCHED  count rows: those of the features of the batch, in the order in which it first meets them
+   FACTORS  Σ v_i·u_iᵀ over count examples. u_i is value[i·cols …], or where index is set
+            value[i] in column index[i] and zero elsewhere. v_i is, by `right`, the i-th example of
+            the batch (as the model sees it: centered), or v[i·rows …], or 1 for a block of one row */
+enum sdr_form { SDR_DENSE, SDR_ROWS, SDR_TOUCHED, SDR_FACTORS };
+enum sdr_right { SDR_EXAMPLES, SDR_STORED, SDR_ONES };
+struct sdr_part {
+    int block;
+    enum sdr_form form;
+    enum sdr_right right;
+    bool distinct;
+    uint32_t count;
+    uint32_t first;        /* DENSE: the row of the block that the values begin with */
+    uint32_t leaf, leaves; /* DENSE: the leaves of the batch that are summed up in it */
+    const uint32_t *index;
+    const float *value;
+    const float *v;
+};
+/* What an update is. A statistic is a sum over rows: it is added, and no optimizer is asked. */
+enum sdr_sense { SDR_GRADIENT, SDR_STEP, SDR_STATE, SDR_STATISTIC };
+struct sdr_update {
+    enum sdr_sense sense;
+    uint64_t version;       /* of the view it was computed from */
+    double loss;            /* weighted sum of the losses before the update */
+    double weight;          /* sum of the weights: what the sum of losses is divided by */
+    struct sdr_batch batch; /* the examples of FACTORS; its place in the schedule */
+    struct sdr_part *part;  /* borrowed, with room for one a block */
+    int parts;
+};
+
+#endif

@@ -1,0 +1,100 @@
+/* Batches by number: a number is a stretch of the rows of an epoch, the same for every node. */
+#include "base/memory.h"
+#include "run/run.h"
+#include "server/network.h"
+
+#include <string.h>
+
+/* Its epoch, and the place of its first row there. */
+static uint64_t epoch_of(const struct sdr_network *net, uint64_t number, uint64_t *place)
+{
+    uint64_t epoch = sdr_divide(&net->policy.epochs, number, place);
+    *place *= net->policy.batch;
+    return epoch;
+}
+
+static uint32_t rows_from(const struct sdr_run *run, uint64_t place)
+{
+    uint64_t left = run->set.train_rows.count - place;
+    return (uint32_t)(left < run->network->policy.batch ? left : run->network->policy.batch);
+}
+
+uint32_t sdr_network_rows(const struct sdr_run *run, uint64_t number)
+{
+    uint64_t place;
+    epoch_of(run->network, number, &place);
+    return rows_from(run, place);
+}
+
+void sdr_part_of(const struct sdr_network *net, uint32_t rows, int worker, uint32_t *from,
+                 uint32_t *end)
+{
+    *from = 0;
+    *end = rows;
+    if (!net->policy.joint)
+        return;
+    uint64_t unit = net->policy.part_unit, units = (rows + unit - 1) / unit;
+    uint64_t workers = (uint64_t)net->workers;
+    uint64_t first = units * (uint64_t)worker / workers * unit;
+    uint64_t last = units * (uint64_t)(worker + 1) / workers * unit;
+    *from = (uint32_t)(first < rows ? first : rows);
+    *end = (uint32_t)(last < rows ? last : rows);
+}
+
+static enum sdr_status copy_rows(struct sdr_run *run, uint64_t epoch, uint64_t place,
+                                 uint32_t count, uint32_t *row)
+{
+    struct sdr_network *net = run->network;
+    struct sdr_sampler *sampler = &net->sampler;
+    uint64_t at = epoch & (sampler->slots - 1);
+    enum sdr_status status = SDR_OK;
+    if (!net->single_threaded)
+        pthread_mutex_lock(&sampler->lock);
+    if (!sampler->slot[at].order)
+        status = sdr_allocate(&sampler->slot[at].order, run->set.train_rows.count, sizeof *row,
+                              "row order");
+    if (status == SDR_OK && sampler->slot[at].epoch != epoch) {
+        sdr_epoch_order(run, epoch, sampler->slot[at].order);
+        sampler->slot[at].epoch = epoch;
+    }
+    if (status == SDR_OK)
+        memcpy(row, sampler->slot[at].order + place, count * sizeof *row);
+    if (!net->single_threaded)
+        pthread_mutex_unlock(&sampler->lock);
+    return status;
+}
+
+enum sdr_status sdr_network_batch(struct sdr_run *run, uint64_t number, int worker, uint32_t *row,
+                                  struct sdr_batch *batch)
+{
+    struct sdr_network *net = run->network;
+    uint64_t place, epoch = epoch_of(net, number, &place);
+    uint32_t rows = rows_from(run, place), from = 0, end = rows;
+    if (worker >= 0)
+        sdr_part_of(net, rows, worker, &from, &end);
+    SDR_TRY(copy_rows(run, epoch, place + from, end - from, row));
+    if (run->data->checked)
+        SDR_TRY(sdr_data_demand(run->data, row, end - from));
+    *batch = (struct sdr_batch){.rows = &run->data->rows,
+                                .row = row,
+                                .count = end - from,
+                                .number = number,
+                                .at = place + from,
+                                .of = rows};
+    return SDR_OK;
+}
+
+enum sdr_status sdr_sampler_create(struct sdr_run *run)
+{
+    struct sdr_network *net = run->network;
+    uint64_t outstanding = (uint64_t)net->workers * net->policy.batch / run->set.train_rows.count;
+    uint64_t least = 4 * (outstanding + 1); /* batches that are dealt again may be old */
+    for (net->sampler.slots = 1; net->sampler.slots < least;)
+        net->sampler.slots *= 2;
+    pthread_mutex_init(&net->sampler.lock, NULL);
+    SDR_TRY(sdr_allocate(&net->sampler.slot, net->sampler.slots, sizeof *net->sampler.slot,
+                         "row orders"));
+    for (uint64_t i = 0; i < net->sampler.slots; i++)
+        net->sampler.slot[i].epoch = UINT64_MAX;
+    return SDR_OK;
+}
