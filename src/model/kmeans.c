@@ -6,7 +6,7 @@
    step of size 1/count on the center. Sums can be added in any order and from any worker, so every
    strategy keeps what its workers found. Sums are halved after every epoch, and the weight of rows rises
    from 1 to 2 within one (schedule `recent`): what was said of centers that were still poor is soon
-   outweighed. --sync batch is Lloyd's algorithm: the sums of all rows, anew in every epoch.
+   outweighed. --sync batch is Lloyd's algorithm: the sums of all rows, computed again in every epoch.
 
    Distances are differences of squares, so the origin should be among the rows: it is their mean, or zero
    where they are mostly zeros. It stays with the model.

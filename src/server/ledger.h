@@ -46,7 +46,7 @@ struct sdr_ledger {
 enum sdr_status sdr_ledger_open(struct sdr_ledger *ledger, const char *folder, int workers);
 /* Fails if the records cannot be written; sums are right in any case. */
 enum sdr_status sdr_ledger_note(struct sdr_ledger *ledger, const struct sdr_ledger_record *record);
-/* Writes what is to be written. The first time: version 0 begins the file anew, another goes on behind what there is
+/* Writes the records noted so far. The first call with version 0 starts a new file; with another it appends to the records
    of the updates before that version. */
 enum sdr_status sdr_ledger_flush(struct sdr_ledger *ledger, uint64_t version);
 void sdr_ledger_free(struct sdr_ledger *ledger);

@@ -265,7 +265,7 @@ enum sdr_status sdr_send(struct sdr_node *node, struct sdr_message *message);
 void sdr_part_of(const struct sdr_network *net, uint32_t rows, int worker, uint32_t *from,
                  uint32_t *end);
 void sdr_forget_task(struct sdr_node *node);
-/* The values to work from, in an array as long as the parameters: as they came, or put together on the desk. */
+/* The values to work from, in an array as long as the parameters: as they came, or assembled in the workspace. */
 enum sdr_status sdr_assemble_view(struct sdr_node *node, struct sdr_workspace *workspace,
                                   const struct sdr_batch *batch, const float **w);
 /* An update as the message for a server; *body is given away. */
@@ -294,7 +294,7 @@ void sdr_forget_patches(struct sdr_task *task);
 /* steps.c: workers that take steps. */
 enum sdr_status sdr_own_writes_create(struct sdr_node *node);
 void sdr_own_writes_free(struct sdr_node *node);
-/* The values on the desk get the worker's own steps that they lack; steps are taken on them; what these changed is
+/* The values in the workspace get the worker's own steps that they lack; steps are taken on them; what these changed is
    kept for the servers. */
 enum sdr_status sdr_own_writes_begin(struct sdr_node *node, struct sdr_workspace *workspace,
                                      const struct sdr_batch *batch);

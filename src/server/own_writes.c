@@ -88,7 +88,7 @@ static enum sdr_status recall(struct sdr_node *node, struct sdr_workspace *works
     return SDR_OK;
 }
 
-/* The values on the desk get the worker's own steps that they lack. */
+/* Adds the worker's own steps that the values in the workspace lack. */
 static enum sdr_status recall_all(struct sdr_node *node, struct sdr_workspace *workspace,
                                   const struct sdr_batch *batch)
 {

@@ -3,7 +3,7 @@
 
                       counts     the others, at an update
    bsp                workers    there are none: K is all workers
-   k-sync             workers    are cancelled, and begin anew from the new values
+   k-sync             workers    are cancelled, and restart from the new values
    backup             workers    go on; what they bring is too late, and dropped (Chen et al., 2016)
    k-batch-sync       batches    are cancelled; one that has delivered begins its next batch at once
    k-async            workers    go on, and what they bring is stale; one that has delivered waits
@@ -67,7 +67,7 @@ static int ascending(const void *a, const void *b)
     return *(const int *)a - *(const int *)b;
 }
 
-/* After an update: everybody begins anew, or those that have waited for it, by their numbers. */
+/* After an update: gives a task to every worker, or to those that waited for it, in order of their numbers. */
 static enum sdr_status assign_next(struct sdr_node *node, const struct rule *rule, int *waiting,
                                    uint64_t *count)
 {
@@ -193,7 +193,7 @@ static enum sdr_status one_of(const void *options, uint64_t workers, uint64_t *g
     return SDR_OK;
 }
 
-/* Values come with the answer to what was sent, or to every so manieth. */
+/* New values come with the answer to every push, or to every (fetch / push)-th. */
 static enum sdr_status one_of_several(const void *options, uint64_t workers, uint64_t *gradients)
 {
     const struct options *o = options;

@@ -30,7 +30,7 @@ struct sdr_node {
     void *state; /* the strategy's, state_size bytes: zero, or as a checkpoint left it */
     struct sdr_node_array array[SDR_NODE_ARRAYS];
     int arrays;
-    struct sdr_parameters *parameters;  /* it steps on: the run's, or a twin or copy of them */
+    struct sdr_parameters *parameters;  /* it steps on: the run's, an alias or a replica */
     struct sdr_loss_sum *loss_sum;      /* of the steps on these parameters */
     struct sdr_gradient_space space;    /* owned: for computing gradients */
     float *snapshot;                    /* owned: values copied for a batch; NULL: none */

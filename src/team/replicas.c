@@ -3,10 +3,10 @@
 #include "run/record.h"
 #include "team/team.h"
 
-void sdr_use_replica(struct sdr_node *node, uint64_t copy)
+void sdr_use_replica(struct sdr_node *node, uint64_t replica)
 {
-    node->parameters = &node->run->shared.replica[copy];
-    node->loss_sum = &node->run->shared.losses[copy];
+    node->parameters = &node->run->shared.replica[replica];
+    node->loss_sum = &node->run->shared.losses[replica];
 }
 
 /* What is done between the two has one place in the order of all events, where that is recorded. */

@@ -1,5 +1,4 @@
-/* All that the loop of a worker may call that shares memory with the others: batches, its view of the
-   blocks, gradients, steps, barriers. */
+/* Role team: everything that the loop of a worker on shared memory may call. */
 #ifndef SDR_TEAM_ROLE_H
 #define SDR_TEAM_ROLE_H
 
@@ -10,7 +9,7 @@
 enum sdr_status sdr_next_batch(struct sdr_node *node, struct sdr_batch *batch, bool *more);
 /* A batch of all rows: one update an epoch. */
 enum sdr_status sdr_next_full_batch(struct sdr_node *node, struct sdr_batch *batch, bool *more);
-/* The parameters the batch needs, with lazy penalties settled. */
+/* The parameters that the batch reads, after they paid the penalties they owe. */
 void sdr_pull(struct sdr_node *node, const struct sdr_batch *batch, struct sdr_view *view);
 /* The gradient of the batch's mean loss at the view; borrowed until the next call. */
 enum sdr_status sdr_gradient(struct sdr_node *node, const struct sdr_view *view,
@@ -18,108 +17,105 @@ enum sdr_status sdr_gradient(struct sdr_node *node, const struct sdr_view *view,
 /* One step of the optimizer. */
 void sdr_commit(struct sdr_node *node, const struct sdr_update *update);
 
-/* Batches of one row, the same steps with less ado: a stretch of rows is dealt, and a walk over it
-   pulls, takes the gradient and commits for one row after the other. Only models with one output
-   and batches of one row can walk. */
+/* Fast path for batches of one row: sdr_next_chunk returns up to 64 rows, and sdr_fused_steps does pull,
+   gradient and commit for each, bit-identical to the slow path. For models that declare `fused`. */
 bool sdr_can_fuse(const struct sdr_node *node);
 enum sdr_status sdr_next_chunk(struct sdr_node *node, struct sdr_batch *chunk, bool *more);
 void sdr_fused_steps(struct sdr_node *node, const struct sdr_batch *chunk);
 
 /* ---- several workers on one machine ---- */
-/* plan->share rows for whoever asks first, or of the worker's own shard. Workers meet at the end of
-   an epoch, and where a checkpoint or the end of the run is due; nobody waits otherwise. */
+/* plan->share rows for whoever asks first, or of the worker's own shard. A barrier comes at the end of an
+   epoch, before a checkpoint and at the end of the run; nobody waits otherwise. */
 enum sdr_status sdr_next_share(struct sdr_node *node, struct sdr_batch *share, bool *more);
-/* The two halves of it: a share if there is one now, and the meeting that is due if there is none. */
+/* Its two halves: a share if one is left, and the barrier that comes if none is. */
 bool sdr_try_next_share(struct sdr_node *node, struct sdr_batch *share);
 enum sdr_status sdr_barrier_due(struct sdr_node *node, bool *more);
-/* The same plan->share rows for all workers, who meet before every round. */
+/* The same plan->share rows for all workers, with a barrier before every round. */
 enum sdr_status sdr_next_round(struct sdr_node *node, struct sdr_batch *round, bool *more);
-/* A look at the clock and at requests, for loops that deal in another way. */
+/* Polls the clock and requests, for loops that hand out rows themselves. */
 enum sdr_status sdr_look(struct sdr_node *node);
 /* Waits until all workers are here. */
 enum sdr_status sdr_barrier(struct sdr_node *node);
-/* Work that is shared out between two meetings: the next piece of `pieces`; false: all are taken. */
+/* Work shared out between two barriers: the next piece of `pieces`; false: all are taken. */
 bool sdr_next_piece(struct sdr_node *node, uint64_t pieces, uint64_t *piece);
-/* Rows from … from + count − 1 of a batch, as far as it goes. */
+/* At most `count` rows of a batch from row `from` on. */
 struct sdr_batch sdr_part(const struct sdr_node *node, const struct sdr_batch *batch, uint64_t from,
                           uint64_t count);
 
 /* One step for every batch of a share, one after the other. */
 enum sdr_status sdr_train(struct sdr_node *node, const struct sdr_batch *share);
-/* Steps go to a private copy from now on. A worker begins with the copy of its own number. */
-void sdr_use_replica(struct sdr_node *node, uint64_t copy);
-/* The copy becomes what the shared parameters are, for training on a share. */
+/* Steps go to this replica from now on. A worker begins with the one of its own number. */
+void sdr_use_replica(struct sdr_node *node, uint64_t replica);
+/* Copies the shared parameters to the replica, for training on a share. */
 void sdr_pull_replica(struct sdr_node *node, const struct sdr_batch *share);
-/* What was changed since is added to the shared parameters, while others do the same. */
+/* Adds what the replica changed since to the shared parameters, by atomic adds. */
 void sdr_push_delta(struct sdr_node *node);
-/* Rows were stepped on in place, if that is recorded. */
+/* Records that the worker stepped on these rows in place. */
 void sdr_stepped(struct sdr_node *node, const struct sdr_batch *rows);
-/* A recorded run is gone through again: the node becomes worker after worker, in the order of the
-   record, and is to take and train on `share`, or to give what it changed (share->count is 0). */
+/* Replay of a recorded run by one thread: the node acts as worker after worker, in the recorded order. It
+   pulls and trains on `share`, or pushes what it changed where share->count is 0. */
 bool sdr_replays(const struct sdr_node *node);
 enum sdr_status sdr_next_recorded(struct sdr_node *node, struct sdr_batch *share, bool *more);
-/* Penalties that are due on the copy are charged: then it can be merged. */
+/* The replica pays all penalties it owes: then it can be merged. */
 void sdr_catch_up(struct sdr_node *node);
-/* A part of the shared parameters takes in what the first `copies` copies changed, in their order. */
-void sdr_merge(struct sdr_node *node, int copies, uint64_t part, uint64_t parts);
+/* Merges the changes of the first `replicas` replicas into a part of the shared parameters, in their
+   order. */
+void sdr_merge(struct sdr_node *node, int replicas, uint64_t part, uint64_t parts);
 /* True if the worker's last share completed the planned number of updates, counting those made in earlier epochs. The
    same for all workers. */
 bool sdr_share_is_whole(const struct sdr_node *node);
-/* A part of the copies is averaged, over all of them; each becomes the average. */
+/* Averages a part of all replicas: each becomes the average. */
 void sdr_average(struct sdr_node *node, uint64_t part, uint64_t parts);
 
-/* An update that all workers compute, piece by piece, with meetings between the three. Gradients are
-   computed leaf by leaf, and multiplied out in the order of the rows by ranges of features, one part
-   per worker: the sums are those of a single worker. */
+/* An update that all workers compute together: catch up by spans of values, gradients by leaves, sum,
+   steps by spans, with a barrier between any two. The sums are those of a single worker. */
 void sdr_joint_catch_up(struct sdr_node *node, const struct sdr_batch *batch, uint64_t part);
 enum sdr_status sdr_joint_gradient(struct sdr_node *node, const struct sdr_batch *batch,
                                    uint64_t leaf);
-/* Waits until all leaves are computed: then they are one update. */
+/* Barrier: the last worker to arrive adds the leaves up to one update. */
 enum sdr_status sdr_joint_sum(struct sdr_node *node);
 void sdr_joint_step(struct sdr_node *node, const struct sdr_batch *batch, uint64_t part);
 
-/* Windows that are cut into bins of rows which have no feature in common: looks for the components of
-   the window that comes next; trains on one bin. */
+/* Cyclades: finds the components of the next window; trains on one bin, rows that have no feature in common
+   with those of another bin. */
 enum { SDR_BINS = 16 };
 void sdr_plan_ahead(struct sdr_node *node, const struct sdr_batch *window);
 enum sdr_status sdr_train_apart(struct sdr_node *node, const struct sdr_batch *window,
                                 uint64_t bin);
 
-/* Rounds of cells of a rotation, rows of two features which have none in common with those of another
-   cell: trains on one cell. */
+/* Rotation: trains on one cell of a round, rows of two features that have none in common with those of
+   another cell. */
 enum { SDR_ROTATING = 16 };
 enum sdr_status sdr_train_cell(struct sdr_node *node, const struct sdr_batch *round, uint64_t cell);
 
-/* Guards the parameters that a batch touches. */
+/* Locks the parameters that a batch touches. */
 void sdr_lock(struct sdr_node *node, const struct sdr_batch *batch);
 void sdr_unlock(struct sdr_node *node, const struct sdr_batch *batch);
-/* Workers in a fixed circle: waits until it is this one's turn; hands it on. On its turn a worker steps with the gradient
-   that it has in flight, if there is one and the run is not over, and is given its next batch; between its turns it
-   computes the gradient of that. */
+/* Workers in a fixed circle. On its turn a worker commits the gradient it has in flight, if it has one and
+   the run is not over, and takes its next batch; between its turns it computes the gradient of that. */
 enum sdr_status sdr_wait_turn(struct sdr_node *node);
 enum sdr_status sdr_commit_pending(struct sdr_node *node, bool *more);
 void sdr_next_turn_batch(struct sdr_node *node, struct sdr_batch *batch);
 void sdr_pass_turn(struct sdr_node *node);
 enum sdr_status sdr_keep_pending(struct sdr_node *node, const struct sdr_update *gradient);
 
-/* For loops that take their own steps: the weights in double, with their units. */
+/* ---- loops that take their own steps, in double ---- */
+/* An array that lives with the node and is saved in checkpoints. */
 enum sdr_status sdr_node_array(struct sdr_node *node, const char *name, uint64_t count,
                                double **value);
 /* Same, with a new length; old contents are discarded. */
 enum sdr_status sdr_node_array_renew(struct sdr_node *node, const char *name, uint64_t count,
                                      double **value);
-/* Which of these the model can do with all rows at once: the gradient of its smooth mean loss, or rounds
-   of its own that are no steps. */
+/* What the model can do with all rows at once: the gradient of a smooth mean loss, or rounds that are no
+   steps (Lloyd's). */
 bool sdr_has_full_gradient(const struct sdr_node *node);
 bool sdr_has_rounds(const struct sdr_node *node);
-/* Smooth part of the objective and its gradient at w (values in the layout of the blocks): the mean
- * loss. */
+/* The mean loss and its gradient at w, values in the layout of the blocks. */
 void sdr_full_gradient(struct sdr_node *node, const double *w, double *loss, double *gradient);
 /* product = B·v, with B = curvature·XᵀX/N a bound on the second derivatives of the mean loss. */
 void sdr_curve(struct sdr_node *node, const double *v, double *product);
-/* A round of the model on all rows, on --threads threads, with the same bits for any number of them: w
-   becomes better; *loss is that of the weights as they are. Why there is nothing more to do once w does
-   not change. */
+/* One round of the model on all rows, on --threads threads, with the same bits for any number of them: it
+   improves w; *loss is that of the present weights. converged: the reason to stop once w does not change. */
 enum sdr_status sdr_full_round(struct sdr_node *node, double *loss, double *w);
 const char *sdr_rounds_converged(const struct sdr_node *node);
 /* The run is over after this update, for a reason (static text). */

@@ -22,7 +22,7 @@ void sdr_mailbox_open(struct sdr_mailbox *mailbox);
 void sdr_mailbox_free(struct sdr_mailbox *mailbox);
 /* The message is the box's, or if that fails is gone. */
 enum sdr_status sdr_mailbox_put(struct sdr_mailbox *mailbox, const struct sdr_message *message);
-/* The first message; false: none came for so many nanoseconds (negative: for ever), or the box is closed. */
+/* Takes the first message; false: none came within `nanoseconds` (negative: no limit), or the mailbox is closed. */
 bool sdr_mailbox_take(struct sdr_mailbox *mailbox, int64_t nanoseconds,
                       struct sdr_message *message);
 /* Whether there is one. */

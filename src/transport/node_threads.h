@@ -18,7 +18,7 @@ struct sdr_node_threads {
 enum sdr_status sdr_node_threads_open(struct sdr_run *run, struct sdr_node_threads *threads);
 void sdr_node_threads_free(struct sdr_node_threads *threads);
 /* Runs the loops of those nodes that lives_here says; node->seat is its box, and run->network->shared begins
-   with the crew. */
+   with the node threads. */
 enum sdr_status sdr_node_threads_launch(struct sdr_run *run,
                                         enum sdr_status (*loop)(struct sdr_node *node),
                                         bool (*lives_here)(const struct sdr_node *node));

@@ -47,7 +47,7 @@ void sdr_replica_push(struct sdr_parameters *replica, struct sdr_parameters *sha
                       const float *damping, int replicas)
 {
     sdr_parameters_catch_up_all(replica);
-    if (damping) /* what is not given is gone: the replica is taken anew */
+    if (damping) /* what is not pushed is lost: the next pull overwrites it */
         for (int i = 0; i <= replica->rule.optimizer->slots; i++)
             for (uint64_t at = 0; at < replica->layout->count && of_value(replica, i); at++) {
                 float share =
