@@ -16,7 +16,7 @@ struct options {
     uint64_t parts;
 };
 static const struct sdr_option table[] = {{"parts", SDR_INTEGER, "2", "N", 2, PARTS_MOST,
-                                           "parts of the graph; the first N features are their "
+                                           "number of parts; the first N features are their "
                                            "terminals",
                                            offsetof(struct options, parts), 0},
                                           {0}};
@@ -176,7 +176,7 @@ static void project(float *x, uint32_t parts)
 
 SDR_REGISTER(model_kind, graph_cut) = {
     .name = "graph-cut",
-    .summary = "a graph cut into parts; rows are edges between vertices",
+    .summary = "minimum cut of a graph into parts; rows are edges between vertices",
     .options = table,
     .options_size = sizeof(struct options),
     .truth = SDR_UNSUPERVISED,

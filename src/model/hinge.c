@@ -12,7 +12,7 @@ static double loss(const void *options, const float *score, uint32_t outputs, fl
 
 SDR_REGISTER(model_kind, hinge) = {
     .name = "hinge",
-    .summary = "two classes, support vector machine",
+    .summary = "two classes: linear support vector machine (hinge loss)",
     .truth = SDR_BINARY,
     .curvature = 0, /* not smooth */
     .loss = loss,

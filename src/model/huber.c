@@ -6,10 +6,11 @@
 struct options {
     double delta;
 };
-static const struct sdr_option table[] = {{"delta", SDR_NUMBER, "1", NULL, 1e-30, 1e30,
-                                           "residual from which the loss is linear",
-                                           offsetof(struct options, delta), 0},
-                                          {0}};
+static const struct sdr_option table[] = {
+    {"delta", SDR_NUMBER, "1", NULL, 1e-30, 1e30,
+     "residual, in units of the label, from which the loss grows linearly",
+     offsetof(struct options, delta), 0},
+    {0}};
 
 static double loss(const void *options, const float *score, uint32_t outputs, float target,
                    float *dloss)
@@ -23,7 +24,7 @@ static double loss(const void *options, const float *score, uint32_t outputs, fl
 
 SDR_REGISTER(model_kind, huber) = {
     .name = "huber",
-    .summary = "linear regression, robust against outliers",
+    .summary = "linear regression, robust against outliers (Huber loss)",
     .options = table,
     .options_size = sizeof(struct options),
     .truth = SDR_REGRESSION,

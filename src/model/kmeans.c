@@ -27,7 +27,8 @@ struct options {
     uint64_t clusters;
 };
 static const struct sdr_option table[] = {{"clusters", SDR_INTEGER, "8", "K", 1, CLUSTERS_MOST,
-                                           "how many", offsetof(struct options, clusters), 0},
+                                           "number of clusters", offsetof(struct options, clusters),
+                                           0},
                                           {0}};
 
 static uint32_t outputs_of(const void *options)
@@ -386,7 +387,7 @@ static enum sdr_status start(const struct sdr_problem *problem, const struct sdr
 
 SDR_REGISTER(model_kind, kmeans) = {
     .name = "kmeans",
-    .summary = "clusters of rows near a common center; no labels",
+    .summary = "k-means clustering; needs no labels",
     .options = table,
     .options_size = sizeof(struct options),
     .truth = SDR_UNSUPERVISED,

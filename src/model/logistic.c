@@ -20,7 +20,7 @@ static void probability(const float *score, uint32_t outputs, float *p)
 
 SDR_REGISTER(model_kind, logistic) = {
     .name = "logistic",
-    .summary = "two classes, logistic regression",
+    .summary = "two classes: logistic regression",
     .truth = SDR_BINARY,
     .curvature = 0.25,
     .loss = loss,

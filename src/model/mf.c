@@ -21,13 +21,14 @@ struct options {
     double l2, l2_item;
 };
 static const struct sdr_option table[] = {
-    {"rank", SDR_INTEGER, "16", "N", 1, 4096, "factors of a user or an item",
+    {"rank", SDR_INTEGER, "16", "N", 1, 4096, "latent factors of each user and item",
      offsetof(struct options, rank), 0},
-    {"bias", SDR_FLAG, "yes", NULL, 0, 0,
-     "users and items have a value of their own beside factors", offsetof(struct options, bias), 0},
-    {"l2", SDR_NUMBER, "0.02", "X", 0, 1e6, "penalty of each rating on the rows it touches",
+    {"bias", SDR_FLAG, "yes", NULL, 0, 0, "add a bias to each user and item",
+     offsetof(struct options, bias), 0},
+    {"l2", SDR_NUMBER, "0.02", "X", 0, 1e6,
+     "L2 penalty that each rating puts on the factors and biases of its user and item",
      offsetof(struct options, l2), 0},
-    {"l2-item", SDR_NUMBER, "-1", "X", -1, 1e6, "the same for items alone; -1: as for users",
+    {"l2-item", SDR_NUMBER, "-1", "X", -1, 1e6, "the same for items; -1: as l2",
      offsetof(struct options, l2_item), 0},
     {0}};
 
@@ -200,7 +201,7 @@ static const struct sdr_fused_model fused = {rank_of, pair_penalty};
 
 SDR_REGISTER(model_kind, mf) = {
     .name = "mf",
-    .summary = "ratings by matrix factorisation: users, items, factors, biases",
+    .summary = "ratings of items by users: matrix factorisation with biases",
     .options = table,
     .options_size = sizeof(struct options),
     .truth = SDR_REGRESSION,

@@ -41,7 +41,7 @@ static void probability(const float *score, uint32_t outputs, float *p)
 
 SDR_REGISTER(model_kind, softmax) = {
     .name = "softmax",
-    .summary = "several classes, multinomial logistic regression",
+    .summary = "several classes: multinomial logistic regression",
     .truth = SDR_CLASSES,
     .picks = true,
     .curvature = 0.5,

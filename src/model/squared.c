@@ -4,7 +4,7 @@
 
 SDR_REGISTER(model_kind, squared) = {
     .name = "squared",
-    .summary = "linear regression, squared error",
+    .summary = "linear regression (least squares)",
     .truth = SDR_REGRESSION,
     .curvature = 1,
     .loss = sdr_squared_loss,

@@ -12,7 +12,7 @@ static double loss(const void *options, const float *score, uint32_t outputs, fl
 
 SDR_REGISTER(model_kind, squared_hinge) = {
     .name = "squared-hinge",
-    .summary = "two classes, support vector machine with squared hinge loss",
+    .summary = "two classes: linear support vector machine (squared hinge loss)",
     .truth = SDR_BINARY,
     .curvature = 2,
     .loss = loss,

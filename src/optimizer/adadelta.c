@@ -36,7 +36,7 @@ SDR_INLINE lanes step(const float *c, lanes g, lanes *s0, lanes *s1)
 
 SDR_REGISTER_PER_CPU(optimizer, adadelta) = {
     .name = "adadelta",
-    .summary = "steps sized by the running means of past steps and gradients",
+    .summary = "steps sized by running means of past steps and gradients; finds its own step size",
     .options = table,
     .options_size = sizeof(struct options),
     .slots = SDR_STEP_SLOTS,

@@ -36,7 +36,7 @@ SDR_INLINE lanes step(const float *c, lanes g, lanes *s0, lanes *s1)
 
 SDR_REGISTER_PER_CPU(optimizer, adagrad) = {
     .name = "adagrad",
-    .summary = "steps divided by the root of all squared gradients so far",
+    .summary = "steps divided by the root of the sum of squared gradients",
     .options = table,
     .options_size = sizeof(struct options),
     .slots = SDR_STEP_SLOTS,

@@ -33,7 +33,7 @@ static double penalty_due(const void *options, uint64_t update, double rate)
 
 SDR_REGISTER_PER_CPU(optimizer, adam) = {
     .name = "adam",
-    .summary = "running means of gradients and of their squares, corrected for their start",
+    .summary = "running means of gradients and of their squares, with bias correction",
     .options = table,
     .options_size = sizeof(struct options),
     .slots = SDR_STEP_SLOTS,

@@ -17,7 +17,7 @@ struct moments {
      NULL,                                                                                         \
      0,                                                                                            \
      0.999999,                                                                                     \
-     "share of the old mean that is kept",                                                         \
+     "decay rate of the running mean of gradients",                                                \
      offsetof(type, member.beta1),                                                                 \
      0},                                                                                           \
         {"beta2",                                                                                  \
@@ -26,7 +26,7 @@ struct moments {
          NULL,                                                                                     \
          0,                                                                                        \
          0.99999999,                                                                               \
-         "share of the old mean square that is kept",                                              \
+         "decay rate of the running mean of squared gradients",                                    \
          offsetof(type, member.beta2),                                                             \
          0},                                                                                       \
     {                                                                                              \

@@ -12,10 +12,11 @@
 struct options {
     double beta;
 };
-static const struct sdr_option table[] = {{"beta", SDR_NUMBER, "1", NULL, 0, 1e6,
-                                           "added to the root of the squared gradients",
-                                           offsetof(struct options, beta), 0},
-                                          {0}};
+static const struct sdr_option table[] = {
+    {"beta", SDR_NUMBER, "1", NULL, 0, 1e6,
+     "added to the root of the sum of squared gradients; larger: smaller first steps",
+     offsetof(struct options, beta), 0},
+    {0}};
 
 static void begin(const void *options, uint64_t update, double rate,
                   const struct sdr_target *target, float c[SDR_CONSTANTS])
@@ -47,7 +48,7 @@ SDR_INLINE lanes step(const float *c, lanes g, lanes w, lanes *s0, lanes *s1)
 
 SDR_REGISTER_PER_CPU(optimizer, ftrl) = {
     .name = "ftrl",
-    .summary = "follow the regularised leader, proximal: sparse models with --l1",
+    .summary = "follow the regularised leader, proximal (FTRL): exact zeros with --l1",
     .options = table,
     .options_size = sizeof(struct options),
     .slots = SDR_STEP_SLOTS,

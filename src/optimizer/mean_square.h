@@ -14,7 +14,7 @@ struct mean_square {
      NULL,                                                                                         \
      0,                                                                                            \
      0.999999,                                                                                     \
-     "share of the old mean square that is kept",                                                  \
+     "decay rate of the running mean of squared gradients",                                        \
      offsetof(type, member.rho),                                                                   \
      0},                                                                                           \
     {                                                                                              \

@@ -10,12 +10,14 @@ struct options {
 };
 #define WARMUP                                                                                     \
     {                                                                                              \
-        "warmup", SDR_NUMBER, "0", "EPOCHS", 0, 1e9, "over which the step rises from 0",           \
+        "warmup", SDR_NUMBER, "0", "EPOCHS", 0, 1e9,                                               \
+            "epochs over which the step first rises from 0; 0: none",                              \
             offsetof(struct options, warmup), 0                                                    \
     }
 #define DECAY                                                                                      \
     {                                                                                              \
-        "decay", SDR_NUMBER, "1", NULL, 0, 1e9, "how fast the step falls, per epoch",              \
+        "decay", SDR_NUMBER, "1", NULL, 0, 1e9,                                                    \
+            "decay rate per epoch; larger: the step falls faster",                                 \
             offsetof(struct options, decay), 0                                                     \
     }
 
@@ -98,21 +100,22 @@ ALL(recent)
 static const struct sdr_option warmup_only[] = {WARMUP, {0}};
 static const struct sdr_option decaying[] = {DECAY, WARMUP, {0}};
 static const struct sdr_option stepping[] = {
-    {"every", SDR_NUMBER, "1", "EPOCHS", 1e-9, 1e9, "between two cuts of the step",
+    {"every", SDR_NUMBER, "1", "EPOCHS", 1e-9, 1e9, "epochs between two cuts",
      offsetof(struct options, every), 0},
-    {"factor", SDR_NUMBER, "0.5", NULL, 1e-9, 1, "what the step is multiplied by at a cut",
+    {"factor", SDR_NUMBER, "0.5", NULL, 1e-9, 1, "what a cut multiplies the step by",
      offsetof(struct options, factor), 0},
     WARMUP,
     {0}};
-static const struct sdr_option ending[] = {{"least", SDR_NUMBER, "0", NULL, 0, 1,
-                                            "the factor reached at the end of the run",
-                                            offsetof(struct options, least), 0},
-                                           WARMUP,
-                                           {0}};
+static const struct sdr_option ending[] = {
+    {"least", SDR_NUMBER, "0", NULL, 0, 1,
+     "step at the end of the run, as a fraction of the full one", offsetof(struct options, least),
+     0},
+    WARMUP,
+    {0}};
 
 SDR_REGISTER(schedule, constant) = {
     .name = "constant",
-    .summary = "the same step throughout",
+    .summary = "the same step size throughout",
     .options = warmup_only,
     .options_size = sizeof(struct options),
     .factors = constant_all,
@@ -133,14 +136,14 @@ SDR_REGISTER(schedule, inverse_root) = {
 };
 SDR_REGISTER(schedule, stairs) = {
     .name = "step",
-    .summary = "the step is cut by a factor every so many epochs",
+    .summary = "the step is cut by a factor at regular intervals",
     .options = stepping,
     .options_size = sizeof(struct options),
     .factors = stairs_all,
 };
 SDR_REGISTER(schedule, cosine) = {
     .name = "cosine",
-    .summary = "half a cosine from the step to 0 over the run",
+    .summary = "from the full step to 0 over the run, along half a cosine",
     .options = ending,
     .options_size = sizeof(struct options),
     .needs_end = true,
@@ -148,7 +151,7 @@ SDR_REGISTER(schedule, cosine) = {
 };
 SDR_REGISTER(schedule, linear) = {
     .name = "linear",
-    .summary = "a straight line from the step to 0 over the run",
+    .summary = "from the full step to 0 over the run, linearly",
     .options = ending,
     .options_size = sizeof(struct options),
     .needs_end = true,
@@ -156,7 +159,7 @@ SDR_REGISTER(schedule, linear) = {
 };
 SDR_REGISTER(schedule, recent) = {
     .name = "recent",
-    .summary = "from 1 to 2 within every epoch: the weight of rows in the sums of kmeans",
+    .summary = "kmeans only: later rows of an epoch count up to twice",
     .options = warmup_only,
     .options_size = sizeof(struct options),
     .factors = recent_all,

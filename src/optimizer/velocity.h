@@ -9,8 +9,8 @@
 
 #define SDR_BETA_OPTION(type, member)                                                              \
     {                                                                                              \
-        "beta", SDR_NUMBER, "0.9", NULL, 0, 0.9999, "share of the last step that is kept",         \
-            offsetof(type, member), 0                                                              \
+        "beta", SDR_NUMBER, "0.9", NULL, 0, 0.9999,                                                \
+            "share of the last step that is kept (momentum)", offsetof(type, member), 0            \
     }
 
 /* A lasting gradient moves w by rate/(1 − β) a step; a penalty must pull as hard. */

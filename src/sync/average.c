@@ -7,11 +7,11 @@
 struct options {
     uint64_t every;
 };
-static const struct sdr_option table[] = {
-    {"every", SDR_INTEGER, "0", "H", 0, 1e12,
-     "updates of each worker between two averages, across epochs; 0: one average, at the end",
-     offsetof(struct options, every), 0},
-    {0}};
+static const struct sdr_option table[] = {{"every", SDR_INTEGER, "0", "H", 0, 1e12,
+                                           "updates of each worker between two averages (epochs do "
+                                           "not matter); 0: average once, at the end",
+                                           offsetof(struct options, every), 0},
+                                          {0}};
 
 static enum sdr_status plan(const void *options, struct sdr_plan *plan)
 {
@@ -46,7 +46,7 @@ static enum sdr_status worker(struct sdr_node *node)
 
 SDR_REGISTER(strategy, average) = {
     .name = "average",
-    .summary = "a model per worker on rows of its own, averaged at the end or now and then",
+    .summary = "every worker trains a model on its own share of the rows; the models are averaged",
     .options = table,
     .options_size = sizeof(struct options),
     .many = true,

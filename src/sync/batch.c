@@ -19,7 +19,7 @@ struct options {
 enum { FISTA, PLAIN, OPTIMIZER };
 static const struct sdr_option table[] = {
     {"method", SDR_CHOICE, "fista", "fista|plain|optimizer", 0, 0,
-     "accelerated proximal steps, plain proximal steps, or steps of --optimizer",
+     "accelerated proximal gradient steps, plain ones, or steps of --optimizer",
      offsetof(struct options, method), 0},
     {0}};
 
@@ -214,7 +214,7 @@ static bool takes_own_steps(const void *options)
 
 SDR_REGISTER(strategy, batch) = {
     .name = "batch",
-    .summary = "gradient descent on all rows at once, accelerated and proximal",
+    .summary = "full-batch gradient descent: one step per epoch, accelerated and proximal (FISTA)",
     .options = table,
     .options_size = sizeof(struct options),
     .state_size = sizeof(struct state),

@@ -34,15 +34,15 @@ struct options {
 };
 static const struct sdr_option table[] = {
     {"exchange", SDR_TEXT, "auto", "N", 0, 0,
-     "rows between two exchanges with the shared model; 0: every step goes straight to it",
+     "rows a worker trains on a copy of its own before it adds its changes to the shared model; 0: "
+     "it steps on the shared model; auto: by the size of model and rows",
      offsetof(struct options, exchange), 0},
     {"lanes", SDR_INTEGER, "2", "N", 1, 1024,
-     "with --deterministic: copies of the model, and workers that they keep busy",
+     "with --deterministic: copies of the model, and so the most workers of use",
      offsetof(struct options, lanes), 0},
     {"damping", SDR_FLAG, "yes", NULL, 0, 0,
-     "with more than two copies and exchange=auto: of changes to busy features only a part is "
-     "added; "
-     "no: all",
+     "with more than two copies and exchange=auto: add a part of the changes to busy features, so "
+     "that their sum does not overshoot; no: add all",
      offsetof(struct options, damping), 0},
     {0}};
 
@@ -178,7 +178,7 @@ static enum sdr_status worker(struct sdr_node *node)
 
 SDR_REGISTER(strategy, hogwild) = {
     .name = "hogwild",
-    .summary = "all cores on one model, without locks",
+    .summary = "Hogwild!: all cores on one model, without locks",
     .options = table,
     .options_size = sizeof(struct options),
     .many = true,

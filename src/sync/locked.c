@@ -6,10 +6,11 @@
 struct options {
     uint64_t stripes;
 };
-static const struct sdr_option table[] = {{"stripes", SDR_INTEGER, "1", "N", 1, 64,
-                                           "parts of the model with a lock each",
-                                           offsetof(struct options, stripes), 0},
-                                          {0}};
+static const struct sdr_option table[] = {
+    {"stripes", SDR_INTEGER, "1", "N", 1, 64,
+     "locks, each for a part of the model; 1: one for all of it", offsetof(struct options, stripes),
+     0},
+    {0}};
 
 static enum sdr_status plan(const void *options, struct sdr_plan *plan)
 {
@@ -45,7 +46,7 @@ static enum sdr_status worker(struct sdr_node *node)
 
 SDR_REGISTER(strategy, locked) = {
     .name = "locked",
-    .summary = "all cores on one model, one lock or several",
+    .summary = "all cores on one model, guarded by one lock or several",
     .options = table,
     .options_size = sizeof(struct options),
     .many = true,

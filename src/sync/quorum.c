@@ -141,40 +141,40 @@ struct options {
     uint64_t staleness, push, fetch;
     double ramp;
 };
-static const struct sdr_option counts[] = {{"k", SDR_INTEGER, "0", "K", 0, 1e6,
-                                            "gradients that make an update; 0: half of the workers",
-                                            offsetof(struct options, k), 0},
-                                           {0}};
+static const struct sdr_option counts[] = {
+    {"k", SDR_INTEGER, "0", "K", 0, 1e6,
+     "gradients averaged into one update; 0: half of the workers", offsetof(struct options, k), 0},
+    {0}};
 static const struct sdr_option spares[] = {
-    {"k", SDR_INTEGER, "0", "K", 0, 1e6, "workers that are waited for; 0: all but one in ten",
+    {"k", SDR_INTEGER, "0", "K", 0, 1e6, "workers that an update waits for; 0: all but one in ten",
      offsetof(struct options, k), 0},
-    {"cancel", SDR_FLAG, "no", NULL, 0, 0, "end the work of the others at an update: k-sync",
+    {"cancel", SDR_FLAG, "no", NULL, 0, 0,
+     "cancel late workers instead of dropping their gradients (the same as k-sync)",
      offsetof(struct options, cancel), 0},
     {0}};
 
 #define AWARE                                                                                      \
     {                                                                                              \
         "aware", SDR_FLAG, "no", NULL, 0, 0,                                                       \
-            "a gradient that missed N updates makes a step of 1/(1+N)",                            \
+            "scale the step of a gradient that is N updates stale by 1/(1+N)",                     \
             offsetof(struct options, aware), 0                                                     \
     }
 static const struct sdr_option stale_counts[] = {
-    {"k", SDR_INTEGER, "0", "K", 0, 1e6, "gradients that make an update; 0: half of the workers",
-     offsetof(struct options, k), 0},
+    {"k", SDR_INTEGER, "0", "K", 0, 1e6,
+     "gradients averaged into one update; 0: half of the workers", offsetof(struct options, k), 0},
     AWARE,
     {0}};
 static const struct sdr_option stale[] = {
     {"staleness", SDR_INTEGER, "0", "N", 0, 1e6,
-     "keep every gradient back for N updates, on top of what workers bring",
+     "apply every gradient N updates late, on top of its own staleness",
      offsetof(struct options, staleness), 0},
-    {"ramp", SDR_NUMBER, "0", "EPOCHS", 0, 1e6, "in which that staleness grows from 0",
+    {"ramp", SDR_NUMBER, "0", "EPOCHS", 0, 1e6, "grow that staleness from 0 over this many epochs",
      offsetof(struct options, ramp), 0},
     {"push", SDR_INTEGER, "1", "N", 1, 1e6,
-     "batches that a worker takes steps with on its own before it sends what they changed "
-     "(Downpour)",
+     "push the sum of N local steps, one a batch, instead of every gradient (Downpour SGD)",
      offsetof(struct options, push), 0},
     {"fetch", SDR_INTEGER, "0", "N", 0, 1e6,
-     "batches after which it is sent new values, all of them, a multiple of push; 0: as push",
+     "pull the whole model every N batches (a multiple of push); 0: same as push",
      offsetof(struct options, fetch), 0},
     AWARE,
     {0}};
@@ -303,7 +303,7 @@ static enum sdr_status serve_k_batch_async(struct sdr_node *node)
 
 SDR_REGISTER(strategy, bsp) = {
     .name = "bsp",
-    .summary = "all workers compute one gradient, then all take the step",
+    .summary = "synchronous: all workers compute one gradient together, then take one step",
     .many = true,
     .can_repeat = true,
     .joint = true,
@@ -315,7 +315,7 @@ SDR_REGISTER(strategy, bsp) = {
 
 SDR_REGISTER(strategy, k_sync) = {
     .name = "k-sync",
-    .summary = "a server waits for K workers and cancels the others",
+    .summary = "an update waits for the first K workers and cancels the others",
     .options = counts,
     .options_size = sizeof(struct options),
     .many = true,
@@ -327,7 +327,7 @@ SDR_REGISTER(strategy, k_sync) = {
 
 SDR_REGISTER(strategy, backup) = {
     .name = "backup",
-    .summary = "a server waits for K workers; what the spare ones bring later is dropped",
+    .summary = "an update waits for the first K workers; late gradients are dropped",
     .options = spares,
     .options_size = sizeof(struct options),
     .many = true,
@@ -339,7 +339,7 @@ SDR_REGISTER(strategy, backup) = {
 
 SDR_REGISTER(strategy, k_batch_sync) = {
     .name = "k-batch-sync",
-    .summary = "a server waits for K batches, of whichever worker, and cancels the rest",
+    .summary = "an update waits for K batches, from any workers, and cancels the rest",
     .options = counts,
     .options_size = sizeof(struct options),
     .many = true,
@@ -351,7 +351,7 @@ SDR_REGISTER(strategy, k_batch_sync) = {
 
 SDR_REGISTER(strategy, k_async) = {
     .name = "k-async",
-    .summary = "a server waits for K workers; the others go on from older values",
+    .summary = "an update waits for K workers; the others continue on older values",
     .options = stale_counts,
     .options_size = sizeof(struct options),
     .many = true,
@@ -362,7 +362,7 @@ SDR_REGISTER(strategy, k_async) = {
 
 SDR_REGISTER(strategy, k_batch_async) = {
     .name = "k-batch-async",
-    .summary = "a server waits for K batches, of whichever worker; nobody waits for it",
+    .summary = "an update waits for K batches, from any workers; workers never wait",
     .options = stale_counts,
     .options_size = sizeof(struct options),
     .many = true,
@@ -373,7 +373,7 @@ SDR_REGISTER(strategy, k_batch_async) = {
 
 SDR_REGISTER(strategy, async) = {
     .name = "async",
-    .summary = "a server takes a step with every gradient that comes",
+    .summary = "asynchronous: a server applies every gradient as it arrives",
     .options = stale,
     .options_size = sizeof(struct options),
     .many = true,

@@ -40,7 +40,8 @@ static enum sdr_status worker(struct sdr_node *node)
 
 SDR_REGISTER(strategy, rotation) = {
     .name = "rotation",
-    .summary = "all cores on blocks of pairs that have nothing in common: the bits of one worker",
+    .summary =
+        "mf, graph-cut: all cores on blocks without common features; same result for any --workers",
     .many = true,
     .repeatable = true,
     .team = &(const struct sdr_team_ops){.plan = plan, .worker = worker},

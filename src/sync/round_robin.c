@@ -36,7 +36,7 @@ static enum sdr_status worker(struct sdr_node *node)
 
 SDR_REGISTER(strategy, round_robin) = {
     .name = "round-robin",
-    .summary = "gradients in parallel, applied in a fixed circle of workers",
+    .summary = "workers compute gradients in parallel and apply them in a fixed cyclic order",
     .many = true,
     .ordered = true,
     .team = &(const struct sdr_team_ops){.plan = plan, .worker = worker},

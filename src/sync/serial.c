@@ -34,7 +34,7 @@ static enum sdr_status worker(struct sdr_node *node)
 
 SDR_REGISTER(strategy, serial) = {
     .name = "serial",
-    .summary = "one worker, one sample or mini-batch at a time",
+    .summary = "one worker, one row or mini-batch per update",
     .repeatable = true,
     .ordered = true,
     .team = &(const struct sdr_team_ops){.worker = worker},

@@ -23,19 +23,19 @@ struct options {
 #define STALENESS                                                                                  \
     {                                                                                              \
         "staleness", SDR_TEXT, "3", "S", 0, 0,                                                     \
-            "clocks that the fastest worker may be ahead of the slowest; inf: any number",         \
+            "batches (clocks) the fastest worker may be ahead of the slowest; inf: no bound",      \
             offsetof(struct options, staleness), 0                                                 \
     }
 static const struct sdr_option table[] = {
     STALENESS,
     {"lazy", SDR_FLAG, "no", NULL, 0, 0,
-     "workers are sent values only when those they have are too old, as in the paper",
+     "pull values only when the cached ones are too old, as in the paper; no: for every batch",
      offsetof(struct options, lazy), 0},
     {0}};
 static const struct sdr_option eager_table[] = {
     STALENESS,
     {"budget", SDR_NUMBER, "0", "BYTES", 0, 1e15,
-     "a second that are sent ahead to each worker, those first that changed most; 0: no limit",
+     "bytes per second sent ahead to each worker, the largest changes first; 0: no limit",
      offsetof(struct options, budget), 0},
     {0}};
 
@@ -183,7 +183,7 @@ static bool lazy(const void *options)
 
 SDR_REGISTER(strategy, ssp) = {
     .name = "ssp",
-    .summary = "workers take steps on their own, at most S clocks apart",
+    .summary = "stale synchronous parallel: workers take their own steps, at most S batches apart",
     .options = table,
     .options_size = sizeof(struct options),
     .many = true,
@@ -196,8 +196,7 @@ SDR_REGISTER(strategy, ssp) = {
 
 SDR_REGISTER(strategy, essp) = {
     .name = "essp",
-    .summary = "ssp with values sent ahead: less waiting where messages take long, fresher than "
-               "ssp:lazy=yes",
+    .summary = "ssp that sends changed values ahead: less waiting where messages are slow",
     .options = eager_table,
     .options_size = sizeof(struct options),
     .many = true,

@@ -20,12 +20,11 @@ struct options {
 };
 static const struct sdr_option table[] = {
     {"deadline", SDR_NUMBER, "300", "SECONDS", 1, 86400,
-     "timeout of MPI start-up, of waiting for all to read their data, and of the final barrier",
+     "timeout of start-up, of waiting until all have read their data, and of shut-down",
      offsetof(struct options, deadline), 0},
     {"silence", SDR_NUMBER, "20", "SECONDS", 0.5, 86400,
-     "failure-detection timeout; plus 1 s per MB of a message in flight. "
-     "All processes end within this and 10 seconds if process 0 dies, or another one before "
-     "training",
+     "failure-detection timeout, plus 1 s per MB of a message in flight; if process 0 dies, or "
+     "another one before training, all processes end within this and 10 s",
      offsetof(struct options, silence), 0},
     {0}};
 
@@ -235,7 +234,7 @@ static void close_mpi(struct sdr_run *run)
 
 SDR_REGISTER(transport, mpi) = {
     .name = "mpi",
-    .summary = "nodes are processes that mpirun or srun has started",
+    .summary = "nodes are MPI processes, started by mpirun or srun",
     .options = table,
     .options_size = sizeof(struct options),
     .workers_most = 1024,

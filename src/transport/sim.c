@@ -24,19 +24,18 @@ static const struct sdr_option table[] = {
     {"latency", SDR_NUMBER, "0", "SECONDS", 0, 1e6, "one-way latency of every message",
      offsetof(struct options, latency), 0},
     {"bandwidth", SDR_NUMBER, "0", "BYTES", 0, 1e15,
-     "bytes a second on the link from one node to another, message after message; 0: no limit",
+     "bytes per second of the link between two nodes, one message at a time; 0: no limit",
      offsetof(struct options, bandwidth), 0},
     {"port", SDR_NUMBER, "0", "BYTES", 0, 1e15,
-     "bytes a second into and out of a server, or of every worker where there is no server; 0: no "
-     "limit",
+     "bytes per second into and out of a server, shared by all workers; 0: no limit",
      offsetof(struct options, port), 0},
     {"far", SDR_TEXT, "", "W:Fx", 0, 0,
-     "latency and transfers to and from worker W take F times as long; several with +",
+     "make the links of worker W F times slower, such as 2:3x or 2:3x+5:10x",
      offsetof(struct options, far), 0},
-    {"dies", SDR_TEXT, "", "W@T", 0, 0, "kill worker W at time T, in seconds; several with +",
+    {"dies", SDR_TEXT, "", "W@T", 0, 0,
+     "kill worker W after T virtual seconds, such as 2@10 or 2@10+5@20",
      offsetof(struct options, dies), 0},
-    {"silence", SDR_NUMBER, "0", "SECONDS", 0, 1e6,
-     "failure-detection timeout: seconds from a death until others know of it",
+    {"silence", SDR_NUMBER, "0", "SECONDS", 0, 1e6, "delay until a death is noticed",
      offsetof(struct options, silence), 0},
     {0}};
 
@@ -414,7 +413,7 @@ static void close_sim(struct sdr_run *run)
 
 SDR_REGISTER(transport, sim) = {
     .name = "sim",
-    .summary = "virtual time: real gradients, drawn times (--compute)",
+    .summary = "simulated cluster in virtual time: real gradients, times drawn from --compute",
     .options = table,
     .options_size = sizeof(struct options),
     .simulated = true,

@@ -66,7 +66,7 @@ static int64_t now(const struct sdr_node *node)
 
 SDR_REGISTER(transport, threads) = {
     .name = "threads",
-    .summary = "all nodes are threads of this process",
+    .summary = "nodes are threads of this process",
     .by_reference = true,
     .workers_most = 1024,
     .open = open_threads,
