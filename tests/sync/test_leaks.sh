@@ -49,6 +49,28 @@ clean 0 eval batch.model data.svm --json
 clean 0 inspect csv.model --json
 clean 0 convert data.csv data.sdc --label kind
 
+# Several workers, and messages: bodies have owners on either side, in threads and in virtual time.
+head -n 100 data.svm >few.svm
+for i in $(seq 150); do echo "u$((i * 5 % 13)) i$((i * 3 % 7)) $((i % 5 + 1))"; done >stars.triples
+sim='--transport sim:latency=0.3 --compute exp:rate=1 --workers 3 --batch 8 --epochs 2'
+clean 0 train few.svm --sync hogwild --workers 2 --epochs 2 --record record
+clean 0 train few.svm --sync hogwild --epochs 2 --replay record
+clean 0 train stars.triples --model mf:rank=3 --sync rotation --workers 2 --epochs 2 --run rotated --checkpoint-every 100u
+clean 0 train few.svm --model kmeans:3 --sync async --workers 2 --batch 8 --epochs 2
+clean 0 train few.svm --sync bsp --servers 2 --workers 2 --batch 8 --epochs 2 --run served --checkpoint-every 4u
+# shellcheck disable=SC2086
+{
+    clean 0 train few.svm --sync k-sync:2 $sim --servers 2
+    clean 0 train stars.triples --model mf:rank=3 --sync k-batch-async:2 $sim --servers 2
+    clean 0 train few.svm --sync async $sim --schedule constant --lr 0.1 --updates 9 --run cut
+    clean 0 train few.svm --sync async $sim --schedule constant --lr 0.1 --run cut --resume
+    clean 0 train few.svm --sync async:push=2,fetch=4 $sim --servers 2
+    clean 0 train few.svm --sync ssp:1 $sim --servers 2
+    clean 0 train few.svm --sync essp:staleness=1,budget=500 $sim
+    clean 0 train few.svm --sync backup:2 $sim --transport sim:dies=1@3
+    clean 6 train few.svm --sync bsp $sim --transport sim:dies=1@3 --run lost
+    clean 6 train few.svm --sync essp:1 $sim --transport sim:dies=0@1+1@2+2@2
+}
 
 # Failing leaks no more than success does.
 printf '1 1:0.5\n-1 1:nan\n' >bad.svm
