@@ -5,6 +5,7 @@
 #ifndef SDR_SCHEDULE_BLOCKS_H
 #define SDR_SCHEDULE_BLOCKS_H
 
+#include "base/fail.h"
 #include "kind/rows.h"
 
 enum {

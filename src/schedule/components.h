@@ -4,6 +4,7 @@
 #ifndef SDR_SCHEDULE_COMPONENTS_H
 #define SDR_SCHEDULE_COMPONENTS_H
 
+#include "base/fail.h"
 #include "kind/rows.h"
 
 struct sdr_components {
