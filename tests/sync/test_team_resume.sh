@@ -10,6 +10,9 @@
 # value KEY: of the results in out.txt.
 value() { grep -o "\"$1\": *\"\\?[-0-9a-f.e+]*" out.txt | sed 's/.*[":]//'; }
 
+# each_epoch_once FILE: epochs are told in their order, none twice.
+each_epoch_once() { grep -o '"epoch":[0-9]*' "$1" | cut -d: -f2 | sort -n -u -c 2>/dev/null; }
+
 for sync in 'hogwild --deterministic' 'hogwild --deterministic --optimizer ftrl --l1 1e-4 --scale none' 'bsp --deterministic --batch 64' cyclades 'average --workers 2' \
     'average:every=700 --workers 3 --l2 1e-4 --l1 1e-5' hogwild 'locked --workers 2' 'round-robin --workers 3' \
     'rotation --model mf:rank=4'; do
@@ -37,7 +40,8 @@ for sync in 'hogwild --deterministic' 'hogwild --deterministic --optimizer ftrl 
     holds "$sync: stopped in the middle, with a checkpoint" test $stopped = 75
     cp run/metrics.jsonl before.txt
     succeeds "${options[@]}" --run run --resume
-    holds "$sync: goes on, and does not begin again" cmp -s -n "$(stat -c %s before.txt)" before.txt run/metrics.jsonl
+    holds "$sync: what was told stays" cmp -s -n "$(stat -c %s before.txt)" before.txt run/metrics.jsonl
+    holds "$sync: goes on, and does not begin again" each_epoch_once run/metrics.jsonl
     holds "$sync: all updates were made" test "$(value updates)" = "$updates"
     case $sync in
     hogwild | locked*)
