@@ -72,8 +72,9 @@ static enum sdr_status make_parameters(struct sdr_run *run)
     if (kind->fused && kind->fused->factors)
         run->factors = kind->fused->factors(&run->problem);
     bool single = sdr_own_steps(run) || (run->update_rows == 1 && !strategy->full_batch);
-    bool batches = !single || strategy->joint || strategy->server || strategy->windows ||
-                   kind->sense == SDR_STATISTIC;
+    /* Gradients of single rows are multiplied out too, unless steps on them can be fused. */
+    bool batches =
+        !single || strategy->joint || strategy->server || strategy->windows || !kind->fused;
     SDR_TRY(sdr_parameters_create(p, &run->layout, &rule, batches,
                                   run->average_from != UINT64_MAX));
     SDR_TRY(sdr_allocate(&run->good, run->layout.count, sizeof(float), "the last good model"));
