@@ -70,10 +70,9 @@ static enum sdr_status make_parameters(struct sdr_run *run)
                                  .reads = kind->reads};
     sdr_layout_make(&run->layout, block, kind->shape(&run->problem, block));
     if (kind->fused && kind->fused->factors)
-        run->shared.factors = kind->fused->factors(&run->problem);
-    bool single = sdr_own_steps(run) || (run->pace.update_rows == 1 && !strategy->full_batch);
+    /* Gradients of single rows are multiplied out too, unless steps on them can be fused. */
     bool batches = !single || strategy->joint || strategy->server || strategy->peer ||
-                   (strategy->team && strategy->team->windows) || kind->sense == SDR_STATISTIC;
+                   (strategy->team && strategy->team->windows) || !kind->fused;
     SDR_TRY(sdr_parameters_create(p, &run->layout, &rule, batches,
                                   run->pace.average_from != UINT64_MAX));
     SDR_TRY(sdr_allocate(&run->kept.good, run->layout.count, sizeof(float), "the last good model"));
