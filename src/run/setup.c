@@ -70,6 +70,8 @@ static enum sdr_status make_parameters(struct sdr_run *run)
                                  .reads = kind->reads};
     sdr_layout_make(&run->layout, block, kind->shape(&run->problem, block));
     if (kind->fused && kind->fused->factors)
+        run->shared.factors = kind->fused->factors(&run->problem);
+    bool single = sdr_own_steps(run) || (run->pace.update_rows == 1 && !strategy->full_batch);
     /* Gradients of single rows are multiplied out too, unless steps on them can be fused. */
     bool batches = !single || strategy->joint || strategy->server || strategy->peer ||
                    (strategy->team && strategy->team->windows) || !kind->fused;
