@@ -56,11 +56,10 @@ bool sdr_message_sound(const struct sdr_node *node, const struct sdr_message *me
     bool sound = message->from >= 0 && message->from < net->nodes && may_come(node, message) &&
                  !(about_worker && (message->about < 0 || message->about >= net->workers)) &&
                  !(has_batch && message->batch >= UINT64_C(1) << 53);
-    if (message->kind == SDR_MESSAGE_TASK && sound) { /* with values, unless it needs none */
-        bool kept = message->flags & SDR_KEEP;
-        sound = message->about >= 0 &&
-                (kept ? node->task->own.local != NULL : message->body != NULL) &&
-                (!(message->flags & SDR_PATCH) || message->body->bytes % 8 == 0);
-    }
+    if (message->kind == SDR_MESSAGE_TASK && sound) {
+        bool kept = message->flags & SDR_KEEP, patch = message->flags & SDR_PATCH;
+        sound = message->about >= 0 && (!kept || node->task->own.local) &&
+                (!patch || (message->body && message->body->bytes % 8 == 0));
+    } /* one without a body has no values: a batch of no rows touches none */
     return sound;
 }

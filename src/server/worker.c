@@ -131,7 +131,7 @@ enum sdr_status sdr_assemble_view(struct sdr_node *node, struct sdr_workspace *w
         memcpy(workspace->w, task->own.local, count * sizeof *workspace->w);
         return SDR_OK;
     }
-    if (node->servers == 1 && !task->sparse && !net->policy.steps &&
+    if (node->servers == 1 && !task->sparse && !net->policy.steps && task->piece[0] &&
         task->piece[0]->bytes == count * sizeof(float)) { /* as it came */
         *w = (const float *)(const void *)task->piece[0]->data;
         return SDR_OK;

@@ -197,7 +197,7 @@ def anchors(path):
 def known_options():
     options = set()
     for command in COMMANDS.split("|"):
-        text = subprocess.run([SOUNDER, command, "--help"], stdout=subprocess.PIPE, text=True, check=True).stdout
+        text = subprocess.run([SOUNDER, command, "--help", "all"], stdout=subprocess.PIPE, text=True, check=True).stdout
         options |= set(re.findall(r"--[a-z][a-z0-9-]*", text))
     return options | {"--version", "--no-intercept", "--oversubscribe", "--job"}
 
