@@ -44,14 +44,14 @@ enum sdr_status sdr_evaluate_valid(struct sdr_run *run, const float *w)
 {
     const struct sdr_layout *layout = &run->layout;
     float *folded = NULL;
-    if (run->set.center && run->kind->uncenter && run->problem.intercept &&
+    if (run->set.center && run->use.kind->uncenter && run->problem.intercept &&
         !run->set.valid_problem.rows->dense) {
         SDR_TRY(sdr_allocate(&folded, layout->count, sizeof *folded, "weights for sparse rows"));
         memcpy(folded, w, layout->count * sizeof *w);
-        run->kind->uncenter(layout->block, run->set.center, folded);
+        run->use.kind->uncenter(layout->block, run->set.center, folded);
     }
     enum sdr_status status =
-        sdr_evaluate(run->kind, &run->set.valid_problem, layout->block, folded ? folded : w,
+        sdr_evaluate(run->use.kind, &run->set.valid_problem, layout->block, folded ? folded : w,
                      &run->set.valid_rows, sdr_run_threads(run), &run->result.valid);
     sdr_release(folded);
     run->result.valid_known = status == SDR_OK;
@@ -88,7 +88,7 @@ void sdr_consider_target(struct sdr_run *run, double reached)
 
 static enum sdr_status evaluate_objective(struct sdr_run *run, const float *w, double *objective)
 {
-    SDR_TRY(sdr_evaluate(run->kind, &run->problem, run->layout.block, w, &run->set.train_rows,
+    SDR_TRY(sdr_evaluate(run->use.kind, &run->problem, run->layout.block, w, &run->set.train_rows,
                          sdr_run_threads(run), &run->result.train));
     *objective = sdr_objective(run, &run->result.train, w);
     return SDR_OK;
@@ -121,12 +121,12 @@ static enum sdr_status target_at_end(struct sdr_run *run, const float *w, double
 static void end_epoch_of_model(struct sdr_run *run)
 {
     const struct sdr_block *block = run->layout.block;
-    if (!run->kind->epoch_end || run->strategy->full_batch)
+    if (!run->use.kind->epoch_end || run->use.strategy->full_batch)
         return;
-    run->kind->epoch_end(block, run->parameters.value);
+    run->use.kind->epoch_end(block, run->parameters.value);
     for (int c = 0; c < run->shared.replicas && run->shared.plan.shards;
          c++) /* others are pulled again */
-        run->kind->epoch_end(block, run->shared.replica[c].value);
+        run->use.kind->epoch_end(block, run->shared.replica[c].value);
 }
 
 enum sdr_status sdr_epoch_end(struct sdr_run *run)
@@ -196,7 +196,7 @@ static enum sdr_status finish(struct sdr_run *run)
     const float *w = final_weights(run);
     if (!w)
         return SDR_OK;
-    SDR_TRY(sdr_evaluate(run->kind, &run->problem, run->layout.block, w, &run->set.train_rows,
+    SDR_TRY(sdr_evaluate(run->use.kind, &run->problem, run->layout.block, w, &run->set.train_rows,
                          sdr_run_threads(run), &run->result.train));
     if (run->valid)
         SDR_TRY(sdr_evaluate_valid(run, w));

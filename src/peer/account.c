@@ -100,7 +100,7 @@ static enum sdr_status end_without(struct sdr_node *node, int lost)
                    ? "; a checkpoint was written, go on with --resume and as many workers as before"
                    : "; the checkpoint could not be written";
     return sdr_fail(SDR_PEER_LOST, "worker %d was lost, and --sync %s needs all %d of them%s", lost,
-                    run->strategy->name, node->workers, rest);
+                    run->use.strategy->name, node->workers, rest);
 }
 
 /* Peer 0 decides whether the run goes on: one that is told before it is waits for its word. */
@@ -108,7 +108,7 @@ enum sdr_status sdr_peer_lose(struct sdr_node *node, const struct sdr_message *m
 {
     struct sdr_network *net = node->run->network;
     struct sdr_peer *peer = sdr_peer_of(node);
-    enum sdr_status (*lost)(struct sdr_node * node, int peer) = node->run->strategy->peer->lost;
+    enum sdr_status (*lost)(struct sdr_node * node, int peer) = node->run->use.strategy->peer->lost;
     if (sdr_peer_is_lost(node, message->from))
         return SDR_OK;
     SDR_TRY(
@@ -170,7 +170,7 @@ static enum sdr_status keep_books(struct sdr_node *node, const struct sdr_peer_r
     SDR_TRY(run->network->policy.joint ? mark_applied(&run->network->lead.queue, number)
                                        : sdr_peer_any(node, &any)); /* the reports that are there */
     uint64_t rows = count_reports(run, number);
-    run->network->lead.ended = run->transport->now(node);
+    run->network->lead.ended = run->use.transport->now(node);
     SDR_TRY(sdr_account(run, rows));
     if (books->stop && !run->end.over) {
         run->end.over = run->end.ended_early = true;

@@ -56,7 +56,7 @@ static double rate_of(const struct sdr_run *run, const struct sdr_peer *peer)
     double rate;
     struct sdr_schedule_time when = {(double)peer->epoch, (double)peer->at, run->pace.per_row,
                                      run->pace.length};
-    run->schedule->factors(run->schedule_options, &when, 1, &rate);
+    run->use.schedule->factors(run->use.schedule_options, &when, 1, &rate);
     return rate * run->pace.rate;
 }
 

@@ -34,7 +34,7 @@ bool sdr_peer_is_lost(const struct sdr_node *node, int peer)
 
 int64_t sdr_peer_now(const struct sdr_node *node)
 {
-    return node->run->transport->now(node);
+    return node->run->use.transport->now(node);
 }
 
 /* ---- messages ---- */
@@ -80,7 +80,7 @@ static struct sdr_message take(struct sdr_peer *peer, uint64_t i)
 
 enum sdr_status sdr_peer_pump(struct sdr_node *node)
 {
-    const struct sdr_transport *transport = node->run->transport;
+    const struct sdr_transport *transport = node->run->use.transport;
     struct sdr_peer *peer = sdr_peer_of(node);
     struct sdr_message message;
     int64_t before = transport->now(node);
@@ -151,7 +151,7 @@ enum sdr_status sdr_peer_receive_any(struct sdr_node *node, int *from, int32_t *
 enum sdr_status sdr_peer_any(struct sdr_node *node, bool *any)
 {
     uint64_t i;
-    while (node->run->transport->any(node))
+    while (node->run->use.transport->any(node))
         SDR_TRY(sdr_peer_pump(node));
     *any = find_any(sdr_peer_of(node), &i);
     return SDR_OK;
@@ -160,7 +160,7 @@ enum sdr_status sdr_peer_any(struct sdr_node *node, bool *any)
 /* ---- work ---- */
 enum sdr_status sdr_peer_compute(struct sdr_node *node, struct sdr_work *work)
 {
-    const struct sdr_transport *transport = node->run->transport;
+    const struct sdr_transport *transport = node->run->use.transport;
     struct sdr_peer *peer = sdr_peer_of(node);
     int64_t before = transport->now(node);
     bool done;

@@ -94,18 +94,18 @@ static enum sdr_status make_peer(struct sdr_node *node, bool first, uint64_t num
     }
     peer->number = number + (net->policy.joint ? 0 : (uint64_t)node->id);
     SDR_TRY(sdr_allocate(&peer->row, rows_of_part(net), sizeof *peer->row, "rows of a batch"));
-    return sdr_gradient_space_create(&peer->space, run->kind, &run->problem, &run->layout);
+    return sdr_gradient_space_create(&peer->space, run->use.kind, &run->problem, &run->layout);
 }
 
 static enum sdr_status loop(struct sdr_node *node)
 {
-    enum sdr_status status = node->run->strategy->peer->peer(node);
+    enum sdr_status status = node->run->use.strategy->peer->peer(node);
     return status == SDR_PEER_OVER ? SDR_OK : status;
 }
 
 static bool is_here(const struct sdr_node *node)
 {
-    return !node->run->transport->is_here || node->run->transport->is_here(node);
+    return !node->run->use.transport->is_here || node->run->use.transport->is_here(node);
 }
 
 enum sdr_status sdr_peers_work(struct sdr_run *run)
@@ -122,7 +122,7 @@ enum sdr_status sdr_peers_work(struct sdr_run *run)
             first = false;
         }
     net->peers->books.missing = net->workers;
-    SDR_TRY(run->transport->launch(run, loop));
+    SDR_TRY(run->use.transport->launch(run, loop));
     for (int p = 0; p < net->workers; p++)
         if (net->peers->peer[p]) {
             net->traffic.waited += net->peers->peer[p]->waited;

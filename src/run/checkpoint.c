@@ -140,7 +140,7 @@ static enum sdr_status list_arrays(struct sdr_run *run, struct sdr_tensor **list
                {"sum", SDR_F64, p->average.sum, p->layout->count},
                {"best", SDR_F32, run->kept.best, p->layout->count},
                {"good", SDR_F32, run->kept.good, p->layout->count},
-               {"state", SDR_U8, run->shared.node[0].state, run->strategy->state_size}};
+               {"state", SDR_U8, run->shared.node[0].state, run->use.strategy->state_size}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         add_array(tensor, count, all[i].name, all[i].dtype, all[i].data, all[i].count);
     if (run->shared.plan.shards)
@@ -331,7 +331,7 @@ static enum sdr_status take(struct sdr_run *run, const char *path, const struct 
     DOUBLES(GET, run)
 #undef GET
     if (!complete || run->progress.at >= run->set.train_rows.count ||
-        (run->strategy->full_batch && run->progress.at) ||
+        (run->use.strategy->full_batch && run->progress.at) ||
         (run->parameters.average.summed && !run->parameters.average.sum))
         return bad(path, "a number is missing or out of range");
     static const uint64_t width[] = {4, 8, 1, 4};

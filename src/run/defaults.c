@@ -15,11 +15,11 @@
 static int workers_wanted(const struct sdr_run *run)
 {
     const struct sdr_settings *s = &run->options.settings;
-    return !run->strategy->many ? 1
-           : run->race.replay   ? (int)run->race.replay->workers
-           : s->workers         ? (int)s->workers
-           : run->processes > 1 ? run->processes
-                                : sdr_thread_limit();
+    return !run->use.strategy->many ? 1
+           : run->race.replay       ? (int)run->race.replay->workers
+           : s->workers             ? (int)s->workers
+           : run->processes > 1     ? run->processes
+                                    : sdr_thread_limit();
 }
 
 /* Rows that change the parameters together: --batch; of all workers where they compute one gradient, or of the
@@ -27,11 +27,11 @@ static int workers_wanted(const struct sdr_run *run)
 static enum sdr_status choose_update(struct sdr_run *run)
 {
     const struct sdr_settings *s = &run->options.settings;
-    const struct sdr_strategy *strategy = run->strategy;
+    const struct sdr_strategy *strategy = run->use.strategy;
     uint64_t workers = (uint64_t)run->workers, rows = run->set.train_rows.count, quorum = 1;
-    if (run->kind->defaults.batch && !(strategy->team && strategy->team->windows) &&
+    if (run->use.kind->defaults.batch && !(strategy->team && strategy->team->windows) &&
         !sdr_options_given(&run->options, "batch"))
-        run->options.settings.batch = run->kind->defaults.batch;
+        run->options.settings.batch = run->use.kind->defaults.batch;
     run->pace.update_rows = s->batch;
     if (strategy->joint) { /* one batch, of which every worker computes a part */
         run->pace.update_rows *= s->deterministic ? 1 : workers;
@@ -64,8 +64,9 @@ double sdr_updates_an_epoch(const struct sdr_run *run)
 {
     const struct sdr_settings *s = &run->options.settings;
     double rows = run->set.train_rows.count, quorum = 1;
-    double batch = run->strategy->full_batch ? rows : fmin((double)run->pace.update_rows, rows);
-    if (sdr_by_messages(run) && !run->strategy->joint) { /* K gradients, of two epochs perhaps */
+    double batch = run->use.strategy->full_batch ? rows : fmin((double)run->pace.update_rows, rows);
+    if (sdr_by_messages(run) &&
+        !run->use.strategy->joint) { /* K gradients, of two epochs perhaps */
         batch = fmin((double)s->batch * (double)sdr_local_steps(run), rows);
         quorum = (double)run->pace.update_rows / batch;
     }
@@ -93,11 +94,11 @@ void sdr_choose_length(struct sdr_run *run)
         run->pace.epochs = s->epochs;
     else if (s->updates)
         run->pace.epochs = (uint64_t)ceil(by_updates) + 1; /* --updates ends it */
-    else if (run->strategy->full_batch)
+    else if (run->use.strategy->full_batch)
         run->pace.epochs = 100;
     else
         run->pace.epochs = (uint64_t)fmax(fmin(fmax(ceil(300000 / rows), 2), 20),
-                                          (double)run->kind->defaults.epochs);
+                                          (double)run->use.kind->defaults.epochs);
     run->pace.per_row = 1 / rows;
     run->pace.length = (double)run->pace.epochs;
     if (s->updates && by_updates < run->pace.length)
@@ -132,7 +133,7 @@ enum sdr_status sdr_choose_averaging(struct sdr_run *run)
    times both diverge. */
 static double longest_row_limit(const struct sdr_run *run)
 {
-    return 3 * run->optimizer->rate / (run->kind->curvature * sdr_longest_row(run));
+    return 3 * run->use.optimizer->rate / (run->use.kind->curvature * sdr_longest_row(run));
 }
 
 /* The step η without --lr, so that the same model is found at the same speed in any units.
@@ -170,19 +171,19 @@ static double longest_row_limit(const struct sdr_run *run)
    Within a factor of two to either side little changes. Adam and momentum look like these two. */
 double sdr_automatic_rate(const struct sdr_run *run)
 {
-    const struct sdr_optimizer *o = run->optimizer;
+    const struct sdr_optimizer *o = run->use.optimizer;
     double length = sqrt(run->set.typical_row), rate = o->rate / pow(length, o->rate_power);
-    if (o->rate_power == 2 && run->kind->curvature >= 1 &&
+    if (o->rate_power == 2 && run->use.kind->curvature >= 1 &&
         run->process == 0) /* who says how large a step is */
         rate = fmin(rate, longest_row_limit(run));
     if (o->rate_power == 1) {
         rate *= run->set.target_size;
-        if (run->kind->truth == SDR_CLASSES)
+        if (run->use.kind->truth == SDR_CLASSES)
             rate *= 2;
     }
-    if (run->kind->defaults.step > 0)
-        rate *= run->kind->defaults.step;
-    if (o->rate_power == 2 && run->kind->bilinear)
+    if (run->use.kind->defaults.step > 0)
+        rate *= run->use.kind->defaults.step;
+    if (o->rate_power == 2 && run->use.kind->bilinear)
         rate /= run->set.target_size;
     return rate;
 }
@@ -191,6 +192,6 @@ double sdr_automatic_rate(const struct sdr_run *run)
 void sdr_choose_rate(struct sdr_run *run)
 {
     double given = run->options.settings.lr;
-    bool statistic = run->kind->sense == SDR_STATISTIC;
+    bool statistic = run->use.kind->sense == SDR_STATISTIC;
     run->pace.rate = statistic ? 1 : given > 0 ? given : sdr_automatic_rate(run);
 }

@@ -57,9 +57,9 @@ static void look_at_rows(const struct sdr_run *run, const uint32_t *of, struct e
 static double limit(const struct sdr_run *run)
 {
     double labels = fmax(run->set.target_size, 1);
-    if (run->kind->sense == SDR_STATISTIC)
+    if (run->use.kind->sense == SDR_STATISTIC)
         return 9e18 / sqrt(run->data->rows.features); /* (2x)² of every feature */
-    return run->set.scale ? 1e35 / labels : run->optimizer->slots ? 1e18 / labels : 1e18;
+    return run->set.scale ? 1e35 / labels : run->use.optimizer->slots ? 1e18 / labels : 1e18;
 }
 
 static enum sdr_status refuse(const struct sdr_run *run, const char *name, float largest)
@@ -67,7 +67,7 @@ static enum sdr_status refuse(const struct sdr_run *run, const char *name, float
     return sdr_fail(
         SDR_BAD_DATA, "%s: %s holds values up to %.3g: %s", run->data->name, name, (double)largest,
         run->set.scale ? "products with them overflow; divide them by a constant"
-        : run->kind->sense == SDR_STATISTIC
+        : run->use.kind->sense == SDR_STATISTIC
             ? "their squares overflow; divide them by a constant"
             : "their squares overflow; use --scale feature, or divide them by a constant");
 }

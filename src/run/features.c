@@ -239,16 +239,16 @@ static enum sdr_status measure(struct sdr_run *run)
 {
     const struct sdr_settings *s = &run->options.settings;
     const struct sdr_rows *rows = &run->data->rows;
-    bool own_penalty = run->optimizer->own_penalty && (s->l1 > 0 || s->l2 > 0);
+    bool own_penalty = run->use.optimizer->own_penalty && (s->l1 > 0 || s->l2 > 0);
     bool scaled = s->standardize || s->scale == SDR_SCALE_FEATURE ||
                   (s->scale == SDR_SCALE_AUTO && !own_penalty);
     bool deviation = rows->dense || s->standardize;
     double count = run->set.train_rows.count, typical = 0;
     struct moments moments;
     SDR_TRY(sdr_rules_ask(run, SDR_RULES_FEATURES));
-    if (run->kind->needs & SDR_NEEDS_PAIRS)
+    if (run->use.kind->needs & SDR_NEEDS_PAIRS)
         scaled = false;
-    if (run->kind->sense == SDR_STATISTIC)
+    if (run->use.kind->sense == SDR_STATISTIC)
         return center_rows(run);
     SDR_TRY(feature_moments(run, deviation, &moments));
     enum sdr_status status = SDR_OK;

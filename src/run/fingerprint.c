@@ -119,19 +119,19 @@ static enum sdr_status print_path(const struct sdr_run *run, char **path)
     sdr_text_add(&text, "path=%d;", PATH);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         print_option(run, names[i], &text);
-    bool joint = run->strategy->joint && !s->deterministic && !run->network;
+    bool joint = run->use.strategy->joint && !s->deterministic && !run->network;
     if (run->shared.plan.shards || run->shared.plan.turns || joint)
         sdr_text_add(&text, "workers=%d;", run->workers);
     if (run->shared.plan.windows || run->shared.plan.rotates ||
         run->shared.plan.known.deterministic) /* rounds are cut where the run ends */
         print_option(run, "updates", &text);
-    if (run->schedule->needs_end && !run->strategy->full_batch)
+    if (run->use.schedule->needs_end && !run->use.strategy->full_batch)
         sdr_text_add(&text, "length=%.17g;", run->pace.length);
     if (run->network && (!s->deterministic || run->processes > 1))
         sdr_text_add(&text,
                      "workers=%d;servers=%d;transport=%s;compute=%s;delay=%s;slow=%s;codec=%s;"
                      "aggregate=%s;",
-                     run->workers, run->network->servers, run->transport->name,
+                     run->workers, run->network->servers, run->use.transport->name,
                      s->compute ? s->compute : "", s->delay ? s->delay : "", s->slow ? s->slow : "",
                      s->codec, s->aggregate);
     return sdr_text_take(&text, path);

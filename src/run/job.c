@@ -21,7 +21,7 @@ enum sdr_status sdr_job_share(void *bytes, size_t count)
 
 enum sdr_status sdr_share(const struct sdr_run *run, void *bytes, size_t count)
 {
-    return run->processes > 1 ? run->transport->share(bytes, count) : SDR_OK;
+    return run->processes > 1 ? run->use.transport->share(bytes, count) : SDR_OK;
 }
 
 enum sdr_status sdr_job_meet(const struct sdr_run *run)
@@ -32,7 +32,7 @@ enum sdr_status sdr_job_meet(const struct sdr_run *run)
     SDR_TRY(sdr_job_text(run, &text));
     /* Whoever finds no cache file reads as the first process has. */
     enum sdr_status status =
-        run->transport->barrier(run->transport_options, run->data->seconds, text);
+        run->use.transport->barrier(run->use.transport_options, run->data->seconds, text);
     sdr_release(text);
     return status;
 }

@@ -21,7 +21,7 @@ static enum sdr_shuffle_choice choose(const struct sdr_run *run)
     enum { CACHED_BYTES = 8 << 20 };
     const struct sdr_rows *rows = &run->data->rows;
     enum sdr_shuffle_choice asked = (enum sdr_shuffle_choice)run->options.settings.shuffle;
-    if (run->strategy->full_batch)
+    if (run->use.strategy->full_batch)
         return SDR_SHUFFLE_NONE;
     if (asked != SDR_SHUFFLE_AUTO)
         return asked;

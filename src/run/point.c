@@ -13,7 +13,7 @@ enum { ROWS_MOST = 20000, POINTS = 100 };
 /* Workers that run free have no place between two updates at which all of them stand still. */
 static bool counts_updates(const struct sdr_run *run)
 {
-    return run->network || !run->strategy->many || run->shared.plan.joint;
+    return run->network || !run->use.strategy->many || run->shared.plan.joint;
 }
 
 static uint64_t planned_updates(const struct sdr_run *run)
@@ -38,7 +38,7 @@ enum sdr_status sdr_points_plan(struct sdr_run *run)
         return sdr_fail(SDR_USAGE,
                         "--evaluate-every needs a strategy with servers, or serial, batch or bsp: "
                         "workers of %s do not stop between updates (0: at the ends of epochs)",
-                        run->strategy->name);
+                        run->use.strategy->name);
     run->curve.rows.count = count;
     if (count <= ROWS_MOST && !run->set.train_rows.row)
         return SDR_OK;
@@ -113,7 +113,7 @@ static enum sdr_status evaluate(struct sdr_run *run, double *objective)
 {
     struct sdr_evaluation result;
     const float *w = sdr_parameters_result(&run->parameters);
-    SDR_TRY(sdr_evaluate(run->kind, &run->problem, run->layout.block, w, &run->curve.rows,
+    SDR_TRY(sdr_evaluate(run->use.kind, &run->problem, run->layout.block, w, &run->curve.rows,
                          sdr_run_threads(run), &result));
     *objective = sdr_objective(run, &result, w);
     return run->valid ? sdr_evaluate_valid(run, w) : SDR_OK;

@@ -85,7 +85,7 @@ static const char *guess_model(const struct sdr_data *data, char why[300])
 
 static enum sdr_status check_labels(const struct sdr_run *run)
 {
-    if (!(run->kind->needs & SDR_NEEDS_LABELS))
+    if (!(run->use.kind->needs & SDR_NEEDS_LABELS))
         return SDR_OK;
     if (!run->data->has_labels)
         return sdr_fail(SDR_BAD_DATA,
@@ -111,10 +111,11 @@ static enum sdr_status choose_model(struct sdr_run *run)
         spec = guess_model(run->data, why);
         sdr_note(&run->options, "model %s: %s", spec, why);
     }
-    SDR_TRY(sdr_plugin_choose("model", sdr_model_kind_table, spec, &plugin, &run->model_options));
-    run->kind = (const struct sdr_model_kind *)plugin;
+    SDR_TRY(
+        sdr_plugin_choose("model", sdr_model_kind_table, spec, &plugin, &run->use.model_options));
+    run->use.kind = (const struct sdr_model_kind *)plugin;
     SDR_TRY(check_labels(run));
-    if (run->kind->truth == SDR_REGRESSION || run->kind->truth == SDR_UNSUPERVISED)
+    if (run->use.kind->truth == SDR_REGRESSION || run->use.kind->truth == SDR_UNSUPERVISED)
         return SDR_OK;
     SDR_TRY(sdr_classes_find(run->data, &run->set.classes));
     uint32_t count = run->set.classes.count;
@@ -127,10 +128,10 @@ static enum sdr_status choose_model(struct sdr_run *run)
                         "right column the label, and the format right?)",
                         run->data->name, count, (unsigned long long)run->data->rows.count,
                         run->data->schema.text_labels ? "" : "try --model squared; ");
-    if (run->kind->truth == SDR_BINARY && count != 2)
+    if (run->use.kind->truth == SDR_BINARY && count != 2)
         return sdr_fail(SDR_BAD_DATA,
                         "%s: %u different labels, but the model '%s' takes two (try --model %s)",
-                        run->data->name, count, run->kind->name, guess_model(run->data, why));
+                        run->data->name, count, run->use.kind->name, guess_model(run->data, why));
     return SDR_OK;
 }
 
@@ -178,13 +179,13 @@ static enum sdr_status class_weights(const struct sdr_run *run, double *weight)
         return SDR_OK;
     if (!count)
         return sdr_fail(SDR_USAGE, "--class-weight needs classes; the model '%s' has none",
-                        run->kind->name);
+                        run->use.kind->name);
     if (strcmp(spec, "balanced") == 0) {
         for (uint32_t k = 0; k < count; k++)
             weight[k] = 0;
         for (uint32_t i = 0; i < run->set.train_rows.count; i++) {
             float t = run->set.target[sdr_listed(&run->set.train_rows, i)];
-            weight[run->kind->truth == SDR_BINARY ? t > 0 : (uint32_t)t] += 1;
+            weight[run->use.kind->truth == SDR_BINARY ? t > 0 : (uint32_t)t] += 1;
         }
         for (uint32_t k = 0; k < count; k++)
             weight[k] = weight[k] > 0 ? run->set.train_rows.count / (count * weight[k]) : 1;
@@ -233,7 +234,7 @@ static enum sdr_status weigh_rows(struct sdr_run *run)
             float t = run->set.target[row];
             double w = rows->weight ? rows->weight[row] : 1.0;
             if (run->set.classes.count)
-                w *= by_class[run->kind->truth == SDR_BINARY ? t > 0 : (uint32_t)t];
+                w *= by_class[run->use.kind->truth == SDR_BINARY ? t > 0 : (uint32_t)t];
             run->set.row_weight[row] = (float)w;
         }
         for (uint32_t i = 0; i < run->set.train_rows.count; i++)
@@ -253,7 +254,7 @@ static void measure_targets(struct sdr_run *run)
 {
     double sum = 0, square = 0, weights = 0;
     run->set.target_size = 1;
-    if (run->kind->truth != SDR_REGRESSION)
+    if (run->use.kind->truth != SDR_REGRESSION)
         return;
     for (uint32_t i = 0; i < run->set.train_rows.count; i++) {
         uint32_t row = sdr_listed(&run->set.train_rows, i);
@@ -273,7 +274,7 @@ static enum sdr_status find_sides(struct sdr_run *run)
 {
     const struct sdr_schema *schema = &run->data->schema;
     uint32_t features = run->data->rows.features;
-    if (!(run->kind->needs & SDR_NEEDS_SIDES) ||
+    if (!(run->use.kind->needs & SDR_NEEDS_SIDES) ||
         schema->category.count + schema->numbers < features)
         return SDR_OK;
     SDR_TRY(sdr_allocate(&run->set.side, features, 1, "sides of ratings"));
@@ -297,7 +298,7 @@ enum sdr_status sdr_problem_prepare(struct sdr_run *run)
         SDR_TRY(sdr_labels_list(run->valid));
     SDR_TRY(choose_model(run));
     SDR_TRY(split_rows(run));
-    SDR_TRY(sdr_targets(run->data, &run->set.classes, run->kind, &run->set.target));
+    SDR_TRY(sdr_targets(run->data, &run->set.classes, run->use.kind, &run->set.target));
     for (uint32_t i = 0; i < run->set.train_rows.count; i++)
         if (isnan(run->set.target[sdr_listed(&run->set.train_rows,
                                              i)])) /* read with another model's schema */
@@ -315,26 +316,26 @@ enum sdr_status sdr_problem_prepare(struct sdr_run *run)
         .center = run->set.center,
         .side = run->set.side,
         .features = rows->features,
-        .outputs = sdr_outputs(run->kind, run->model_options, run->set.classes.count),
+        .outputs = sdr_outputs(run->use.kind, run->use.model_options, run->set.classes.count),
         .seed = s->seed,
         .named_features = run->data->schema.category.count > 0,
         .classes = run->set.classes.count,
         .intercept = s->intercept,
-        .model_options = run->model_options,
+        .model_options = run->use.model_options,
         .kernels = sdr_linear_kernels(sdr_cpu_level())};
     if (!run->valid)
         return SDR_OK;
     run->set.valid_problem = run->problem;
     run->set.valid_problem.row_weight = rows->weight; /* class weights are for training */
     if (run->valid != run->data) {
-        SDR_TRY(sdr_targets(run->valid, &run->set.classes, run->kind, &run->set.valid_target));
+        SDR_TRY(sdr_targets(run->valid, &run->set.classes, run->use.kind, &run->set.valid_target));
         run->set.valid_problem.rows = &run->valid->rows;
         run->set.valid_problem.target = run->set.valid_target;
         run->set.valid_problem.row_weight = run->set.valid_problem.metric_weight =
             run->valid->rows.weight;
         run->set.valid_rows.count = (uint32_t)run->valid->rows.count;
-        for (uint64_t row = 0; row < run->valid->rows.count && run->kind->needs & SDR_NEEDS_PAIRS;
-             row++)
+        for (uint64_t row = 0;
+             row < run->valid->rows.count && run->use.kind->needs & SDR_NEEDS_PAIRS; row++)
             if (run->valid->rows.dense || sdr_sparse_row(&run->valid->rows, row).n > 2)
                 return sdr_fail(SDR_BAD_DATA, "%s: row %llu has more than two features",
                                 run->valid->name, (unsigned long long)row + 1);
@@ -359,5 +360,5 @@ void sdr_problem_release(struct sdr_run *run)
     sdr_release(run->set.side);
     sdr_release(run->set.train_rows.row);
     sdr_release(run->set.valid_rows.row);
-    sdr_release(run->model_options);
+    sdr_release(run->use.model_options);
 }

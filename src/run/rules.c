@@ -45,8 +45,8 @@ static bool averages(const struct sdr_run *run)
 /* Whether the weights are in one place that an update changes: with servers, or one after the other. */
 static bool one_place(const struct sdr_run *run)
 {
-    return (sdr_by_messages(run) && !sdr_sends_steps(run) && !run->strategy->peer) ||
-           (run->strategy->ordered && !sdr_own_steps(run));
+    return (sdr_by_messages(run) && !sdr_sends_steps(run) && !run->use.strategy->peer) ||
+           (run->use.strategy->ordered && !sdr_own_steps(run));
 }
 
 /* Whether the model has an exact round over all rows in place of steps. */
@@ -59,9 +59,9 @@ static bool has_rounds(const struct sdr_model_kind *kind)
 static bool is_constant(const struct sdr_run *run)
 {
     double first; /* factor */
-    run->schedule->factors(run->schedule_options, &(struct sdr_schedule_time){.epochs = 1}, 1,
-                           &first);
-    return strcmp(run->schedule->name, "constant") == 0 && first == 1;
+    run->use.schedule->factors(run->use.schedule_options, &(struct sdr_schedule_time){.epochs = 1},
+                               1, &first);
+    return strcmp(run->use.schedule->name, "constant") == 0 && first == 1;
 }
 
 /* ---- sentences with numbers and file names ---- */
@@ -84,8 +84,8 @@ static enum sdr_status tell_threads_most(const struct sdr_run *run)
 
 static enum sdr_status tell_nodes_most(const struct sdr_run *run)
 {
-    return sdr_fail(SDR_USAGE, "--transport %s takes up to %llu workers", run->transport->name,
-                    (unsigned long long)run->transport->workers_most);
+    return sdr_fail(SDR_USAGE, "--transport %s takes up to %llu workers", run->use.transport->name,
+                    (unsigned long long)run->use.transport->workers_most);
 }
 
 static enum sdr_status tell_update_rows(const struct sdr_run *run)
@@ -114,10 +114,10 @@ static enum sdr_status tell_average(const struct sdr_run *run)
     static bool name(const struct sdr_run *run)                                                    \
     {                                                                                              \
         const struct sdr_settings *s = &run->options.settings;                                     \
-        const struct sdr_model_kind *kind = run->kind;                                             \
-        const struct sdr_optimizer *optimizer = run->optimizer;                                    \
-        const struct sdr_strategy *strategy = run->strategy;                                       \
-        const struct sdr_transport *transport = run->transport;                                    \
+        const struct sdr_model_kind *kind = run->use.kind;                                         \
+        const struct sdr_optimizer *optimizer = run->use.optimizer;                                \
+        const struct sdr_strategy *strategy = run->use.strategy;                                   \
+        const struct sdr_transport *transport = run->use.transport;                                \
         (void)s, (void)kind, (void)optimizer, (void)strategy, (void)transport;                     \
         return condition;                                                                          \
     }
@@ -144,10 +144,10 @@ static const char *meaning(const struct sdr_run *run, const char *name, size_t l
 {
     const struct {
         const char *name, *meaning;
-    } known[] = {{"sync", run->strategy ? run->strategy->name : ""},
-                 {"model", run->kind ? run->kind->name : ""},
-                 {"optimizer", run->optimizer ? run->optimizer->name : ""},
-                 {"transport", run->transport ? run->transport->name : ""},
+    } known[] = {{"sync", run->use.strategy ? run->use.strategy->name : ""},
+                 {"model", run->use.kind ? run->use.kind->name : ""},
+                 {"optimizer", run->use.optimizer ? run->use.optimizer->name : ""},
+                 {"transport", run->use.transport ? run->use.transport->name : ""},
                  {"recording", run->options.settings.record ? "record" : "replay"},
                  {"option", option ? option : ""}};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)

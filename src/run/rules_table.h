@@ -108,7 +108,7 @@ RULE(WORKERS, peers_of_statistics,
      strategy->peer && kind->sense != SDR_GRADIENT,
      "--sync {sync} sums gradients of all values, and --model {model} has none")
 RULE(WORKERS, codec_that_rounds,
-     run->codec && run->codec->lossy && s->deterministic,
+     run->use.codec && run->use.codec->lossy && s->deterministic,
      "--codec {--codec} rounds what is sent, by whoever sends it: not with --deterministic")
 RULE(WORKERS, aggregate_of_parts,
      given(run, "aggregate") && strcmp(s->aggregate, "mean") != 0 && strategy->joint,
@@ -121,7 +121,7 @@ RULE(WORKERS, aggregate_of_statistics,
      given(run, "aggregate") && strcmp(s->aggregate, "mean") != 0 && kind->sense != SDR_GRADIENT,
      "--aggregate {--aggregate} needs gradients, and --model {model} sums rows up")
 RULE(WORKERS, distances_over_servers,
-     run->aggregate->needs_distances && s->servers > 1,
+     run->use.aggregate->needs_distances && s->servers > 1,
      "--aggregate {--aggregate} compares whole gradients: leave --servers out")
 RULE(WORKERS, compute_in_real_time,
      s->compute && !transport->simulated,

@@ -180,11 +180,8 @@ struct sdr_result {
     struct sdr_model *model; /* owned, once trained */
 };
 
-struct sdr_run {
-    struct sdr_options options; /* own copy */
-    struct sdr_data *data,
-        *valid;       /* borrowed; valid may be NULL or the same as data (a share of it) */
-    enum sdr_cpu cpu; /* level of its kernels */
+/* The plug-ins of a run, and their options. */
+struct sdr_chosen {
     const struct sdr_model_kind *kind;
     const struct sdr_optimizer *optimizer;
     const struct sdr_schedule *schedule;
@@ -194,6 +191,14 @@ struct sdr_run {
     const struct sdr_codec *codec; /* NULL: values travel as they are */
     void *model_options, *optimizer_options, *schedule_options, *strategy_options,
         *transport_options, *aggregate_options, *codec_options; /* owned */
+};
+
+struct sdr_run {
+    struct sdr_options options; /* own copy */
+    struct sdr_data *data,
+        *valid;       /* borrowed; valid may be NULL or the same as data (a share of it) */
+    enum sdr_cpu cpu; /* level of its kernels */
+    struct sdr_chosen use;
     struct sdr_problem problem;
     struct sdr_training_set set;
     struct sdr_pace pace;

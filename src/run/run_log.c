@@ -20,7 +20,7 @@ enum { TICK_NS = 200000000 }; /* five reports a second */
 
 double sdr_run_seconds(const struct sdr_run *run)
 {
-    if (run->network && run->transport->simulated)
+    if (run->network && run->use.transport->simulated)
         return run->progress.seconds_before + (double)run->network->lead.ended * 1e-9;
     return run->progress.seconds_before + sdr_clock_since(run->log.started + run->log.paused);
 }
@@ -70,12 +70,12 @@ static enum sdr_status print_state(const struct sdr_run *run, const char *state,
     set_number(object, "seconds", sdr_run_seconds(run));
     set_number(object, "running_loss", loss);
     if (run->result.model) /* trained: the figures of the final weights, as in the results */
-        sdr_evaluation_json(&run->result.train, run->kind, "train_", object);
+        sdr_evaluation_json(&run->result.train, run->use.kind, "train_", object);
     set_number(object, "objective", objective);
     if (run->network && run->network->lead.alive < run->workers)
         sdr_json_set(object, "workers_lost", json_integer(run->workers - run->network->lead.alive));
     if (run->result.valid_known)
-        sdr_evaluation_json(&run->result.valid, run->kind, "valid_", object);
+        sdr_evaluation_json(&run->result.valid, run->use.kind, "valid_", object);
     if (line && run->network)
         sdr_ledger_interval(&run->network->lead.ledger, object);
     SDR_TRY(sdr_json_print(object, JSON_COMPACT | JSON_REAL_PRECISION(line ? 9 : 17), &text));
@@ -216,12 +216,12 @@ static struct sdr_report report_of(const struct sdr_run *run, enum sdr_report_ki
     uint64_t updates = run->options.settings.updates;
     double seconds = sdr_run_seconds(run);
     if (updates) { /* whichever limit comes first */
-        double rows_each = run->strategy->full_batch ? rows : run->pace.update_rows;
+        double rows_each = run->use.strategy->full_batch ? rows : run->pace.update_rows;
         double limit = (double)updates * rows_each;
         total = limit < (double)total ? (uint64_t)limit : total;
     }
     uint64_t done = rows_of(run);
-    bool simulated = run->network && run->transport->simulated;
+    bool simulated = run->network && run->use.transport->simulated;
     double real = simulated ? sdr_clock_since(run->log.started + run->log.paused) : seconds;
     double rate = real > 0 ? (double)done / real : 0;
     return (struct sdr_report){
@@ -239,11 +239,11 @@ static struct sdr_report report_of(const struct sdr_run *run, enum sdr_report_ki
         .running_loss = loss_of(run),
         .objective = NAN,
         .valid_loss = run->result.valid_known ? sdr_evaluation_loss(&run->result.valid) : NAN,
-        .metric = !run->result.valid_known || run->kind->truth == SDR_UNSUPERVISED ? NULL
-                  : run->kind->truth == SDR_REGRESSION                             ? "r2"
-                                                                                   : "accuracy",
+        .metric = !run->result.valid_known || run->use.kind->truth == SDR_UNSUPERVISED ? NULL
+                  : run->use.kind->truth == SDR_REGRESSION                             ? "r2"
+                                                                                       : "accuracy",
         .valid_metric = run->result.valid_known
-                            ? sdr_evaluation_metric(&run->result.valid, run->kind->truth)
+                            ? sdr_evaluation_metric(&run->result.valid, run->use.kind->truth)
                             : NAN};
 }
 

@@ -38,16 +38,16 @@ static struct sdr_penalty penalty_of(const struct sdr_run *run)
                                   .l2 = s->l2 * share,
                                   .group = s->group_lasso * share,
                                   .standardize = s->standardize};
-    if (run->optimizer->decay && !sdr_own_steps(run))
-        penalty.l2 = run->optimizer->decay(run->optimizer_options);
+    if (run->use.optimizer->decay && !sdr_own_steps(run))
+        penalty.l2 = run->use.optimizer->decay(run->use.optimizer_options);
     return penalty;
 }
 
 /* Regression starts at the mean: the intercept need not travel there in small steps. */
 static void start_at_mean(struct sdr_run *run)
 {
-    if (!run->problem.intercept || run->kind->truth != SDR_REGRESSION ||
-        run->optimizer->own_penalty)
+    if (!run->problem.intercept || run->use.kind->truth != SDR_REGRESSION ||
+        run->use.optimizer->own_penalty)
         return;
     for (int b = 0; b < run->layout.blocks; b++)
         if (strcmp(run->layout.block[b].name, "intercept") == 0)
@@ -57,11 +57,11 @@ static void start_at_mean(struct sdr_run *run)
 static enum sdr_status make_parameters(struct sdr_run *run)
 {
     struct sdr_block block[SDR_BLOCKS_MOST] = {0};
-    const struct sdr_model_kind *kind = run->kind;
-    const struct sdr_strategy *strategy = run->strategy;
+    const struct sdr_model_kind *kind = run->use.kind;
+    const struct sdr_strategy *strategy = run->use.strategy;
     struct sdr_parameters *p = &run->parameters;
-    struct sdr_step_rule rule = {.optimizer = run->optimizer,
-                                 .optimizer_options = run->optimizer_options,
+    struct sdr_step_rule rule = {.optimizer = run->use.optimizer,
+                                 .optimizer_options = run->use.optimizer_options,
                                  .penalty = penalty_of(run),
                                  .scale = run->set.scale,
                                  .center = run->set.center,
@@ -110,32 +110,32 @@ static enum sdr_status make_workers(struct sdr_run *run)
 /* Looks at the rows that model and strategy were given. */
 static enum sdr_status check_rows(const struct sdr_run *run)
 {
-    if (run->kind->check && run->process == 0) /* the others do not read all rows */
-        SDR_TRY(run->kind->check(&run->problem, run->data->name));
+    if (run->use.kind->check && run->process == 0) /* the others do not read all rows */
+        SDR_TRY(run->use.kind->check(&run->problem, run->data->name));
     return SDR_OK;
 }
 
 /* What was chosen. */
 static void note_choices(const struct sdr_run *run)
 {
-    if (!sdr_own_steps(run) && run->kind->sense != SDR_STATISTIC)
+    if (!sdr_own_steps(run) && run->use.kind->sense != SDR_STATISTIC)
         sdr_note(&run->options, "%s, step %.3g (%s), schedule %s%s, up to %g epoch%s",
-                 run->optimizer->name, run->pace.rate,
-                 run->options.settings.lr > 0 ? "given" : "automatic", run->schedule->name,
+                 run->use.optimizer->name, run->pace.rate,
+                 run->options.settings.lr > 0 ? "given" : "automatic", run->use.schedule->name,
                  run->set.scale || run->set.center ? ", features scaled" : "", run->pace.length,
                  run->pace.length == 1 ? "" : "s");
-    if (run->network && run->strategy->peer)
-        sdr_note(&run->options, "%s: %d worker%s without a server (%s)", run->strategy->name,
-                 run->workers, run->workers == 1 ? "" : "s", run->transport->name);
+    if (run->network && run->use.strategy->peer)
+        sdr_note(&run->options, "%s: %d worker%s without a server (%s)", run->use.strategy->name,
+                 run->workers, run->workers == 1 ? "" : "s", run->use.transport->name);
     else if (run->network)
         sdr_note(&run->options, "%s: %d worker%s, %d server%s (%s), %llu gradient%s an update%s",
-                 run->strategy->name, run->workers, run->workers == 1 ? "" : "s",
-                 run->network->servers, run->network->servers == 1 ? "" : "s", run->transport->name,
-                 (unsigned long long)run->network->policy.quorum,
+                 run->use.strategy->name, run->workers, run->workers == 1 ? "" : "s",
+                 run->network->servers, run->network->servers == 1 ? "" : "s",
+                 run->use.transport->name, (unsigned long long)run->network->policy.quorum,
                  run->network->policy.quorum == 1 ? "" : "s",
                  run->network->policy.sparse ? "; workers pull what their batch touches" : "");
     else if (run->workers > 1)
-        sdr_note(&run->options, "%s: %d workers, %llu rows at a time%s", run->strategy->name,
+        sdr_note(&run->options, "%s: %d workers, %llu rows at a time%s", run->use.strategy->name,
                  run->workers, (unsigned long long)run->shared.plan.share,
                  run->shared.plan.in_place ? ", straight to the shared model" : "");
 }
@@ -206,8 +206,8 @@ void sdr_run_destroy(struct sdr_run *run)
     sdr_release(run->shared.frequency);
     sdr_window_destroy(run->shared.window);
     sdr_rotation_destroy(run->shared.rotation);
-    if (run->kind && run->kind->full && run->kind->full->forget)
-        run->kind->full->forget(run->shared.round_memory);
+    if (run->use.kind && run->use.kind->full && run->use.kind->full->forget)
+        run->use.kind->full->forget(run->shared.round_memory);
     for (int i = 0; i < run->shared.leaves; i++)
         sdr_gradient_space_free(&run->shared.leaf[i]);
     sdr_release(run->shared.leaf);
@@ -216,12 +216,12 @@ void sdr_run_destroy(struct sdr_run *run)
     sdr_release(run->shared.span);
     sdr_parameters_destroy(&run->parameters);
     sdr_problem_release(run);
-    sdr_plugin_free(run->optimizer, run->optimizer_options);
-    sdr_plugin_free(run->schedule, run->schedule_options);
-    sdr_plugin_free(run->strategy, run->strategy_options);
-    sdr_plugin_free(run->transport, run->transport_options);
-    sdr_plugin_free(run->aggregate, run->aggregate_options);
-    sdr_plugin_free(run->codec, run->codec_options);
+    sdr_plugin_free(run->use.optimizer, run->use.optimizer_options);
+    sdr_plugin_free(run->use.schedule, run->use.schedule_options);
+    sdr_plugin_free(run->use.strategy, run->use.strategy_options);
+    sdr_plugin_free(run->use.transport, run->use.transport_options);
+    sdr_plugin_free(run->use.aggregate, run->use.aggregate_options);
+    sdr_plugin_free(run->use.codec, run->use.codec_options);
     sdr_release(run->curve.rows.row);
     sdr_release(run->kept.good);
     sdr_release(run->kept.best);

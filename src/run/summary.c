@@ -52,7 +52,7 @@ enum sdr_status sdr_run_summary(const struct sdr_run *run, char **json)
                  json_real(run->data->seconds + (double)sdr_clock_now() * 1e-9 -
                            run->log.seconds_total_start));
     if (run->result.model) {
-        sdr_evaluation_json(&run->result.train, run->kind, "train_", object);
+        sdr_evaluation_json(&run->result.train, run->use.kind, "train_", object);
         if (isfinite(run->result.objective))
             sdr_json_set(object, "objective", json_real(run->result.objective));
         double penalty = run->result.objective - sdr_evaluation_loss(&run->result.train);
@@ -60,7 +60,7 @@ enum sdr_status sdr_run_summary(const struct sdr_run *run, char **json)
             sdr_json_set(object, "penalty", json_real(penalty));
         if (run->valid) {
             set_integer(object, "valid_rows", run->set.valid_rows.count);
-            sdr_evaluation_json(&run->result.valid, run->kind, "valid_", object);
+            sdr_evaluation_json(&run->result.valid, run->use.kind, "valid_", object);
         }
         sdr_json_set(object, "model_hash", json_string(run->result.model->hash));
         set_integer(object, "weights_nonzero", count_nonzero(run->result.model));
@@ -92,7 +92,7 @@ enum sdr_status sdr_run_summary(const struct sdr_run *run, char **json)
         waited = time > 0 ? (double)net->traffic.waited / time : 0;
         set_integer(object, "gradients_dropped", net->lead.dropped);
         set_integer(object, "workers_lost", (uint64_t)(net->workers - net->lead.alive));
-        if (run->transport->simulated)
+        if (run->use.transport->simulated)
             set_integer(object, "events", net->traffic.events);
         sdr_ledger_json(&net->lead.ledger, object);
     }
@@ -100,7 +100,7 @@ enum sdr_status sdr_run_summary(const struct sdr_run *run, char **json)
                 net ? atomic_load(&net->traffic.bytes) : 0); /* else memory is shared */
     sdr_json_set(object, "staleness_mean", json_real(steps ? (double)missed / (double)steps : 0));
     set_integer(object, "staleness_max", most);
-    if (net && !run->transport->simulated && net->lead.ended > run->log.paused_then) {
+    if (net && !run->use.transport->simulated && net->lead.ended > run->log.paused_then) {
         /* Who waited while weights were evaluated did not wait for others. */
         double paused = (double)run->log.paused_then / (double)net->lead.ended;
         waited = fmax(0, (waited - paused) / (1 - paused));
@@ -110,9 +110,9 @@ enum sdr_status sdr_run_summary(const struct sdr_run *run, char **json)
     for (const struct sdr_option *row = sdr_settings_table; row->key; row++)
         if (row->commands & SDR_TRAIN)
             sdr_json_set(options, row->key, sdr_option_json(&run->options, row->key));
-    sdr_json_set(options, "model", json_string(run->kind->name));
-    sdr_json_set(options, "optimizer", json_string(run->optimizer->name));
-    sdr_json_set(options, "schedule", json_string(run->schedule->name));
+    sdr_json_set(options, "model", json_string(run->use.kind->name));
+    sdr_json_set(options, "optimizer", json_string(run->use.optimizer->name));
+    sdr_json_set(options, "schedule", json_string(run->use.schedule->name));
     sdr_json_set(options, "lr", json_real(run->pace.rate));
     sdr_json_set(options, "epochs", json_integer((json_int_t)run->pace.epochs));
     sdr_json_set(object, "options", options);

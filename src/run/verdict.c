@@ -14,11 +14,11 @@ static void compare_with_constant(const struct sdr_run *run)
 {
     const struct sdr_evaluation *e = run->valid ? &run->result.valid : &run->result.train;
     const char *rows = run->valid ? "validation" : "training";
-    double metric = sdr_evaluation_metric(e, run->kind->truth), rounding = 1e-9;
+    double metric = sdr_evaluation_metric(e, run->use.kind->truth), rounding = 1e-9;
     bool reweighted = strcmp(run->options.settings.class_weight, "none") != 0;
-    if (!(metric <= baseline(e, run->kind->truth) + rounding) || reweighted)
+    if (!(metric <= baseline(e, run->use.kind->truth) + rounding) || reweighted)
         return; /* weights of classes trade accuracy for something else */
-    if (run->kind->truth == SDR_REGRESSION)
+    if (run->use.kind->truth == SDR_REGRESSION)
         sdr_note(&run->options,
                  "the model is no better than the mean of the labels (r2 %.3g on the %s rows)",
                  metric, rows);
@@ -26,15 +26,15 @@ static void compare_with_constant(const struct sdr_run *run)
         sdr_note(&run->options,
                  "the model is no better than always predicting the most frequent class (accuracy "
                  "%.4g on the %s rows; the constant gets %.4g)",
-                 metric, rows, baseline(e, run->kind->truth));
+                 metric, rows, baseline(e, run->use.kind->truth));
 }
 
 /* "Barely moved": less than a twentieth of the way from a constant to a perfect model, by a step of less than a
    tenth of the automatic one. */
 static void compare_steps(const struct sdr_run *run)
 {
-    double start = baseline(&run->result.train, run->kind->truth);
-    double gained = sdr_evaluation_metric(&run->result.train, run->kind->truth) - start;
+    double start = baseline(&run->result.train, run->use.kind->truth);
+    double gained = sdr_evaluation_metric(&run->result.train, run->use.kind->truth) - start;
     if (run->options.settings.lr == 0 || !(gained < 0.05 * (1 - start)))
         return;
     double automatic = sdr_automatic_rate(run);
@@ -46,7 +46,7 @@ static void compare_steps(const struct sdr_run *run)
 
 void sdr_verdict(const struct sdr_run *run)
 {
-    if (run->kind->truth == SDR_UNSUPERVISED)
+    if (run->use.kind->truth == SDR_UNSUPERVISED)
         return;
     compare_with_constant(run);
     compare_steps(run);

@@ -59,7 +59,7 @@ enum sdr_status sdr_combine(struct sdr_node *node, const struct sdr_gradient *gr
         each[i] = server->dense + i * values;
     float *out = server->dense + count * values;
     enum sdr_status status =
-        run->aggregate->combine(run->aggregate_options, (uint32_t)count, each, values, out);
+        run->use.aggregate->combine(run->use.aggregate_options, (uint32_t)count, each, values, out);
     sdr_release(each);
     sdr_update_dense(&run->layout, out, server->span, server->sum.part, update);
     return status;

@@ -72,7 +72,7 @@ static enum sdr_status assign(struct sdr_node *node, int worker, uint8_t flags)
     if (of->idle)
         return SDR_OK;
     of->waited_for = !of->busy && net->lead.last != worker ? net->lead.last : -1;
-    of->assigned = node->run->transport->now(node);
+    of->assigned = node->run->use.transport->now(node);
     if (of->busy) /* it has not waited */
         of->came = of->assigned;
     of->batch = sdr_next_number(net);
@@ -140,7 +140,7 @@ static enum sdr_status accept_gradient(struct sdr_node *node, const struct sdr_m
         sdr_body_drop(message->body);
         return sdr_fail(SDR_RUNTIME, "worker %d sent a gradient that cannot be read", worker);
     }
-    int64_t now = node->run->transport->now(node);
+    int64_t now = node->run->use.transport->now(node);
     double under_way = (double)(now - assigned->assigned) * 1e-9 - facts.computing;
     *gradient = (struct sdr_gradient){
         .worker = worker,
@@ -206,7 +206,7 @@ enum sdr_status sdr_go_on_without(struct sdr_node *node, const struct sdr_gradie
     }
     return sdr_fail(SDR_PEER_LOST,
                     "worker %d was lost: %d of %d are left, and --sync %s waits for %llu%s",
-                    lost->worker, left, run->network->workers, run->strategy->name,
+                    lost->worker, left, run->network->workers, run->use.strategy->name,
                     (unsigned long long)needed, rest);
 }
 
@@ -294,7 +294,7 @@ static enum sdr_status await_others(struct sdr_node *node)
 {
     for (int waiting = node->servers - 1; waiting > 0;) {
         struct sdr_message message;
-        SDR_TRY(node->run->transport->receive(node, &message));
+        SDR_TRY(node->run->use.transport->receive(node, &message));
         if (!sdr_message_sound(node, &message))
             sdr_body_drop(message.body);
         else if (message.kind == SDR_MESSAGE_APPLIED)
@@ -322,19 +322,20 @@ static enum sdr_status weigh(struct sdr_node *node, struct sdr_gradient *gradien
 {
     struct sdr_run *run = node->run;
     struct sdr_network *net = run->network;
-    if (!net->policy.joint && !net->policy.steps && run->kind->sense == SDR_GRADIENT && count > 1) {
+    if (!net->policy.joint && !net->policy.steps && run->use.kind->sense == SDR_GRADIENT &&
+        count > 1) {
         float *weight;
         double *distance = NULL;
         SDR_TRY(sdr_allocate(&weight, count, sizeof *weight, "weights of gradients"));
         enum sdr_status status = SDR_OK;
-        if (run->aggregate->needs_distances) {
+        if (run->use.aggregate->needs_distances) {
             status = sdr_allocate(&distance, count * count, sizeof *distance, "distances");
             if (status == SDR_OK)
                 status = sdr_distances(node, gradient, count, distance);
         }
         if (status == SDR_OK)
-            status =
-                run->aggregate->weights(run->aggregate_options, (uint32_t)count, distance, weight);
+            status = run->use.aggregate->weights(run->use.aggregate_options, (uint32_t)count,
+                                                 distance, weight);
         sdr_release(distance);
         for (uint64_t i = 0; i < count && status == SDR_OK; i++)
             gradient[i].weight *= weight[i];
@@ -391,7 +392,7 @@ enum sdr_status sdr_apply(struct sdr_node *node, struct sdr_gradient *gradient, 
     }
     for (uint64_t i = 0; i < (net->policy.joint ? 1 : count); i++)
         SDR_TRY(number_applied(net, gradient[i].batch));
-    net->lead.ended = run->transport->now(node);
+    net->lead.ended = run->use.transport->now(node);
     SDR_TRY(sdr_account(run, rows));
     *more = !run->end.over;
     return SDR_OK;

@@ -23,8 +23,8 @@ static enum sdr_status make_workspace(const struct sdr_run *run, bool worker,
     SDR_TRY(sdr_allocate(&workspace->row, net->policy.batch, sizeof *workspace->row,
                          "rows of a batch"));
     if (worker) {
-        SDR_TRY(
-            sdr_gradient_space_create(&workspace->space, run->kind, &run->problem, &run->layout));
+        SDR_TRY(sdr_gradient_space_create(&workspace->space, run->use.kind, &run->problem,
+                                          &run->layout));
         SDR_TRY(sdr_allocate(&workspace->losses, leaves, sizeof *workspace->losses, "losses"));
     }
     if (!net->policy.steps)
@@ -100,11 +100,11 @@ static bool picks_values(const struct sdr_run *run)
     double each = (double)net->policy.batch / (net->policy.joint ? net->workers : 1);
     double walked = per_row * each, values = (double)run->layout.count;
     bool few = walked < 2.0 * rows->features && values > 64; /* so few cost less than picking */
-    if (run->transport->by_reference && !run->transport->simulated)
+    if (run->use.transport->by_reference && !run->use.transport->simulated)
         few = 32 * walked < values; /* copying is that much quicker, and nothing is sent */
     bool alike = net->policy.quorum == (uint64_t)net->workers || net->policy.cancels;
-    return !rows->dense && run->kind->reads == SDR_READS_TOUCHED && few && !net->policy.keeps &&
-           !(alike && run->transport->by_reference);
+    return !rows->dense && run->use.kind->reads == SDR_READS_TOUCHED && few && !net->policy.keeps &&
+           !(alike && run->use.transport->by_reference);
 }
 
 static void fetch_worker(const struct sdr_node *node)
@@ -126,7 +126,7 @@ static enum sdr_status make_nodes(struct sdr_run *run)
                                          .workers = net->workers,
                                          .server = i < net->servers ? i : -1,
                                          .servers = net->servers,
-                                         .options = run->strategy_options};
+                                         .options = run->use.strategy_options};
     return SDR_OK;
 }
 
@@ -134,13 +134,13 @@ static enum sdr_status make_nodes(struct sdr_run *run)
 static enum sdr_status make_server_role(struct sdr_run *run)
 {
     struct sdr_network *net = run->network;
-    const struct sdr_server_ops *ops = run->strategy->server;
+    const struct sdr_server_ops *ops = run->use.strategy->server;
     net->fetch = fetch_worker;
-    net->policy.cancels = ops->cancels && ops->cancels(run->strategy_options);
+    net->policy.cancels = ops->cancels && ops->cancels(run->use.strategy_options);
     net->policy.eager = ops->eager;
     net->policy.sparse = picks_values(run);
     SDR_TRY(make_servers(run));
-    net->workspaces = run->transport->simulated ? 1 : net->workers;
+    net->workspaces = run->use.transport->simulated ? 1 : net->workers;
     SDR_TRY(
         sdr_allocate(&net->workspace, (size_t)net->workspaces, sizeof *net->workspace, "workers"));
     for (int i = 0; i < net->workspaces; i++)
@@ -154,7 +154,7 @@ static enum sdr_status make_server_role(struct sdr_run *run)
                              "workers"));
         SDR_TRY(sdr_allocate(&node->task->result, (size_t)net->servers, sizeof *node->task->result,
                              "workers"));
-        if (run->codec && run->codec->lossy)
+        if (run->use.codec && run->use.codec->lossy)
             SDR_TRY(sdr_allocate(&node->task->residual, run->layout.count, sizeof(float),
                                  "what a codec left out"));
         if (net->policy.steps)
@@ -169,10 +169,10 @@ enum sdr_status sdr_network_create(struct sdr_run *run, uint64_t quorum)
     struct sdr_network *net;
     SDR_TRY(sdr_allocate(&net, 1, sizeof *net, "nodes"));
     run->network = net;
-    net->servers = run->strategy->peer ? 0 : (int)s->servers;
+    net->servers = run->use.strategy->peer ? 0 : (int)s->servers;
     net->workers = run->workers;
     net->nodes = net->servers + net->workers;
-    net->policy.joint = run->strategy->joint;
+    net->policy.joint = run->use.strategy->joint;
     net->policy.part_unit = s->deterministic ? SDR_LEAF_ROWS : 1;
     net->policy.quorum = quorum;
     uint64_t local = sdr_local_steps(run);
@@ -187,9 +187,9 @@ enum sdr_status sdr_network_create(struct sdr_run *run, uint64_t quorum)
         net->policy.batch = run->set.train_rows.count;
     net->policy.per_epoch = (run->set.train_rows.count + net->policy.batch - 1) / net->policy.batch;
     net->policy.epochs = sdr_divisor(net->policy.per_epoch);
-    net->single_threaded = run->transport->simulated;
+    net->single_threaded = run->use.transport->simulated;
     net->wire = (struct sdr_wire){
-        .layout = &run->layout, .codec = run->codec, .codec_options = run->codec_options};
+        .layout = &run->layout, .codec = run->use.codec, .codec_options = run->use.codec_options};
     SDR_TRY(sdr_allocate(&run->shared.node, 1, sizeof *run->shared.node,
                          "nodes")); /* what checkpoints keep */
     run->shared.nodes = 1;
@@ -199,7 +199,7 @@ enum sdr_status sdr_network_create(struct sdr_run *run, uint64_t quorum)
     SDR_TRY(sdr_sampler_create(run));
     SDR_TRY(make_nodes(run));
     SDR_TRY(net->servers ? make_server_role(run) : sdr_peers_create(run));
-    return run->transport->open(run, run->transport_options);
+    return run->use.transport->open(run, run->use.transport_options);
 }
 
 void sdr_network_destroy(struct sdr_run *run)
@@ -208,7 +208,7 @@ void sdr_network_destroy(struct sdr_run *run)
     if (!net)
         return;
     if (net->shared)
-        run->transport->close(run);
+        run->use.transport->close(run);
     sdr_peers_destroy(run);
     for (int i = 0; i < net->nodes && net->node; i++) {
         struct sdr_task *task = net->node[i].task;
@@ -268,7 +268,7 @@ void sdr_network_destroy(struct sdr_run *run)
 
 static enum sdr_status loop(struct sdr_node *node)
 {
-    const struct sdr_strategy *strategy = node->run->strategy;
+    const struct sdr_strategy *strategy = node->run->use.strategy;
     if (node->server == 0)
         return node->run->end.over ? sdr_dismiss(node) : strategy->server->server(node);
     return node->server > 0 ? sdr_follow_coordinator(node) : strategy->server->worker(node);
@@ -334,12 +334,12 @@ enum sdr_status sdr_network_work(struct sdr_run *run)
         sdr_network_keep(run);
         return SDR_OK;
     }
-    if (run->end.resumed && net->policy.steps && run->optimizer->slots)
+    if (run->end.resumed && net->policy.steps && run->use.optimizer->slots)
         sdr_note(&run->options,
                  "what workers knew of --optimizer %s is not in the checkpoint: steps are larger "
                  "at first",
-                 run->optimizer->name);
-    SDR_TRY(run->transport->launch(run, loop));
+                 run->use.optimizer->name);
+    SDR_TRY(run->use.transport->launch(run, loop));
     sdr_network_keep(run);
     for (int i = net->servers; i < net->nodes; i++) {
         net->traffic.waited += net->node[i].task->waited;

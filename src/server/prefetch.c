@@ -111,7 +111,7 @@ enum sdr_status sdr_prefetch(struct sdr_node *node, int worker, double budget)
     if (status != SDR_OK)
         return status;
     if (budget > 0)
-        refill(of, budget, (double)values->bytes, node->run->transport->now(node));
+        refill(of, budget, (double)values->bytes, node->run->use.transport->now(node));
     if (of->prefetched) {
         status = of->patches < PATCHES_MOST ? patch(node, worker, values, budget) : SDR_OK;
         sdr_body_drop(values);

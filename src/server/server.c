@@ -36,7 +36,7 @@ enum sdr_status sdr_next_message(struct sdr_node *node, struct sdr_message *mess
     struct sdr_server *server = sdr_server_of(node);
     while (server->backlog_at == server->backlogged) {
         server->backlog_at = server->backlogged = 0;
-        SDR_TRY(node->run->transport->receive(node, message));
+        SDR_TRY(node->run->use.transport->receive(node, message));
         if (sdr_message_sound(node, message))
             return SDR_OK;
         sdr_body_drop(message->body);
@@ -70,7 +70,7 @@ enum sdr_status sdr_read_update(struct sdr_node *node, const struct sdr_gradient
                       sdr_server_of(node)->span, &workspace->reader, facts, update);
     if (status != SDR_OK)
         return sdr_fail(SDR_RUNTIME, "worker %d: %s", gradient->worker, sdr_error());
-    if (update->sense != (run->network->policy.steps ? SDR_STEP : run->kind->sense))
+    if (update->sense != (run->network->policy.steps ? SDR_STEP : run->use.kind->sense))
         return sdr_fail(SDR_RUNTIME, "worker %d sent something else than a %s", gradient->worker,
                         run->network->policy.steps ? "step" : "gradient");
     update->batch = batch;
@@ -95,14 +95,14 @@ enum sdr_status sdr_server_step(struct sdr_node *node, const struct sdr_gradient
     for (uint64_t i = 0; i < count; i++)
         rows += sdr_network_rows(run, gradient[i].batch);
     SDR_TRY(room_for_rows(server, rows));
-    if (run->aggregate->combine && count > 1) {
+    if (run->use.aggregate->combine && count > 1) {
         SDR_TRY(sdr_combine(node, gradient, count, &update));
         sdr_parameters_begin(p, rate);
         sdr_parameters_apply_span(p, &update, server->span);
         sdr_parameters_finish(p, rate);
         return SDR_OK;
     }
-    sdr_sum_begin(&server->sum, run->kind->sense);
+    sdr_sum_begin(&server->sum, run->use.kind->sense);
     rows = 0;
     for (uint64_t i = 0; i < count; i++) {
         SDR_TRY(sdr_read_update(node, &gradient[i], server->row + rows, &facts, &update));
@@ -240,7 +240,7 @@ static enum sdr_status await_pending(struct sdr_node *node, int worker, uint64_t
     struct sdr_pending **link;
     while (!*(link = find_pending(server, worker, batch, version))) {
         struct sdr_message message;
-        SDR_TRY(node->run->transport->receive(node, &message));
+        SDR_TRY(node->run->use.transport->receive(node, &message));
         if (!sdr_message_sound(node, &message))
             sdr_body_drop(message.body);
         else if (message.kind == SDR_MESSAGE_GRADIENT)

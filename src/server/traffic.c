@@ -17,7 +17,7 @@ enum sdr_status sdr_send(struct sdr_node *node, struct sdr_message *message)
     message->from = node->id;
     add(net, &net->traffic.bytes, sdr_message_bytes(message));
     add(net, &net->traffic.messages, 1);
-    return node->run->transport->send(node, message);
+    return node->run->use.transport->send(node, message);
 }
 
 /* Whose messages a node takes, by their kind: what cannot be is dropped. */

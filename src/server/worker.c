@@ -62,7 +62,7 @@ static enum sdr_status next_message(struct sdr_node *node, struct sdr_message *m
 {
     struct sdr_task *task = node->task;
     while (task->own.early.kind == SDR_MESSAGE_NONE) {
-        SDR_TRY(node->run->transport->receive(node, message));
+        SDR_TRY(node->run->use.transport->receive(node, message));
         if (sdr_message_sound(node, message))
             return SDR_OK;
         sdr_body_drop(message->body);
@@ -74,7 +74,7 @@ static enum sdr_status next_message(struct sdr_node *node, struct sdr_message *m
 
 enum sdr_status sdr_await_task(struct sdr_node *node, bool *more)
 {
-    const struct sdr_transport *transport = node->run->transport;
+    const struct sdr_transport *transport = node->run->use.transport;
     int64_t before = transport->now(node);
     struct sdr_task *task = node->task;
     task->arrived = 0; /* what the last task was made of is of no use */
@@ -192,7 +192,7 @@ static enum sdr_status compute_batch(struct sdr_node *node, struct sdr_workspace
     }
     if (net->policy.steps)
         return sdr_own_writes_end(node, workspace, batch, facts);
-    struct sdr_update nothing = {.sense = run->kind->sense}; /* a batch of no rows */
+    struct sdr_update nothing = {.sense = run->use.kind->sense}; /* a batch of no rows */
     for (int s = 0; s < node->servers; s++)
         SDR_TRY(sdr_pack_update(node, workspace, s, &nothing, facts, &node->task->result[s]));
     return SDR_OK;
@@ -231,9 +231,9 @@ enum sdr_status sdr_compute_gradient(struct sdr_node *node, bool *done)
                             .steps = 1,
                             .number = node->task->number,
                             .draws = net->policy.joint ? 1 : (rows + local - 1) / local};
-    int64_t before = run->transport->now(node);
-    SDR_TRY(run->transport->compute(node, &work, done));
-    node->task->computing = (float)((double)(run->transport->now(node) - before) * 1e-9);
+    int64_t before = run->use.transport->now(node);
+    SDR_TRY(run->use.transport->compute(node, &work, done));
+    node->task->computing = (float)((double)(run->use.transport->now(node) - before) * 1e-9);
     return SDR_OK;
 }
 

@@ -89,13 +89,13 @@ static struct sdr_batch all_rows(const struct sdr_run *run)
 
 bool sdr_has_full_gradient(const struct sdr_node *node)
 {
-    const struct sdr_model_kind *kind = node->run->kind;
+    const struct sdr_model_kind *kind = node->run->use.kind;
     return kind->full && kind->full->gradient && kind->curvature > 0;
 }
 
 bool sdr_has_rounds(const struct sdr_node *node)
 {
-    return node->run->kind->full && node->run->kind->full->round;
+    return node->run->use.kind->full && node->run->use.kind->full->round;
 }
 
 static double full_gradient(struct sdr_node *node, const double *w, bool curve, double *gradient)
@@ -104,7 +104,7 @@ static double full_gradient(struct sdr_node *node, const double *w, bool curve, 
     struct sdr_view view = view_of(node);
     struct sdr_batch rows = all_rows(run);
     memset(gradient, 0, run->parameters.layout->count * sizeof *gradient); /* padding too */
-    return run->kind->full->gradient(run->kind, &view, &rows, w, curve, gradient);
+    return run->use.kind->full->gradient(run->use.kind, &view, &rows, w, curve, gradient);
 }
 
 void sdr_full_gradient(struct sdr_node *node, const double *w, double *loss, double *gradient)
@@ -122,13 +122,13 @@ enum sdr_status sdr_full_round(struct sdr_node *node, double *loss, double *w)
     struct sdr_run *run = node->run;
     struct sdr_view view = view_of(node);
     struct sdr_batch rows = all_rows(run);
-    return run->kind->full->round(&view, &rows, sdr_run_threads(run), &run->shared.round_memory,
-                                  loss, w);
+    return run->use.kind->full->round(&view, &rows, sdr_run_threads(run), &run->shared.round_memory,
+                                      loss, w);
 }
 
 const char *sdr_rounds_converged(const struct sdr_node *node)
 {
-    return node->run->kind->full->converged;
+    return node->run->use.kind->full->converged;
 }
 
 void sdr_stop(struct sdr_node *node, const char *why)

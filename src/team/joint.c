@@ -7,7 +7,7 @@ static enum sdr_status sum_leaves(struct sdr_run *run)
 {
     const struct sdr_batch *batch = &run->shared.team->round;
     sdr_parameters_begin(&run->parameters, sdr_rate_at(run, run->progress.at));
-    sdr_sum_begin(&run->shared.joint, run->kind->sense);
+    sdr_sum_begin(&run->shared.joint, run->use.kind->sense);
     for (uint32_t leaf = 0; leaf < sdr_leaves(batch->count); leaf++)
         SDR_TRY(sdr_sum_add(&run->shared.joint, &run->shared.leaf[leaf].sum.update, 1));
     sdr_sum_end(&run->shared.joint, true);

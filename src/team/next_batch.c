@@ -17,7 +17,7 @@ void sdr_plan_stop(struct sdr_run *run)
     const struct sdr_settings *s = &run->options.settings;
     uint64_t version = run->parameters.version, count = run->set.train_rows.count;
     uint64_t due = UINT64_MAX;
-    bool whole = run->shared.plan.known.deterministic || run->strategy->repeatable;
+    bool whole = run->shared.plan.known.deterministic || run->use.strategy->repeatable;
     if (s->updates > version)
         due = s->updates - version;
     if (run->log.checkpoint_updates && run->log.next_checkpoint_update > version &&

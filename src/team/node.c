@@ -45,10 +45,10 @@ static void check_health(struct sdr_run *run)
         run->progress.restarts < run->options.settings.restarts &&
         (run->progress.loss_sum.weight >= 1000 || run->progress.at * 4 > run->set.train_rows.count);
     double bound = may_go_back ? 5 * log(fmax(2, run->set.classes.count)) : 1e9;
-    if (run->kind->truth == SDR_REGRESSION)
+    if (run->use.kind->truth == SDR_REGRESSION)
         bound = (may_go_back ? 5 : 1e9) * (run->set.target_size * run->set.target_size +
                                            run->set.target_mean * run->set.target_mean);
-    if (run->kind->truth == SDR_UNSUPERVISED) /* distances are of any size */
+    if (run->use.kind->truth == SDR_UNSUPERVISED) /* distances are of any size */
         bound = INFINITY;
     if (!isfinite(typical) || typical > bound)
         sdr_diverge(run);
@@ -233,7 +233,7 @@ void sdr_rates(const struct sdr_run *run, uint64_t at, uint32_t count, double *r
 {
     struct sdr_schedule_time when = {(double)run->progress.epoch, (double)at, run->pace.per_row,
                                      run->pace.length};
-    run->schedule->factors(run->schedule_options, &when, count, rate);
+    run->use.schedule->factors(run->use.schedule_options, &when, count, rate);
     for (uint32_t i = 0; i < count; i++)
         rate[i] *= run->pace.rate;
 }
@@ -281,7 +281,7 @@ void sdr_fused_steps(struct sdr_node *node, const struct sdr_batch *chunk)
     bool fetches = sdr_order_ahead(run, chunk->row, chunk->count, ahead);
     sdr_rates(run, chunk->at, chunk->count, rate);
     struct sdr_fused_steps fused = {.problem = &run->problem,
-                                    .kind = run->kind,
+                                    .kind = run->use.kind,
                                     .row = chunk->row,
                                     .ahead = fetches ? ahead : NULL,
                                     .rate = rate,

@@ -30,11 +30,11 @@ static enum sdr_status look_at_features(struct sdr_run *run)
 static enum sdr_status ask_strategy(struct sdr_run *run)
 {
     SDR_TRY(look_at_features(run));
-    if (run->strategy->team->windows && !run->shared.plan.known.all_conflict)
+    if (run->use.strategy->team->windows && !run->shared.plan.known.all_conflict)
         SDR_TRY(sdr_window_choose(run, &run->shared.plan.known.window));
-    SDR_TRY(run->strategy->team->plan(run->strategy_options, &run->shared.plan));
+    SDR_TRY(run->use.strategy->team->plan(run->use.strategy_options, &run->shared.plan));
     run->workers = run->shared.plan.workers;
-    if (run->kind->sense == SDR_STATISTIC) /* sums are never too much */
+    if (run->use.kind->sense == SDR_STATISTIC) /* sums are never too much */
         run->shared.plan.damped = false;
     if (run->shared.plan.remark)
         sdr_note(&run->options, "%s", run->shared.plan.remark);
@@ -60,19 +60,20 @@ enum sdr_status sdr_plan_make(struct sdr_run *run)
     run->shared.plan = (struct sdr_plan){
         .workers = run->workers,
         .known = {.nodes = sdr_affinity_nodes(),
-                  .model = run->kind->name,
+                  .model = run->use.kind->name,
                   .deterministic = s->deterministic,
-                  .all_conflict = run->kind->reads == SDR_READS_ALL,
-                  .pairs = run->kind->needs & SDR_NEEDS_PAIRS,
+                  .all_conflict = run->use.kind->reads == SDR_READS_ALL,
+                  .pairs = run->use.kind->needs & SDR_NEEDS_PAIRS,
                   .penalty = p->penalty_paid != NULL,
                   .group_penalty = p->rule.penalty.group > 0,
-                  .fused = s->batch == 1 && run->problem.outputs == 1 && run->kind->fused != NULL,
+                  .fused =
+                      s->batch == 1 && run->problem.outputs == 1 && run->use.kind->fused != NULL,
                   .rows = run->set.train_rows.count,
                   .batch = s->batch,
                   .parameters = p->layout->count,
-                  .values = p->layout->count * (uint64_t)(1 + run->optimizer->slots),
+                  .values = p->layout->count * (uint64_t)(1 + run->use.optimizer->slots),
                   .row_values = entries * row_values(p->layout)}};
-    if (run->strategy->team->plan)
+    if (run->use.strategy->team->plan)
         SDR_TRY(ask_strategy(run));
     return sdr_rules_ask(run, SDR_RULES_PLAN);
 }
@@ -114,7 +115,7 @@ enum sdr_status sdr_plan_carry_out(struct sdr_run *run)
                          sizeof *run->shared.losses, "losses"));
     SDR_TRY(sdr_allocate(&run->shared.leaf, leaves, sizeof *run->shared.leaf, "gradients"));
     while (run->shared.leaves < (int)leaves) /* counted first: one that is half made is freed too */
-        SDR_TRY(sdr_gradient_space_create(&run->shared.leaf[run->shared.leaves++], run->kind,
+        SDR_TRY(sdr_gradient_space_create(&run->shared.leaf[run->shared.leaves++], run->use.kind,
                                           &run->problem, &run->layout));
     if (plan->joint)
         SDR_TRY(sdr_sum_create(&run->shared.joint, &run->layout));
@@ -139,14 +140,14 @@ enum sdr_status sdr_plan_carry_out(struct sdr_run *run)
             .id = w,
             .worker = w,
             .workers = run->workers,
-            .options = run->strategy_options,
+            .options = run->use.strategy_options,
             .plan = plan,
             .parameters = replicas ? &run->shared.replica[w % replicas] : &run->parameters,
-            .loss_sum = run->strategy->many && !plan->turns ? &run->shared.losses[w]
-                                                            : &run->progress.loss_sum};
+            .loss_sum = run->use.strategy->many && !plan->turns ? &run->shared.losses[w]
+                                                                : &run->progress.loss_sum};
         if (!plan->joint)
-            SDR_TRY(
-                sdr_gradient_space_create(&node->space, run->kind, &run->problem, &run->layout));
+            SDR_TRY(sdr_gradient_space_create(&node->space, run->use.kind, &run->problem,
+                                              &run->layout));
         if (plan->snapshots)
             SDR_TRY(
                 sdr_allocate(&node->snapshot, run->layout.count, sizeof(float), "a worker's view"));
@@ -156,5 +157,6 @@ enum sdr_status sdr_plan_carry_out(struct sdr_run *run)
     if (plan->shards)
         SDR_TRY(sdr_allocate(&run->shared.shard_progress, SDR_PROGRESS * (size_t)run->workers,
                              sizeof(double), "workers"));
-    return sdr_allocate(&run->shared.node[0].state, run->strategy->state_size, 1, "strategy state");
+    return sdr_allocate(&run->shared.node[0].state, run->use.strategy->state_size, 1,
+                        "strategy state");
 }

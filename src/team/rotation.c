@@ -155,8 +155,10 @@ static void fused_cell(struct sdr_node *node, uint32_t number, uint64_t from, ui
     const struct sdr_rotation *r = run->shared.rotation;
     uint32_t first = r->start[r->cell[number]], size = r->start[r->cell[number] + 1] - first;
     double rate[CHUNK];
-    struct sdr_fused_steps fused = {
-        .problem = &run->problem, .kind = run->kind, .rate = rate, .factors = run->shared.factors};
+    struct sdr_fused_steps fused = {.problem = &run->problem,
+                                    .kind = run->use.kind,
+                                    .rate = rate,
+                                    .factors = run->shared.factors};
     for (uint64_t at = from; at < end; at += fused.count) {
         uint64_t within = (at - r->place[number] + r->shift[number]) % size;
         uint64_t most = size - within < end - at ? size - within : end - at;

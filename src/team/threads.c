@@ -27,7 +27,7 @@ static void *work(void *argument)
     struct sdr_node *node = argument;
     if (node->run->shared.team->affinity)
         sdr_affinity_pin(node->run->shared.team->affinity, node->worker);
-    enum sdr_status status = node->run->strategy->team->worker(node);
+    enum sdr_status status = node->run->use.strategy->team->worker(node);
     if (status != SDR_OK)
         sdr_team_break(node->run->shared.team, status);
     return NULL;
@@ -54,8 +54,8 @@ static enum sdr_status run_threads(struct sdr_run *run)
 
 enum sdr_status sdr_team_work(struct sdr_run *run)
 {
-    if (!run->strategy->many)
-        return run->strategy->team->worker(&run->shared.node[0]);
+    if (!run->use.strategy->many)
+        return run->use.strategy->team->worker(&run->shared.node[0]);
     struct sdr_team *team;
     SDR_TRY(sdr_allocate(&team, 1, sizeof *team, "a team of threads"));
     enum { SPINS = 2000 }; /* some 50 µs: a meeting is often shorter than falling asleep */

@@ -187,7 +187,7 @@ static enum sdr_status restore(struct sdr_run *run, int worker, const double **s
     struct sdr_wire_facts facts;
     SDR_TRY(sdr_wire_read(&wire, own->bytes, bytes, batch.count, sdr_all(&run->layout),
                           &own->reader, &facts, &own->gradient));
-    if (own->gradient.sense != run->kind->sense)
+    if (own->gradient.sense != run->use.kind->sense)
         return not_of_this_run();
     own->pending = true;
     own->gradient.batch = batch;

@@ -259,7 +259,7 @@ enum sdr_status sdr_train_apart(struct sdr_node *node, const struct sdr_batch *w
     uint32_t first = single_threaded ? 0 : w->start[bin],
              end = single_threaded ? window->count : w->start[bin + 1];
     struct sdr_fused_steps fused = {
-        .problem = &run->problem, .kind = run->kind, .factors = run->shared.factors};
+        .problem = &run->problem, .kind = run->use.kind, .factors = run->shared.factors};
     if (single_threaded && bin > 0)
         return SDR_OK;
     node->loss_sum = &run->shared.losses[bin];
@@ -293,8 +293,8 @@ static void step_intercept(struct sdr_run *run, const struct sdr_batch *window)
 {
     struct sdr_window *w = run->shared.window;
     double rate = w->rate[0], steps = 1;
-    if (run->optimizer->rate_power == 2)
-        steps = fmin(fmax(1 / (rate * fmax(run->kind->curvature, 0.25)), 1), window->count);
+    if (run->use.optimizer->rate_power == 2)
+        steps = fmin(fmax(1 / (rate * fmax(run->use.kind->curvature, 0.25)), 1), window->count);
     float share = (float)(steps / window->count);
     struct sdr_part part = {.block = resting_block(&run->layout),
                             .form = SDR_FACTORS,

@@ -58,8 +58,8 @@ static enum sdr_status print_training(const struct sdr_run *run, char **text)
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         sdr_json_set(object, names[i], sdr_option_json(&run->options, names[i]));
     /* What was chosen where the options left it open. */
-    sdr_json_set(object, "optimizer", json_string(run->optimizer->name));
-    sdr_json_set(object, "schedule", json_string(run->schedule->name));
+    sdr_json_set(object, "optimizer", json_string(run->use.optimizer->name));
+    sdr_json_set(object, "schedule", json_string(run->use.schedule->name));
     sdr_json_set(object, "scale", json_string(run->set.scale ? "feature" : "none"));
     sdr_json_set(object, "lr", json_real(run->pace.rate));
     sdr_json_set(object, "epochs", json_integer((json_int_t)run->progress.epoch));
@@ -83,20 +83,20 @@ enum sdr_status sdr_model_create(const struct sdr_run *run, const float *w,
     enum sdr_status status;
     *result = NULL;
     SDR_TRY(sdr_allocate(&model, 1, sizeof *model, "a model"));
-    model->kind = run->kind;
+    model->kind = run->use.kind;
     memcpy(model->block, layout->block, sizeof model->block);
     model->blocks = layout->blocks;
     model->count = layout->count;
     model->intercept = run->problem.intercept;
     model->outputs = run->problem.outputs;
     const struct sdr_plugin *plugin;
-    SDR_CHECK(print_spec(run->kind, run->model_options, &model->kind_spec));
+    SDR_CHECK(print_spec(run->use.kind, run->use.model_options, &model->kind_spec));
     SDR_CHECK(sdr_plugin_choose("model", sdr_model_kind_table, model->kind_spec, &plugin,
                                 &model->options));
     SDR_CHECK(sdr_allocate(&model->value, layout->count, sizeof(float), "a model"));
     memcpy(model->value, w, layout->count * sizeof(float));
-    if (run->set.center && run->kind->uncenter && model->intercept)
-        run->kind->uncenter(model->block, run->set.center, model->value);
+    if (run->set.center && run->use.kind->uncenter && model->intercept)
+        run->use.kind->uncenter(model->block, run->set.center, model->value);
     SDR_CHECK(sdr_classes_copy(&model->classes, &run->set.classes));
     SDR_CHECK(sdr_schema_copy(&model->schema, &run->data->schema));
     model->schema.features = run->problem.features;

@@ -85,7 +85,7 @@ LAW(a_loop_that_fails_ends_the_launch)
         struct sdr_run *run = create(way, (struct times){.compute = "const:1"});
         scene.fails = fails;
         snprintf(sentence, sizeof sentence, "node %d has had enough", fails);
-        assert_int_equal(run->transport->launch(run, fail_among_others), SDR_DIVERGED);
+        assert_int_equal(run->use.transport->launch(run, fail_among_others), SDR_DIVERGED);
         assert_string_equal(sdr_error(), sentence);
         for (int i = 0; i < NODES && !way->transport->simulated; i++) {
             assert_int_equal(scene.began[i], 1);
@@ -111,7 +111,7 @@ LAW(work_that_fails_ends_the_launch)
         struct sdr_run *run = create(way, (struct times){0});
         scene.fails = BUSY;
         scene.certain = certain;
-        assert_int_equal(run->transport->launch(run, fail_at_work), SDR_BAD_DATA);
+        assert_int_equal(run->use.transport->launch(run, fail_at_work), SDR_BAD_DATA);
         assert_string_equal(sdr_error(), "this work cannot be done");
         sdr_run_destroy(run);
     }
@@ -134,7 +134,7 @@ LAW(simulated_nodes_that_wait_for_each_other_are_told_so)
     if (!way->transport->simulated)
         return;
     struct sdr_run *run = create(way, (struct times){0});
-    assert_int_not_equal(run->transport->launch(run, wait_in_vain), SDR_OK);
+    assert_int_not_equal(run->use.transport->launch(run, wait_in_vain), SDR_OK);
     if (!strstr(sdr_error(), "wait") || !strstr(sdr_error(), "node 1"))
         fail_msg("%s does not say that node 1 waits: %s", way->text, sdr_error());
     sdr_run_destroy(run);
@@ -502,8 +502,9 @@ LAW(bodies_are_handed_over_and_let_go)
     for (int fails = 0; fails < (way->processes == 1 ? NODES : 1); fails++) {
         struct sdr_run *run = create(way, (struct times){0});
         scene.fails = fails;
-        expect_status(way, run->transport->launch(run, hand_out), fails ? SDR_DIVERGED : SDR_OK);
-        run->transport->close(run);
+        expect_status(way, run->use.transport->launch(run, hand_out),
+                      fails ? SDR_DIVERGED : SDR_OK);
+        run->use.transport->close(run);
         assert_null(run->network->shared);
         scene.left[0] = scene.shared;
         for (int i = 0; i < NODES; i++) {

@@ -185,7 +185,7 @@ static inline void expect_status(const struct way *way, enum sdr_status status,
 static inline void expect_launch(const struct way *way, struct sdr_run *run,
                                  enum sdr_status (*loop)(struct sdr_node *node))
 {
-    expect_status(way, run->transport->launch(run, loop), SDR_OK);
+    expect_status(way, run->use.transport->launch(run, loop), SDR_OK);
 }
 
 /* A run from beginning to end, in which nothing fails. */
@@ -206,7 +206,7 @@ static inline void go_through(const struct way *way, struct times times,
 
 static inline const struct sdr_transport *transport_of(const struct sdr_node *node)
 {
-    return node->run->transport;
+    return node->run->use.transport;
 }
 
 static inline enum sdr_status tell(struct sdr_node *node, int to, uint8_t flags, uint64_t what)
