@@ -103,7 +103,7 @@ static void a_sentence_says_what_names_stand_for(void **state)
     char bytes[200] = "";
     struct sdr_text text = {.bytes = bytes, .room = sizeof bytes, .fixed = true};
     (void)state;
-    run.strategy = &strategy;
+    run.use.strategy = &strategy;
     assert_true(sdr_rule_sentence(&run, "{sync}: --{option} {--batch}, {recording}", "l1", &text));
     assert_string_equal(bytes, "ssp: --l1 1, replay");
     assert_false(sdr_rule_sentence(&run, "{nonsense}", NULL, &text));
