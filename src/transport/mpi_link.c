@@ -207,6 +207,7 @@ static enum sdr_status arrived(struct sdr_run *run, int from, size_t bytes)
                             &link->message, &link->rest));
     if (!link->rest)
         return deliver(run, from);
+    SDR_TRY(sdr_body_create(run->network->pool, link->rest, &link->message.body));
     /* While a body is under way its sender's heartbeats wait behind it: a megabyte may take a second. */
     job->peer[from].patience = (double)link->rest * 1e-6;
     return job->mpi->receive(from, BODY_TAG, link->message.body->data, link->rest,

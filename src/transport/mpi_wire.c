@@ -61,9 +61,9 @@ enum sdr_status sdr_wire_unpack(const unsigned char *bytes, size_t count, int no
                                     .batch = header.batch,
                                     .value = header.value};
     *rest = header.bytes - with;
-    if (header.bytes)
-        SDR_TRY(sdr_body_create(pool, header.bytes, &message->body));
-    if (with)
-        memcpy(message->body->data, bytes + sizeof header, with);
+    if (!with)
+        return SDR_OK;
+    SDR_TRY(sdr_body_create(pool, with, &message->body));
+    memcpy(message->body->data, bytes + sizeof header, with);
     return SDR_OK;
 }

@@ -16,8 +16,8 @@ enum {
 /* Writes the header, and the body if it is small, to `bytes` (SDR_WIRE_MOST of them); how many. The body has
    SDR_WIRE_LARGEST bytes at most. */
 size_t sdr_wire_pack(const struct sdr_message *message, unsigned char *bytes);
-/* The message that `count` bytes are, with a body from the pool: the caller's. *rest: the bytes of the body that are still
-   to come, all or 0. Fails unless the header is of this version, its kind is known, its nodes are below `nodes`, and
+/* The message that `count` bytes are; its body, if it has come with it, is from the pool, and the caller's. *rest: the bytes
+   of a body that is still to come, or 0. Fails unless the header is of this version, its kind is known, its nodes are below `nodes`, and
    the length is what it says. */
 enum sdr_status sdr_wire_unpack(const unsigned char *bytes, size_t count, int nodes,
                                 struct sdr_pool *pool, struct sdr_message *message, uint64_t *rest);

@@ -1,0 +1,34 @@
+/* Messages between processes: any bytes. What is unpacked has nodes that exist, a kind that is known, and the length that came;
+   packed again it gives the same bytes, but for those of the header that mean nothing, and the length of a body to come. */
+#include "fuzz.h"
+
+#include "transport/mpi_wire.h"
+
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
+{
+    enum { NODES = 5, SPARE = 5, SPARE_END = 8, LENGTH = 20, LENGTH_END = 24 };
+    struct sdr_pool *pool;
+    struct sdr_message message = {0};
+    uint64_t rest = 0;
+    FUZZ_CHECK(sdr_pool_create(true, &pool) == SDR_OK);
+    enum sdr_status status = sdr_wire_unpack(bytes, count, NODES, pool, &message, &rest);
+    FUZZ_CHECK(status == SDR_OK || (status == SDR_RUNTIME && *sdr_error()));
+    if (status == SDR_OK) {
+        unsigned char again[SDR_WIRE_MOST];
+        uint64_t body = message.body ? message.body->bytes : 0;
+        FUZZ_CHECK(message.from >= 0 && message.from < NODES && message.to >= 0 &&
+                   message.to < NODES);
+        FUZZ_CHECK(message.kind < SDR_MESSAGE_KINDS || message.kind == SDR_WIRE_BYE);
+        FUZZ_CHECK(rest == 0 || (body == 0 && rest > SDR_WIRE_SMALL && rest <= SDR_WIRE_LARGEST));
+        FUZZ_CHECK(count == SDR_HEADER_BYTES + body);
+        FUZZ_CHECK(sdr_wire_pack(&message, again) == count);
+        for (size_t i = 0; i < count; i++)
+            FUZZ_CHECK(again[i] == bytes[i] || (i >= SPARE && i < SPARE_END) ||
+                       (rest && i >= LENGTH && i < LENGTH_END));
+        sdr_body_drop(message.body);
+    }
+    sdr_pool_destroy(pool);
+    return 0;
+}
