@@ -26,8 +26,9 @@ static bool may_come(const struct sdr_node *node, const struct sdr_message *mess
     bool from_worker = message->from >= node->servers, first = message->from == 0;
     switch (message->kind) {
     case SDR_MESSAGE_NONE:
-    case SDR_MESSAGE_LOST:
         return node->server == 0;
+    case SDR_MESSAGE_LOST:
+        return sdr_hears_of_deaths(node->run->network, node->id);
     case SDR_MESSAGE_TASK:
         return node->worker >= 0 && !from_worker;
     case SDR_MESSAGE_GRADIENT:
@@ -37,7 +38,10 @@ static bool may_come(const struct sdr_node *node, const struct sdr_message *mess
     case SDR_MESSAGE_DROP:
     case SDR_MESSAGE_ANSWER:
         return node->server > 0 && first;
+    case SDR_MESSAGE_ORDER:
+        return node->server > 0 && first;
     case SDR_MESSAGE_APPLIED:
+    case SDR_MESSAGE_DONE:
         return node->server == 0 && !from_worker && !first;
     case SDR_MESSAGE_STOP:
         return first;
@@ -53,8 +57,9 @@ bool sdr_message_sound(const struct sdr_node *node, const struct sdr_message *me
                         message->kind == SDR_MESSAGE_LOST;
     bool has_batch = message->kind == SDR_MESSAGE_TASK || message->kind == SDR_MESSAGE_GRADIENT ||
                      message->kind == SDR_MESSAGE_ANSWER || message->kind == SDR_MESSAGE_DROP;
+    int32_t lowest = message->kind == SDR_MESSAGE_LOST ? -1 : 0; /* a server was lost */
     bool sound = message->from >= 0 && message->from < net->nodes && may_come(node, message) &&
-                 !(about_worker && (message->about < 0 || message->about >= net->workers)) &&
+                 !(about_worker && (message->about < lowest || message->about >= net->workers)) &&
                  !(has_batch && message->batch >= UINT64_C(1) << 53);
     if (message->kind == SDR_MESSAGE_TASK && sound) {
         bool kept = message->flags & SDR_KEEP, patch = message->flags & SDR_PATCH;
