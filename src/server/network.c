@@ -132,8 +132,8 @@ static enum sdr_status make_servers(struct sdr_run *run)
     return SDR_OK;
 }
 
-/* Values that a batch touches are worth picking out where they are few, and where a copy of all of them is
-   not shared by everybody anyway. */
+/* Values that a batch touches are worth picking out where they are few. Threads get all of them by reference to one
+   copy, which costs a 32nd of picking a value; workers that all start from one version share the copy. */
 static bool picks_values(const struct sdr_run *run)
 {
     const struct sdr_network *net = run->network;
@@ -142,11 +142,11 @@ static bool picks_values(const struct sdr_run *run)
     double each = (double)net->policy.batch / (net->policy.joint ? net->workers : 1);
     double walked = per_row * each, values = (double)run->layout.count;
     bool few = walked < 2.0 * rows->features && values > 64; /* so few cost less than picking */
-    if (run->use.transport->by_reference && !run->use.transport->simulated)
-        few = 32 * walked < values; /* copying is that much quicker, and nothing is sent */
     bool alike = net->policy.quorum == (uint64_t)net->workers || net->policy.cancels;
-    return !rows->dense && run->use.kind->reads == SDR_READS_TOUCHED && few && !net->policy.keeps &&
-           !(alike && run->use.transport->by_reference);
+    if (run->use.transport->by_reference)
+        few = run->use.transport->simulated ? few && !alike
+                                            : 32 * walked * (alike ? net->workers : 1) < values;
+    return !rows->dense && run->use.kind->reads == SDR_READS_TOUCHED && few && !net->policy.keeps;
 }
 
 /* A view as long as the parameters costs less than renumbering the features of every batch, until it costs too much
