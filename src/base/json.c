@@ -31,7 +31,7 @@ bool sdr_json_whole(void)
     return !incomplete;
 }
 
-/* json_dump_callback does not look at what it returns for the names of an object: the text itself remembers. */
+/* jansson ignores this return value for the names of an object; text->failed keeps the error. */
 static int add_bytes(const char *bytes, size_t count, void *context)
 {
     struct sdr_text *text = context;
@@ -65,7 +65,7 @@ enum sdr_status sdr_json_text(json_t *value, char **text)
 }
 
 /* ---- UTF-8 ---- */
-/* The bytes of the character that text begins with; 0: it is none. */
+/* The length in bytes of the UTF-8 character that text begins with; 0 if it is invalid. */
 static size_t character(const unsigned char *text, size_t length)
 {
     static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
@@ -110,8 +110,7 @@ enum { DEPTH_MOST = 64 };
 
 struct parser {
     const char *begin, *at, *end;
-    char *
-        strings; /* as long as the text: a string is never longer than its source, and lies at its place */
+    char *strings; /* decoded strings, each at its source's offset: none outgrows its source */
     int depth;
 };
 
@@ -159,7 +158,7 @@ static bool take_hex(struct parser *p, uint32_t *code)
     return true;
 }
 
-/* What follows a backslash; two surrogates are one character. */
+/* Parses the escape behind a backslash; a surrogate pair gives one character. */
 static bool take_escape(struct parser *p, uint32_t *code)
 {
     static const char letters[] = "\"\\/bfnrt", meant[] = "\"\\/\b\f\n\r\t";
@@ -182,7 +181,7 @@ static bool take_escape(struct parser *p, uint32_t *code)
     return true;
 }
 
-/* A string without its first quote, and a NUL behind it. */
+/* Parses a string behind its opening quote; the result is NUL-terminated. */
 static enum sdr_status take_string(struct parser *p, const char **string, size_t *length)
 {
     char *to = p->strings + (p->at - p->begin);
@@ -274,7 +273,7 @@ static enum sdr_status take_element(struct parser *p, json_t *array)
     return json_array_append_new(array, value) == 0 ? SDR_OK : made(NULL, &value);
 }
 
-/* Behind the bracket that opens it. */
+/* Parses an array or object behind its opening bracket. */
 static enum sdr_status take_container(struct parser *p, json_t **value, const char *close,
                                       enum sdr_status (*take_one)(struct parser *, json_t *))
 {
