@@ -1,5 +1,5 @@
-/* A trained model: weights in the units of the data, with all that is needed to use them on other
- * files. */
+/* A trained model: weights in the units of the data, and everything needed to apply them to other
+   files. */
 #ifndef SDR_MODEL_H
 #define SDR_MODEL_H
 
@@ -21,10 +21,10 @@ struct sdr_model {
     char hash[33];  /* of kind, blocks, values, classes */
 };
 
-/* From the weights w of a run, as they are for rows that are not centered. */
+/* Creates a model from the uncentered weights w of a run. */
 enum sdr_status sdr_model_create(const struct sdr_run *run, const float *w,
                                  struct sdr_model **model);
-/* Sets the hash from everything else. */
+/* Computes the hash from the other members. */
 enum sdr_status sdr_model_hash(struct sdr_model *model);
 enum sdr_status sdr_model_copy(const struct sdr_model *model, struct sdr_model **copy);
 
