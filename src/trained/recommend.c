@@ -8,8 +8,7 @@ struct job {
     const struct sdr_model *model;
     const struct sdr_rows *rows;
     uint32_t *user, users; /* owned: features of the users in the data, in order of appearance */
-    uint32_t *first,
-        *entry; /* owned: known items of user i: entry[first[i]] … [first[i + 1] − 1] */
+    uint32_t *first, *entry; /* owned: user i has items entry[first[i]] … entry[first[i + 1] − 1] */
     uint32_t *item, items;   /* owned: features of all items of the model */
     bool *taken;             /* owned, per feature: known to the current user */
 };
