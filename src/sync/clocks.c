@@ -1,6 +1,6 @@
 #include "sync/clocks.h"
 
-/* The least clock of those that are there; it may have moved by more than one if workers have left. */
+/* Recomputes the minimum clock; after a worker left it may rise by more than one. */
 static bool find_least(struct sdr_clocks *clocks)
 {
     uint64_t before = clocks->least;
@@ -52,6 +52,6 @@ bool sdr_clocks_reaches(const struct sdr_clocks *clocks, int worker, uint64_t ha
 
 bool sdr_clocks_shows(const struct sdr_clocks *clocks, uint64_t clock)
 {
-    /* clock < least + staleness, which may not be a number */
+    /* clock < least + staleness without overflow */
     return clock < clocks->least || clock - clocks->least < clocks->staleness;
 }

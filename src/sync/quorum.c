@@ -1,16 +1,17 @@
-/* A parameter server that waits for K gradients, takes a step with their mean, and answers: one family
-   (Dutta, Joshi, Ghosh, Dube and Nagpurkar, 2018), with three switches.
+/* A parameter server that waits for K gradients, takes a step with their mean, and answers: one
+   family (Dutta, Joshi, Ghosh, Dube and Nagpurkar, 2018) with three switches.
 
-                      counts     the others, at an update
-   bsp                workers    there are none: K is all workers
-   k-sync             workers    are cancelled, and restart from the new values
-   backup             workers    go on; what they bring is too late, and dropped (Chen et al., 2016)
-   k-batch-sync       batches    are cancelled; one that has delivered begins its next batch at once
-   k-async            workers    go on, and what they bring is stale; one that has delivered waits
-   k-batch-async      batches    go on; one that has delivered begins its next batch at once
-   async              K is 1     go on
+                      K counts   at an update, workers still computing
+   bsp                workers    do not exist: K is the number of workers
+   k-sync             workers    are cancelled and restart from the new values
+   backup             workers    continue; their late gradients are dropped (Chen et al., 2016)
+   k-batch-sync       batches    are cancelled; a worker that delivered starts its next batch at once
+   k-async            workers    continue with stale values; a worker that delivered waits
+   k-batch-async      batches    continue; a worker that delivered starts its next batch at once
+   async              K = 1      continue
 
-   Staleness of a gradient: the updates between the values it was computed from and its own. */
+   Staleness of a gradient: the number of updates between the values it was computed from and its
+   own. */
 #include "base/memory.h"
 #include "sync/bsp.h"
 #include "sync/worker_loop.h"
@@ -19,13 +20,13 @@
 #include <string.h>
 
 struct rule {
-    bool batches;     /* a worker may bring several gradients to an update */
-    bool synchronous; /* gradients of older values do not count */
-    bool cancels;     /* what the others compute ends with the update */
-    bool aware;       /* stale gradients make smaller steps (Zhang, Gupta, Lian and Liu, 2016) */
-    uint64_t late;    /* updates that every gradient is kept back (Chen et al., 2016) */
-    double ramp;      /* epochs in which that grows from 0 */
-    uint64_t fetch;   /* tasks from the same values and own steps (Downpour, Dean et al., 2012) */
+    bool batches;     /* a worker may contribute several gradients to an update */
+    bool synchronous; /* gradients of older versions are dropped */
+    bool cancels;     /* an update cancels computations in progress */
+    bool aware;       /* step ∝ 1/(1 + staleness) (Zhang, Gupta, Lian and Liu, 2016) */
+    uint64_t late;    /* updates by which every gradient is delayed (Chen et al., 2016) */
+    double ramp;      /* epochs over which the delay grows from 0 */
+    uint64_t fetch;   /* tasks per pull; in between, local values (Downpour, Dean et al., 2012) */
 };
 
 static uint64_t late_now(const struct sdr_node *node, const struct rule *rule)
@@ -34,14 +35,14 @@ static uint64_t late_now(const struct sdr_node *node, const struct rule *rule)
     return share < 1 ? (uint64_t)(share * (double)rule->late) : rule->late;
 }
 
-/* Gradients that must have been gathered for an update: all that are left, at the end of the run. */
+/* Gradients to collect before an update; at the end of the run, all that remain. */
 static uint64_t needed(const struct sdr_node *node, const struct rule *rule)
 {
     uint64_t count = sdr_quorum(node) + late_now(node, rule), left = sdr_gradients_left(node);
     return count < left ? count : left;
 }
 
-/* The first of the gradients gathered make an update; the others move up. */
+/* Makes an update of the first K gradients; the others move up. */
 static enum sdr_status apply(struct sdr_node *node, const struct rule *rule,
                              struct sdr_gradient *gathered, uint64_t *count, bool *more)
 {
@@ -67,7 +68,8 @@ static int ascending(const void *a, const void *b)
     return *(const int *)a - *(const int *)b;
 }
 
-/* After an update: gives a task to every worker, or to those that waited for it, in order of their numbers. */
+/* Assigns the next tasks after an update: to all workers if it cancels, else to those that waited,
+   in order of their numbers. */
 static enum sdr_status assign_next(struct sdr_node *node, const struct rule *rule, int *waiting,
                                    uint64_t *count)
 {
@@ -193,7 +195,7 @@ static enum sdr_status one_of(const void *options, uint64_t workers, uint64_t *g
     return SDR_OK;
 }
 
-/* New values come with the answer to every push, or to every (fetch / push)-th. */
+/* The server answers every push; values are included in every (fetch / push)-th answer. */
 static enum sdr_status one_of_several(const void *options, uint64_t workers, uint64_t *gradients)
 {
     const struct options *o = options;
@@ -241,7 +243,7 @@ static enum sdr_status most_of(const void *options, uint64_t workers, uint64_t *
     return SDR_OK;
 }
 
-/* Batches may be more than workers: each brings several. */
+/* K may exceed the number of workers: each can deliver several batches. */
 static enum sdr_status any_of(const void *options, uint64_t workers, uint64_t *gradients)
 {
     uint64_t k = ((const struct options *)options)->k;

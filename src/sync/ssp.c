@@ -1,12 +1,14 @@
-/* Stale synchronous parallel (Ho et al., 2013): workers take steps on their own and may be up to s clocks
-   apart; see clocks.h for what each sees. s = 0 shows what bsp shows; without a bound it is async.
+/* Stale synchronous parallel (Ho et al., 2013): workers take their own steps and may be up to s
+   clocks apart; clocks.h has the visibility rules. s = 0 shows the same values as bsp; unbounded s
+   is async.
 
-   Steps are held back until everybody may see them, so that the rule holds however long messages take. A
-   worker adds to what it is sent the steps of its own that were held back.
+   The server holds steps back until every worker may see them, so the rule holds for any message
+   delay. A worker adds its own held-back steps to the values it receives.
 
-   essp (Dai et al., 2015) sends values ahead of the question for them. "Less stale than ssp" is said, and
-   tested, of the ssp of the paper, lazy=yes, whose workers ask only when their values are too old. The
-   default here asks for every batch, and is fresher than either; essp waits less for answers than both. */
+   essp (Dai et al., 2015) sends values before workers ask for them. The paper's claim "less stale
+   than ssp" is about the paper's ssp, lazy=yes, whose workers pull only when their values are too
+   old; a test checks it. The default here pulls for every batch and is fresher than both; essp
+   waits less for answers than both. */
 #include "base/memory.h"
 #include "base/text.h"
 #include "server/role.h"
@@ -39,12 +41,12 @@ static const struct sdr_option eager_table[] = {
      offsetof(struct options, budget), 0},
     {0}};
 
-/* Steps that others may not see yet. */
+/* Steps that are not yet visible to other workers. */
 struct pending {
     struct step {
         uint64_t clock;
         struct sdr_gradient gradient;
-    } * step; /* owned, in the order they came */
+    } * step; /* owned, in order of arrival */
     uint64_t count, room;
 };
 
@@ -57,11 +59,12 @@ static enum sdr_status keep_pending(struct pending *pending, uint64_t clock,
     return SDR_OK;
 }
 
-/* Adds up the steps that are to be shown, from number `from` on; all of them once no gradient is outstanding. */
-static enum sdr_status show(struct sdr_node *node, const struct sdr_clocks *clocks,
-                            struct pending *pending, uint64_t from, bool *more)
+/* Applies the steps that became visible, from index `from` on; all of them if no gradient is
+   outstanding. */
+static enum sdr_status apply_visible(struct sdr_node *node, const struct sdr_clocks *clocks,
+                                     struct pending *pending, uint64_t from, bool *more)
 {
-    bool last = sdr_gradients_left(node) == pending->count; /* nobody will read any more */
+    bool last = sdr_gradients_left(node) == pending->count; /* no worker will read again */
     uint64_t kept = from = last ? 0 : from;
     enum sdr_status status = SDR_OK;
     for (uint64_t i = from; i < pending->count; i++) {
@@ -74,7 +77,8 @@ static enum sdr_status show(struct sdr_node *node, const struct sdr_clocks *cloc
     return status;
 }
 
-/* Gives a worker its next batch. Lazily: what it was sent has all updates of clocks before `has`, which may do. */
+/* Assigns the next batch. lazy: without values if the cached ones, which contain all updates of
+   clocks below `has`, are fresh enough. */
 static enum sdr_status assign(struct sdr_node *node, const struct sdr_clocks *clocks, uint64_t *has,
                               int worker)
 {
@@ -86,8 +90,8 @@ static enum sdr_status assign(struct sdr_node *node, const struct sdr_clocks *cl
     return sdr_assign(node, worker);
 }
 
-/* Workers that may read when they are done with what they do are sent values ahead. */
-static enum sdr_status offer_ahead(struct sdr_node *node, const struct sdr_clocks *clocks)
+/* Sends values ahead to busy workers that will be allowed to read for their next batch. */
+static enum sdr_status prefetch(struct sdr_node *node, const struct sdr_clocks *clocks)
 {
     const struct options *o = node->options;
     for (int w = 0; w < node->workers; w++)
@@ -96,7 +100,7 @@ static enum sdr_status offer_ahead(struct sdr_node *node, const struct sdr_clock
     return SDR_OK;
 }
 
-/* A step has come, or a worker is gone; *edge: the slowest clock has moved. */
+/* Handles a step, or the loss of its worker; *edge: the minimum clock moved. */
 static enum sdr_status receive(struct sdr_node *node, struct sdr_clocks *clocks,
                                struct pending *pending, const struct sdr_gradient *step, bool *edge)
 {
@@ -122,7 +126,7 @@ static enum sdr_status lead(struct sdr_node *node, struct sdr_clocks *clocks, ui
             break;
         uint64_t before = pending->count;
         SDR_TRY(receive(node, clocks, pending, &step, &edge));
-        SDR_TRY(show(node, clocks, pending, edge ? 0 : before, &more));
+        SDR_TRY(apply_visible(node, clocks, pending, edge ? 0 : before, &more));
         if (!more)
             break;
         int first = edge ? 0 : step.worker, end = edge ? node->workers : step.worker + 1;
@@ -130,7 +134,7 @@ static enum sdr_status lead(struct sdr_node *node, struct sdr_clocks *clocks, ui
             if (!sdr_is_busy(node, w) && sdr_clocks_may_read(clocks, w))
                 SDR_TRY(assign(node, clocks, has, w));
         if (eager)
-            SDR_TRY(offer_ahead(node, clocks));
+            SDR_TRY(prefetch(node, clocks));
     }
     return sdr_dismiss(node);
 }
@@ -141,7 +145,7 @@ static enum sdr_status serve_all(struct sdr_node *node, bool eager)
     uint64_t staleness = SDR_CLOCKS_FREE, *clock;
     struct sdr_clocks clocks;
     struct pending pending = {0};
-    sdr_parse_u64(o->staleness, &staleness); /* or inf */
+    sdr_parse_u64(o->staleness, &staleness); /* fails for "inf": stays unbounded */
     SDR_TRY(sdr_allocate(&clock, 2 * (size_t)node->workers, sizeof *clock, "clocks"));
     sdr_clocks_start(&clocks, staleness, clock, node->workers);
     enum sdr_status status = lead(node, &clocks, clock + node->workers, &pending, eager);
