@@ -68,7 +68,8 @@ struct sdr_server {
     uint64_t dense_room;
     uint32_t combined;            /* the last mark of such a gradient */
     struct sdr_saved saved;       /* of a server elsewhere, on order */
-    bool *gone;                   /* owned, per worker: it was lost */
+    int places;                   /* workers that it knows: see membership.c */
+    bool *gone;                   /* owned, per worker: it was lost, or has not joined */
     struct sdr_pending **pending; /* owned, per worker: other servers than the first */
     struct sdr_message *backlog; /* owned: messages that came while something else was waited for */
     uint64_t backlogged, backlog_room, backlog_at;
@@ -107,7 +108,7 @@ struct sdr_assignment {
     uint64_t batch, version;
     bool busy; /* with that batch */
     bool idle; /* there was no batch for it */
-    bool gone;
+    bool gone; /* it was lost, or has not joined */
     uint64_t tasks;         /* given to it */
     uint64_t steps;         /* of its own that were applied */
     int64_t assigned, came; /* transport time: of the task, and of the gradient before it */
@@ -236,6 +237,11 @@ struct sdr_task {
     int64_t waited;           /* nanoseconds waiting for tasks */
     struct sdr_own_writes own;
 };
+
+/* membership.c: workers that are there when a run begins; one that joins, or is back; one that is lost. */
+enum sdr_status sdr_members_start(struct sdr_node *server, int workers);
+enum sdr_status sdr_member_join(struct sdr_node *server, int worker);
+void sdr_member_lose(struct sdr_node *server, int worker);
 
 /* placement.c: the process that a node lives in, and whether that is this one; whether servers live in more than
    one; the workers that the processes of a job make by default. */

@@ -27,6 +27,8 @@ static bool may_come(const struct sdr_node *node, const struct sdr_message *mess
     switch (message->kind) {
     case SDR_MESSAGE_NONE:
         return node->server == 0;
+    case SDR_MESSAGE_JOINED:
+        return node->server >= 0;
     case SDR_MESSAGE_LOST:
         return sdr_hears_of_deaths(node->run->network, node->id);
     case SDR_MESSAGE_TASK:
@@ -57,9 +59,12 @@ bool sdr_message_sound(const struct sdr_node *node, const struct sdr_message *me
                         message->kind == SDR_MESSAGE_LOST;
     bool has_batch = message->kind == SDR_MESSAGE_TASK || message->kind == SDR_MESSAGE_GRADIENT ||
                      message->kind == SDR_MESSAGE_ANSWER || message->kind == SDR_MESSAGE_DROP;
+    uint64_t most = node->run->use.transport->workers_most;
     int32_t lowest = message->kind == SDR_MESSAGE_LOST ? -1 : 0; /* a server was lost */
     bool sound = message->from >= 0 && message->from < net->nodes && may_come(node, message) &&
-                 !(about_worker && (message->about < lowest || message->about >= net->workers)) &&
+                 !(about_worker && (message->about < lowest || message->about >= node->workers)) &&
+                 !(message->kind == SDR_MESSAGE_JOINED &&
+                   (message->about < 0 || (uint64_t)message->about > most)) &&
                  !(has_batch && message->batch >= UINT64_C(1) << 53);
     if (message->kind == SDR_MESSAGE_TASK && sound) {
         bool kept = message->flags & SDR_KEEP, patch = message->flags & SDR_PATCH;

@@ -29,6 +29,14 @@ bool sdr_clocks_tick(struct sdr_clocks *clocks, int worker)
     return clocks->slowest == 0 && find_least(clocks);
 }
 
+void sdr_clocks_join(struct sdr_clocks *clocks, int worker)
+{
+    if (clocks->least == UINT64_MAX) /* nobody else is there */
+        clocks->least = 0;
+    clocks->clock[worker] = clocks->least;
+    find_least(clocks);
+}
+
 bool sdr_clocks_leave(struct sdr_clocks *clocks, int worker)
 {
     clocks->clock[worker] = UINT64_MAX;

@@ -26,6 +26,8 @@ struct sdr_clocks {
 void sdr_clocks_start(struct sdr_clocks *clocks, uint64_t staleness, uint64_t *clock, int workers);
 /* Counts an update of the worker; true if the minimum clock moved. */
 bool sdr_clocks_tick(struct sdr_clocks *clocks, int worker);
+/* A worker joins, or is back: its clock is the minimum. */
+void sdr_clocks_join(struct sdr_clocks *clocks, int worker);
 /* Removes a lost worker; true if the minimum clock moved. */
 bool sdr_clocks_leave(struct sdr_clocks *clocks, int worker);
 /* Whether the worker may read now. */

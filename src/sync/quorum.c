@@ -68,26 +68,40 @@ static int ascending(const void *a, const void *b)
     return *(const int *)a - *(const int *)b;
 }
 
+/* Workers that have delivered and wait for the update. */
+struct waiting {
+    int *worker; /* owned */
+    uint64_t count, room;
+};
+
+static enum sdr_status make_wait(struct waiting *waiting, int worker)
+{
+    SDR_TRY(sdr_grow(&waiting->worker, NULL, waiting->count, &waiting->room,
+                     sizeof *waiting->worker, "workers"));
+    waiting->worker[waiting->count++] = worker;
+    return SDR_OK;
+}
+
 /* Assigns the next tasks after an update: to all workers if it cancels, else to those that waited,
    in order of their numbers. */
-static enum sdr_status assign_next(struct sdr_node *node, const struct rule *rule, int *waiting,
-                                   uint64_t *count)
+static enum sdr_status assign_next(struct sdr_node *node, const struct rule *rule,
+                                   struct waiting *waiting)
 {
     bool everybody = rule->cancels;
     for (int w = 0; w < node->workers && everybody; w++)
         SDR_TRY(assign(node, rule, w));
-    if (!everybody && *count > 1)
-        qsort(waiting, *count, sizeof *waiting, ascending);
-    for (uint64_t i = 0; i < *count && !everybody; i++)
-        SDR_TRY(assign(node, rule, waiting[i]));
-    *count = 0;
+    if (!everybody && waiting->count > 1)
+        qsort(waiting->worker, waiting->count, sizeof *waiting->worker, ascending);
+    for (uint64_t i = 0; i < waiting->count && !everybody; i++)
+        SDR_TRY(assign(node, rule, waiting->worker[i]));
+    waiting->count = 0;
     return SDR_OK;
 }
 
 static enum sdr_status lead(struct sdr_node *node, struct rule rule, struct sdr_gradient *gathered,
-                            int *waiting)
+                            struct waiting *waiting)
 {
-    uint64_t count = 0, waits = 0;
+    uint64_t count = 0;
     bool more = true;
     for (int w = 0; w < node->workers; w++)
         SDR_TRY(assign(node, &rule, w));
@@ -100,6 +114,10 @@ static enum sdr_status lead(struct sdr_node *node, struct rule rule, struct sdr_
             SDR_TRY(sdr_go_on_without(node, &gradient, rule.batches ? 1 : sdr_quorum(node)));
             continue;
         }
+        if (gradient.joined) {
+            SDR_TRY(assign(node, &rule, gradient.worker));
+            continue;
+        }
         if (rule.synchronous && gradient.version != sdr_current_version(node)) {
             SDR_TRY(sdr_drop(node, &gradient));
             SDR_TRY(assign(node, &rule, gradient.worker));
@@ -109,11 +127,11 @@ static enum sdr_status lead(struct sdr_node *node, struct rule rule, struct sdr_
         if (count < needed(node, &rule) && (rule.batches || late_now(node, &rule) > 0))
             SDR_TRY(assign(node, &rule, gradient.worker));
         else
-            waiting[waits++] = gradient.worker;
+            SDR_TRY(make_wait(waiting, gradient.worker));
         while (more && count >= needed(node, &rule)) {
             SDR_TRY(apply(node, &rule, gathered, &count, &more));
             if (more)
-                SDR_TRY(assign_next(node, &rule, waiting, &waits));
+                SDR_TRY(assign_next(node, &rule, waiting));
         }
     }
     return sdr_dismiss(node);
@@ -122,16 +140,13 @@ static enum sdr_status lead(struct sdr_node *node, struct rule rule, struct sdr_
 static enum sdr_status serve(struct sdr_node *node, struct rule rule)
 {
     struct sdr_gradient *gathered;
-    int *waiting;
+    struct waiting waiting = {0};
     uint64_t most = sdr_quorum(node) + rule.late;
     SDR_TRY(sdr_allocate(&gathered, most, sizeof *gathered, "gradients"));
-    enum sdr_status status =
-        sdr_allocate(&waiting, (size_t)node->workers, sizeof *waiting, "workers");
-    if (status == SDR_OK)
-        status = lead(node, rule, gathered, waiting);
+    enum sdr_status status = lead(node, rule, gathered, &waiting);
     for (uint64_t i = 0; i < most; i++)
         sdr_body_drop(gathered[i].body);
-    sdr_release(waiting);
+    sdr_release(waiting.worker);
     sdr_release(gathered);
     return status;
 }

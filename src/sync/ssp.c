@@ -77,16 +77,45 @@ static enum sdr_status apply_visible(struct sdr_node *node, const struct sdr_clo
     return status;
 }
 
+/* What the server knows of every worker. */
+struct roster {
+    struct sdr_clocks clocks; /* its array of clocks is owned here */
+    uint64_t *has;            /* owned: clocks below which its cached values contain all updates */
+};
+
+/* Places for workers up to a number; those that are new have left. */
+static enum sdr_status make_places(struct roster *roster, int workers)
+{
+    uint64_t *clock, *has, had = (uint64_t)roster->clocks.workers;
+    if (workers <= roster->clocks.workers)
+        return SDR_OK;
+    SDR_TRY(sdr_allocate(&clock, (size_t)workers, sizeof *clock, "clocks"));
+    enum sdr_status status = sdr_allocate(&has, (size_t)workers, sizeof *has, "clocks");
+    if (status != SDR_OK) {
+        sdr_release(clock);
+        return status;
+    }
+    for (uint64_t w = 0; w < (uint64_t)workers; w++) {
+        clock[w] = w < had ? roster->clocks.clock[w] : UINT64_MAX;
+        has[w] = w < had ? roster->has[w] : 0;
+    }
+    sdr_release(roster->clocks.clock);
+    sdr_release(roster->has);
+    roster->clocks.clock = clock;
+    roster->has = has;
+    roster->clocks.workers = workers;
+    return SDR_OK;
+}
+
 /* Assigns the next batch. lazy: without values if the cached ones, which contain all updates of
    clocks below `has`, are fresh enough. */
-static enum sdr_status assign(struct sdr_node *node, const struct sdr_clocks *clocks, uint64_t *has,
-                              int worker)
+static enum sdr_status assign(struct sdr_node *node, struct roster *roster, int worker)
 {
     const struct options *o = node->options;
     if (o->lazy && sdr_tasks_given(node, worker) > 0 &&
-        sdr_clocks_reaches(clocks, worker, has[worker]))
+        sdr_clocks_reaches(&roster->clocks, worker, roster->has[worker]))
         return sdr_assign_kept(node, worker);
-    has[worker] = clocks->least;
+    roster->has[worker] = roster->clocks.least;
     return sdr_assign(node, worker);
 }
 
@@ -100,39 +129,49 @@ static enum sdr_status prefetch(struct sdr_node *node, const struct sdr_clocks *
     return SDR_OK;
 }
 
-/* Handles a step, or the loss of its worker; *edge: the minimum clock moved. */
-static enum sdr_status receive(struct sdr_node *node, struct sdr_clocks *clocks,
-                               struct pending *pending, const struct sdr_gradient *step, bool *edge)
+/* Handles a step, or that its worker joins or is lost; *edge: the minimum clock moved. */
+static enum sdr_status receive(struct sdr_node *node, struct roster *roster, struct pending *pending,
+                               const struct sdr_gradient *step, bool *edge)
 {
+    *edge = false;
+    if (step->joined) {
+        SDR_TRY(make_places(roster, step->worker + 1));
+        sdr_clocks_join(&roster->clocks, step->worker);
+        return SDR_OK;
+    }
     if (step->lost) {
-        *edge = sdr_clocks_leave(clocks, step->worker);
+        *edge = sdr_clocks_leave(&roster->clocks, step->worker);
         return sdr_go_on_without(node, step, 1);
     }
-    SDR_TRY(keep_pending(pending, clocks->clock[step->worker], step));
-    *edge = sdr_clocks_tick(clocks, step->worker);
+    SDR_TRY(keep_pending(pending, roster->clocks.clock[step->worker], step));
+    *edge = sdr_clocks_tick(&roster->clocks, step->worker);
     return SDR_OK;
 }
 
-static enum sdr_status lead(struct sdr_node *node, struct sdr_clocks *clocks, uint64_t *has,
-                            struct pending *pending, bool eager)
+static enum sdr_status lead(struct sdr_node *node, struct roster *roster, struct pending *pending,
+                            bool eager)
 {
+    const struct sdr_clocks *clocks = &roster->clocks;
     bool more = true, edge;
-    for (int w = 0; w < node->workers; w++)
-        SDR_TRY(assign(node, clocks, has, w));
+    for (int w = 0; w < node->workers; w++) {
+        if (sdr_is_gone(node, w)) /* it may join */
+            sdr_clocks_leave(&roster->clocks, w);
+        SDR_TRY(assign(node, roster, w));
+    }
     for (;;) {
         struct sdr_gradient step;
         SDR_TRY(sdr_await_gradient(node, &step, &more));
         if (!more)
             break;
         uint64_t before = pending->count;
-        SDR_TRY(receive(node, clocks, pending, &step, &edge));
+        SDR_TRY(receive(node, roster, pending, &step, &edge));
         SDR_TRY(apply_visible(node, clocks, pending, edge ? 0 : before, &more));
         if (!more)
             break;
         int first = edge ? 0 : step.worker, end = edge ? node->workers : step.worker + 1;
         for (int w = first; w < end; w++)
             if (!sdr_is_busy(node, w) && sdr_clocks_may_read(clocks, w))
-                SDR_TRY(assign(node, clocks, has, w));
+                SDR_TRY(assign(node, roster, w));
         if (eager)
             SDR_TRY(prefetch(node, clocks));
     }
@@ -142,17 +181,20 @@ static enum sdr_status lead(struct sdr_node *node, struct sdr_clocks *clocks, ui
 static enum sdr_status serve_all(struct sdr_node *node, bool eager)
 {
     const struct options *o = node->options;
-    uint64_t staleness = SDR_CLOCKS_FREE, *clock;
-    struct sdr_clocks clocks;
+    uint64_t staleness = SDR_CLOCKS_FREE;
+    struct roster roster = {0};
     struct pending pending = {0};
     sdr_parse_u64(o->staleness, &staleness); /* fails for "inf": stays unbounded */
-    SDR_TRY(sdr_allocate(&clock, 2 * (size_t)node->workers, sizeof *clock, "clocks"));
-    sdr_clocks_start(&clocks, staleness, clock, node->workers);
-    enum sdr_status status = lead(node, &clocks, clock + node->workers, &pending, eager);
+    enum sdr_status status = make_places(&roster, node->workers);
+    if (status == SDR_OK) {
+        sdr_clocks_start(&roster.clocks, staleness, roster.clocks.clock, node->workers);
+        status = lead(node, &roster, &pending, eager);
+    }
     for (uint64_t i = 0; i < pending.count; i++)
         sdr_body_drop(pending.step[i].gradient.body);
     sdr_release(pending.step);
-    sdr_release(clock);
+    sdr_release(roster.clocks.clock);
+    sdr_release(roster.has);
     return status;
 }
 
