@@ -209,6 +209,7 @@ static enum sdr_status compute(void *argument, uint32_t step, const atomic_uint 
     const float *w;
     (void)step;
     SDR_TRY(sdr_network_batch(run, task->batch, node->worker, workspace->row, &batch));
+    sdr_fetch_leaf(&run->problem, &batch);
     SDR_TRY(sdr_assemble_view(node, workspace, &batch, &w));
     if (task->sparse) /* the next batch needs others */
         sdr_forget_task(node);

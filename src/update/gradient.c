@@ -59,8 +59,8 @@ enum sdr_status sdr_batch_gradient(struct sdr_gradient_space *space, const struc
         leaf.at += from;
         leaf.count = batch->count - from < SDR_LEAF_ROWS ? batch->count - from : SDR_LEAF_ROWS;
         leaf.of = batch->of ? batch->of : batch->count;
-        for (uint32_t i = 0; i < leaf.count && leaves > 1; i++) /* shuffled rows lie anywhere */
-            sdr_fetch_row(view->problem, leaf.row[i]);
+        if (l > 0) /* the first one's rows are the caller's to fetch */
+            sdr_fetch_leaf(view->problem, &leaf);
         SDR_TRY(sdr_leaf_gradient(space, view, &leaf, first + l, update));
         if (losses)
             losses[l] = (struct sdr_loss_sum){update->loss, update->weight};

@@ -37,6 +37,18 @@ void sdr_marks_free(struct sdr_marks *marks)
 LIST_ROW(16)
 LIST_ROW(32)
 
+/* Shuffled rows lie anywhere: their features are fetched a few rows ahead. */
+enum { AHEAD = 6 };
+static inline __attribute__((always_inline)) void fetch_index(const struct sdr_rows *rows,
+                                                              uint32_t row)
+{
+    struct sdr_sparse_row r = sdr_sparse_row(rows, row);
+    if (r.index16)
+        sdr_fetch(r.index16, r.n * sizeof(uint16_t));
+    else
+        sdr_fetch(r.index32, r.n * sizeof(uint32_t));
+}
+
 /* Lists the features first … end − 1 of a batch in marks->touched, in the order in which it first meets them. */
 static uint32_t list_touched(struct sdr_marks *marks, const struct sdr_batch *batch, uint32_t first,
                              uint32_t end)
@@ -47,6 +59,8 @@ static uint32_t list_touched(struct sdr_marks *marks, const struct sdr_batch *ba
         marks->stamp = 1;
     }
     for (uint32_t i = 0; i < batch->count; i++) {
+        if (i + AHEAD < batch->count)
+            fetch_index(batch->rows, batch->row[i + AHEAD]);
         struct sdr_sparse_row r = sdr_row_within(batch->rows, batch->row[i], first, end);
         count = r.index16 ? list_row16(marks, r.index16, r.n, count)
                           : list_row32(marks, r.index32, r.n, count);
