@@ -51,7 +51,9 @@ enum sdr_status sdr_batch_gradient(struct sdr_gradient_space *space, const struc
                                    struct sdr_update *update)
 {
     uint32_t leaves = sdr_leaves(batch->count);
-    sdr_sum_begin(&space->sum, space->kind->sense);
+    bool summed = leaves != 1; /* one leaf is the batch */
+    if (summed)
+        sdr_sum_begin(&space->sum, space->kind->sense);
     for (uint32_t l = 0; l < leaves && !(stop && atomic_load(stop)); l++) {
         struct sdr_batch leaf = *batch;
         uint32_t from = l * SDR_LEAF_ROWS;
@@ -64,10 +66,10 @@ enum sdr_status sdr_batch_gradient(struct sdr_gradient_space *space, const struc
         SDR_TRY(sdr_leaf_gradient(space, view, &leaf, first + l, update));
         if (losses)
             losses[l] = (struct sdr_loss_sum){update->loss, update->weight};
-        if (leaves > 1)
+        if (summed)
             SDR_TRY(sdr_sum_add(&space->sum, update, 1));
     }
-    if (leaves != 1)
+    if (summed)
         *update = *sdr_sum_end(&space->sum, !batch->of || batch->of == batch->count);
     update->version = view->version;
     update->batch = *batch;
