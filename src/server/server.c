@@ -101,7 +101,7 @@ enum sdr_status sdr_server_step(struct sdr_node *node, const struct sdr_gradient
         SDR_TRY(sdr_server_add_step(node, &gradient[i]));
     if (run->network->policy.steps)
         return SDR_OK;
-    for (uint64_t i = 0; i < count; i++)
+    for (uint64_t i = 0; i < count && run->network->policy.batch * count > server->row_room; i++)
         rows += rows_of(run, &gradient[i]);
     SDR_TRY(room_for_rows(server, rows));
     if (run->use.aggregate->combine && count > 1) {

@@ -23,9 +23,9 @@ void sdr_gradient_space_free(struct sdr_gradient_space *space)
     *space = (struct sdr_gradient_space){0};
 }
 
-enum sdr_status sdr_leaf_gradient(struct sdr_gradient_space *space, const struct sdr_view *view,
-                                  const struct sdr_batch *leaf, uint32_t number,
-                                  struct sdr_update *update)
+static inline __attribute__((always_inline)) enum sdr_status leaf_gradient(
+    struct sdr_gradient_space *space, const struct sdr_view *view, const struct sdr_batch *leaf,
+    uint32_t number, struct sdr_update *update)
 {
     const struct sdr_model_kind *kind = space->kind;
     int stages = kind->stages ? kind->stages(view->problem) : 1;
@@ -43,6 +43,13 @@ enum sdr_status sdr_leaf_gradient(struct sdr_gradient_space *space, const struct
             update->part[p].leaves = 1;
         }
     return SDR_OK;
+}
+
+enum sdr_status sdr_leaf_gradient(struct sdr_gradient_space *space, const struct sdr_view *view,
+                                  const struct sdr_batch *leaf, uint32_t number,
+                                  struct sdr_update *update)
+{
+    return leaf_gradient(space, view, leaf, number, update);
 }
 
 enum sdr_status sdr_batch_gradient(struct sdr_gradient_space *space, const struct sdr_view *view,
@@ -63,7 +70,7 @@ enum sdr_status sdr_batch_gradient(struct sdr_gradient_space *space, const struc
         leaf.of = batch->of ? batch->of : batch->count;
         if (l > 0) /* the first one's rows are the caller's to fetch */
             sdr_fetch_leaf(view->problem, &leaf);
-        SDR_TRY(sdr_leaf_gradient(space, view, &leaf, first + l, update));
+        SDR_TRY(leaf_gradient(space, view, &leaf, first + l, update));
         if (losses)
             losses[l] = (struct sdr_loss_sum){update->loss, update->weight};
         if (summed)

@@ -49,8 +49,10 @@ uint64_t sdr_wire_bound(const struct sdr_wire *wire, const struct sdr_update *up
     uint64_t bytes = sizeof(struct sdr_wire_head) + leaves * sizeof(struct sdr_loss_sum);
     for (int p = 0; p < update->parts; p++) {
         struct sdr_wire_slice slice = slice_of(wire, &update->part[p], span);
-        bytes += sizeof(struct sdr_wire_part) + sdr_wire_padded(slice.count * sizeof(uint32_t)) +
-                 value_bound(wire, slice.floats) + value_bound(wire, slice.stored);
+        uint64_t index = update->part[p].index ? slice.count * sizeof(uint32_t) : 0;
+        bytes += sizeof(struct sdr_wire_part) + sdr_wire_padded(index) +
+                 value_bound(wire, slice.floats) +
+                 (slice.stored ? value_bound(wire, slice.stored) : 0);
     }
     return bytes;
 }
