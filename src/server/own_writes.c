@@ -146,12 +146,12 @@ enum sdr_status sdr_own_writes_end(struct sdr_node *node, struct sdr_workspace *
     struct sdr_task *task = node->task;
     for (int s = 0; s < node->servers; s++) {
         struct sdr_update step;
-        uint64_t count = gather(node, workspace, batch, s, workspace->packed);
+        uint64_t count =
+            sdr_step_gather(&run->layout, &workspace->marks, batch, run->network->span[s],
+                            workspace->w, workspace->packed, workspace->part, &step);
         for (uint64_t i = 0; i < count; i++)
             workspace->packed[i] -= before[i];
         before += count;
-        sdr_step_describe(&run->layout, &workspace->marks, batch, run->network->span[s],
-                          workspace->packed, workspace->part, &step);
         SDR_TRY(sdr_pack_update(node, workspace, s, &step, facts, &task->result[s]));
     }
     if (task->own.local)

@@ -126,6 +126,15 @@ enum sdr_status sdr_read_update(struct sdr_node *node, const struct sdr_gradient
     return SDR_OK;
 }
 
+/* Rows that a gradient is of: a batch, or its worker's part of one. */
+static uint32_t rows_of(const struct sdr_run *run, const struct sdr_gradient *gradient)
+{
+    uint32_t from, end;
+    sdr_part_of(run->network, sdr_network_rows(run, gradient->batch), gradient->worker, &from,
+                &end);
+    return end - from;
+}
+
 /* One step on the server's values, with gradients in the order given. */
 enum sdr_status sdr_server_step(struct sdr_node *node, const struct sdr_gradient *gradient,
                                 uint64_t count, double rate)
@@ -140,8 +149,8 @@ enum sdr_status sdr_server_step(struct sdr_node *node, const struct sdr_gradient
         SDR_TRY(sdr_server_add_step(node, &gradient[i]));
     if (run->network->policy.steps)
         return SDR_OK;
-    for (uint64_t i = 0; i < count; i++)
-        rows += sdr_network_rows(run, gradient[i].batch);
+    for (uint64_t i = 0; i < count && run->network->policy.batch * count > server->row_room; i++)
+        rows += rows_of(run, &gradient[i]);
     SDR_TRY(room_for_rows(server, rows));
     if (run->use.aggregate->combine && count > 1) {
         SDR_TRY(sdr_combine(node, gradient, count, &update));
@@ -150,15 +159,17 @@ enum sdr_status sdr_server_step(struct sdr_node *node, const struct sdr_gradient
         sdr_parameters_finish(p, rate);
         return SDR_OK;
     }
-    sdr_sum_begin(&server->sum, run->use.kind->sense);
+    bool summed = count > 1 || gradient[0].weight != 1; /* else it is the update */
+    if (summed)
+        sdr_sum_begin(&server->sum, run->use.kind->sense);
     rows = 0;
     for (uint64_t i = 0; i < count; i++) {
         SDR_TRY(sdr_read_update(node, &gradient[i], server->row + rows, &facts, &update));
         rows += update.batch.count;
-        if (count > 1 || gradient[i].weight != 1)
+        if (summed)
             SDR_TRY(sdr_sum_add(&server->sum, &update, gradient[i].weight));
     }
-    if (count > 1 || gradient[0].weight != 1)
+    if (summed)
         update = *sdr_sum_end(&server->sum, true);
     sdr_parameters_begin(p, rate);
     sdr_parameters_apply_span(p, &update, server->span);

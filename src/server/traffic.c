@@ -20,56 +20,55 @@ enum sdr_status sdr_send(struct sdr_node *node, struct sdr_message *message)
     return node->run->use.transport->send(node, message);
 }
 
-/* Whose messages a node takes, by their kind: what cannot be is dropped. */
-static bool may_come(const struct sdr_node *node, const struct sdr_message *message)
+static bool has_worker(const struct sdr_node *node, const struct sdr_message *message)
 {
-    bool from_worker = message->from >= node->servers, first = message->from == 0;
-    switch (message->kind) {
-    case SDR_MESSAGE_NONE:
-        return node->server == 0;
-    case SDR_MESSAGE_JOINED:
-        return node->server >= 0;
-    case SDR_MESSAGE_LOST:
-        return sdr_hears_of_deaths(node->run->network, node->id);
-    case SDR_MESSAGE_TASK:
-        return node->worker >= 0 && !from_worker;
-    case SDR_MESSAGE_GRADIENT:
-        return node->server >= 0 && from_worker && message->body;
-    case SDR_MESSAGE_APPLY:
-        return node->server > 0 && first && message->body;
-    case SDR_MESSAGE_DROP:
-    case SDR_MESSAGE_ANSWER:
-        return node->server > 0 && first;
-    case SDR_MESSAGE_ORDER:
-        return node->server > 0 && first;
-    case SDR_MESSAGE_APPLIED:
-    case SDR_MESSAGE_DONE:
-        return node->server == 0 && !from_worker && !first;
-    case SDR_MESSAGE_STOP:
-        return first;
-    default:
-        return false;
-    }
+    return message->about >= 0 && message->about < node->workers;
+}
+
+static bool has_batch(const struct sdr_message *message)
+{
+    return message->batch < UINT64_C(1) << 53;
+}
+
+/* One without a body has no values: a batch of no rows touches none. */
+static bool task_sound(const struct sdr_node *node, const struct sdr_message *message)
+{
+    return has_batch(message) && message->about >= 0 &&
+           (!(message->flags & SDR_KEEP) || node->task->own.local) &&
+           (!(message->flags & SDR_PATCH) || (message->body && message->body->bytes % 8 == 0));
 }
 
 bool sdr_message_sound(const struct sdr_node *node, const struct sdr_message *message)
 {
-    const struct sdr_network *net = node->run->network;
-    bool about_worker = message->kind == SDR_MESSAGE_DROP || message->kind == SDR_MESSAGE_ANSWER ||
-                        message->kind == SDR_MESSAGE_LOST;
-    bool has_batch = message->kind == SDR_MESSAGE_TASK || message->kind == SDR_MESSAGE_GRADIENT ||
-                     message->kind == SDR_MESSAGE_ANSWER || message->kind == SDR_MESSAGE_DROP;
-    uint64_t most = node->run->use.transport->workers_most;
-    int32_t lowest = message->kind == SDR_MESSAGE_LOST ? -1 : 0; /* a server was lost */
-    bool sound = message->from >= 0 && message->from < net->nodes && may_come(node, message) &&
-                 !(about_worker && (message->about < lowest || message->about >= node->workers)) &&
-                 !(message->kind == SDR_MESSAGE_JOINED &&
-                   (message->about < 0 || (uint64_t)message->about > most)) &&
-                 !(has_batch && message->batch >= UINT64_C(1) << 53);
-    if (message->kind == SDR_MESSAGE_TASK && sound) {
-        bool kept = message->flags & SDR_KEEP, patch = message->flags & SDR_PATCH;
-        sound = message->about >= 0 && (!kept || node->task->own.local) &&
-                (!patch || (message->body && message->body->bytes % 8 == 0));
-    } /* one without a body has no values: a batch of no rows touches none */
-    return sound;
+    bool from_worker = message->from >= node->servers, from_first = message->from == 0;
+    if (message->from < 0 || message->from >= node->servers + node->workers)
+        return false;
+    switch (message->kind) {
+    case SDR_MESSAGE_NONE:
+        return node->server == 0;
+    case SDR_MESSAGE_JOINED:
+        return node->server >= 0 && message->about >= 0 &&
+               (uint64_t)message->about < node->run->use.transport->workers_most;
+    case SDR_MESSAGE_LOST: /* −1: a server was lost */
+        return sdr_hears_of_deaths(node->run->network, node->id) &&
+               (message->about == -1 || has_worker(node, message));
+    case SDR_MESSAGE_TASK:
+        return node->worker >= 0 && !from_worker && task_sound(node, message);
+    case SDR_MESSAGE_GRADIENT:
+        return node->server >= 0 && from_worker && message->body && has_batch(message);
+    case SDR_MESSAGE_APPLY:
+        return node->server > 0 && from_first && message->body;
+    case SDR_MESSAGE_DROP:
+    case SDR_MESSAGE_ANSWER:
+        return node->server > 0 && from_first && has_worker(node, message) && has_batch(message);
+    case SDR_MESSAGE_ORDER:
+        return node->server > 0 && from_first;
+    case SDR_MESSAGE_APPLIED:
+    case SDR_MESSAGE_DONE:
+        return node->server == 0 && !from_worker && !from_first;
+    case SDR_MESSAGE_STOP:
+        return from_first;
+    default:
+        return false;
+    }
 }

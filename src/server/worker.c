@@ -177,6 +177,13 @@ enum sdr_status sdr_pack_update(struct sdr_node *node, struct sdr_workspace *wor
                           &workspace->writer, (*body)->data, &(*body)->bytes);
 }
 
+/* Steps, or gradients, that a worker makes of its rows: one, except with local steps. */
+static uint32_t steps_of(const struct sdr_network *net, uint32_t rows)
+{
+    uint32_t local = net->policy.local;
+    return rows > 0 && rows <= local ? 1 : (rows + local - 1) / local;
+}
+
 static enum sdr_status pack_for_all(struct sdr_node *node, struct sdr_workspace *workspace,
                                     const struct sdr_update *update,
                                     const struct sdr_wire_facts *facts, const atomic_uint *stop)
@@ -257,9 +264,9 @@ static enum sdr_status compute(void *argument, uint32_t step, const atomic_uint 
     struct sdr_batch batch;
     (void)step;
     SDR_TRY(sdr_network_batch(run, task->batch, node->worker, workspace->row, &batch));
-    struct sdr_wire_facts facts = {
-        .rows = batch.count,
-        .rate = task->own.rate * ((batch.count + net->policy.local - 1) / net->policy.local)};
+    sdr_fetch_leaf(&run->problem, &batch);
+    struct sdr_wire_facts facts = {.rows = batch.count,
+                                   .rate = task->own.rate * steps_of(net, batch.count)};
     return net->policy.steps ? compute_steps(node, workspace, &batch, stop, &facts)
                              : compute_one(node, workspace, &batch, stop, &facts);
 }
@@ -268,13 +275,13 @@ enum sdr_status sdr_compute_gradient(struct sdr_node *node, bool *done)
 {
     struct sdr_run *run = node->run;
     struct sdr_network *net = run->network;
-    uint32_t rows = sdr_network_rows(run, node->task->batch), local = net->policy.local;
+    uint32_t rows = sdr_network_rows(run, node->task->batch);
     struct sdr_work work = {.run = compute,
                             .argument = node,
                             .certain = !net->policy.cancels,
                             .steps = 1,
                             .number = node->task->number,
-                            .draws = net->policy.joint ? 1 : (rows + local - 1) / local};
+                            .draws = net->policy.joint ? 1 : steps_of(net, rows)};
     int64_t before = run->use.transport->now(node);
     SDR_TRY(run->use.transport->compute(node, &work, done));
     node->task->computing = (float)((double)(run->use.transport->now(node) - before) * 1e-9);

@@ -51,7 +51,8 @@ static enum sdr_status apply(struct sdr_node *node, const struct rule *rule,
         gathered[i].weight = 1.0f / (float)(1 + sdr_current_version(node) - gathered[i].version);
     SDR_TRY(sdr_apply(node, gathered, quorum, more));
     *count -= quorum;
-    memmove(gathered, gathered + quorum, *count * sizeof *gathered);
+    for (uint64_t i = 0; i < *count; i++)
+        gathered[i] = gathered[i + quorum];
     for (uint64_t i = *count; i < *count + quorum; i++)
         gathered[i].body = NULL;
     return SDR_OK;
@@ -124,14 +125,16 @@ static enum sdr_status lead(struct sdr_node *node, struct rule rule, struct sdr_
             continue;
         }
         gathered[count++] = gradient;
-        if (count < needed(node, &rule) && (rule.batches || late_now(node, &rule) > 0))
+        bool enough = count >= needed(node, &rule);
+        if (!enough && (rule.batches || late_now(node, &rule) > 0))
             SDR_TRY(assign(node, &rule, gradient.worker));
         else
             SDR_TRY(make_wait(waiting, gradient.worker));
-        while (more && count >= needed(node, &rule)) {
+        while (more && enough) {
             SDR_TRY(apply(node, &rule, gathered, &count, &more));
             if (more)
                 SDR_TRY(assign_next(node, &rule, waiting));
+            enough = count > 0 && count >= needed(node, &rule);
         }
     }
     return sdr_dismiss(node);

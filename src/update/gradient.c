@@ -23,9 +23,9 @@ void sdr_gradient_space_free(struct sdr_gradient_space *space)
     *space = (struct sdr_gradient_space){0};
 }
 
-enum sdr_status sdr_leaf_gradient(struct sdr_gradient_space *space, const struct sdr_view *view,
-                                  const struct sdr_batch *leaf, uint32_t number,
-                                  struct sdr_update *update)
+static inline __attribute__((always_inline)) enum sdr_status leaf_gradient(
+    struct sdr_gradient_space *space, const struct sdr_view *view, const struct sdr_batch *leaf,
+    uint32_t number, struct sdr_update *update)
 {
     const struct sdr_model_kind *kind = space->kind;
     int stages = kind->stages ? kind->stages(view->problem) : 1;
@@ -45,13 +45,22 @@ enum sdr_status sdr_leaf_gradient(struct sdr_gradient_space *space, const struct
     return SDR_OK;
 }
 
+enum sdr_status sdr_leaf_gradient(struct sdr_gradient_space *space, const struct sdr_view *view,
+                                  const struct sdr_batch *leaf, uint32_t number,
+                                  struct sdr_update *update)
+{
+    return leaf_gradient(space, view, leaf, number, update);
+}
+
 enum sdr_status sdr_batch_gradient(struct sdr_gradient_space *space, const struct sdr_view *view,
                                    const struct sdr_batch *batch, uint32_t first,
                                    struct sdr_loss_sum *losses, const atomic_uint *stop,
                                    struct sdr_update *update)
 {
     uint32_t leaves = sdr_leaves(batch->count);
-    sdr_sum_begin(&space->sum, space->kind->sense);
+    bool summed = leaves != 1; /* one leaf is the batch */
+    if (summed)
+        sdr_sum_begin(&space->sum, space->kind->sense);
     for (uint32_t l = 0; l < leaves && !(stop && atomic_load(stop)); l++) {
         struct sdr_batch leaf = *batch;
         uint32_t from = l * SDR_LEAF_ROWS;
@@ -59,15 +68,15 @@ enum sdr_status sdr_batch_gradient(struct sdr_gradient_space *space, const struc
         leaf.at += from;
         leaf.count = batch->count - from < SDR_LEAF_ROWS ? batch->count - from : SDR_LEAF_ROWS;
         leaf.of = batch->of ? batch->of : batch->count;
-        for (uint32_t i = 0; i < leaf.count && leaves > 1; i++) /* shuffled rows lie anywhere */
-            sdr_fetch_row(view->problem, leaf.row[i]);
-        SDR_TRY(sdr_leaf_gradient(space, view, &leaf, first + l, update));
+        if (l > 0) /* the first one's rows are the caller's to fetch */
+            sdr_fetch_leaf(view->problem, &leaf);
+        SDR_TRY(leaf_gradient(space, view, &leaf, first + l, update));
         if (losses)
             losses[l] = (struct sdr_loss_sum){update->loss, update->weight};
-        if (leaves > 1)
+        if (summed)
             SDR_TRY(sdr_sum_add(&space->sum, update, 1));
     }
-    if (leaves != 1)
+    if (summed)
         *update = *sdr_sum_end(&space->sum, !batch->of || batch->of == batch->count);
     update->version = view->version;
     update->batch = *batch;

@@ -29,14 +29,21 @@ static inline uint32_t sdr_leaves(uint32_t rows)
 {
     return (rows + SDR_LEAF_ROWS - 1) / SDR_LEAF_ROWS;
 }
+/* Asks for the memory of the rows of a leaf, the first of a batch: shuffled rows lie anywhere. */
+static inline __attribute__((always_inline)) void sdr_fetch_leaf(const struct sdr_problem *problem,
+                                                                 const struct sdr_batch *batch)
+{
+    for (uint32_t i = 0; i < batch->count && i < SDR_LEAF_ROWS; i++)
+        sdr_fetch_row(problem, batch->row[i]);
+}
 /* The gradient of one leaf: at most SDR_LEAF_ROWS rows, the leaf's number in its batch. Borrowed until
    the next call. */
 enum sdr_status sdr_leaf_gradient(struct sdr_gradient_space *space, const struct sdr_view *view,
                                   const struct sdr_batch *leaf, uint32_t number,
                                   struct sdr_update *update);
-/* The gradient of a batch whose first row begins leaf number `first`. `losses`, one a leaf, may be
-   NULL; stop may be NULL, and where it is set what was computed is worth nothing. Borrowed until the
-   next call. */
+/* The gradient of a batch whose first row begins leaf number `first`; the caller has fetched its first leaf.
+   `losses`, one a leaf, may be NULL; stop may be NULL, and where it is set what was computed is worth nothing.
+   Borrowed until the next call. */
 enum sdr_status sdr_batch_gradient(struct sdr_gradient_space *space, const struct sdr_view *view,
                                    const struct sdr_batch *batch, uint32_t first,
                                    struct sdr_loss_sum *losses, const atomic_uint *stop,

@@ -46,9 +46,10 @@ static void step_expanded(struct sdr_parameters *p, const struct sdr_part *part,
     const struct sdr_optimizer *o = p->rule.optimizer;
     uint32_t cols = p->layout->block[part->block].cols;
     struct sdr_target t = p->target[part->block];
+    if (first > 0 && part->form == SDR_DENSE)
+        t = sdr_target_from(t, first, cols);
     t.center = NULL; /* of examples: it is in the sums already */
     if (part->form == SDR_DENSE) {
-        t = sdr_target_from(t, first, cols);
         if (cols == 1 || !t.scale)
             o->dense(&t, part->value, (end - first) * cols, 1.0f);
         for (uint32_t j = 0; j < end - first && cols > 1 && t.scale; j++)
@@ -114,11 +115,12 @@ void sdr_parameters_begin_as(struct sdr_parameters *p, uint64_t update, double r
     p->begun = update;
     struct sdr_target penalised = {.l1 = (float)rule->penalty.l1,
                                    .l2 = (float)rule->penalty.l2,
-                                   .group = (float)rule->penalty.group},
-                      plain = {0};
+                                   .group = (float)rule->penalty.group};
     rule->optimizer->begin(rule->optimizer_options, update, rate, &penalised, p->constant);
-    if (sdr_constants_differ(rule->optimizer))
+    if (sdr_constants_differ(rule->optimizer)) {
+        struct sdr_target plain = {0};
         rule->optimizer->begin(rule->optimizer_options, update, rate, &plain, p->unpenalised);
+    }
 }
 
 void sdr_parameters_begin(struct sdr_parameters *p, double rate)

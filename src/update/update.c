@@ -21,8 +21,8 @@ void sdr_layout_make(struct sdr_layout *layout, const struct sdr_block *block, i
     }
 }
 
-void sdr_rows_within(const struct sdr_block *block, struct sdr_span span, uint32_t *first,
-                     uint32_t *end)
+void sdr_rows_cut(const struct sdr_block *block, struct sdr_span span, uint32_t *first,
+                  uint32_t *end)
 {
     uint64_t begin = block->offset, size = (uint64_t)block->rows * block->cols;
     uint64_t from = span.first > begin ? span.first - begin : 0;
@@ -300,41 +300,40 @@ struct sdr_part sdr_part_expand(const struct sdr_expansion *to, const struct sdr
                                 const struct sdr_batch *batch, uint32_t first, uint32_t end)
 {
     const struct sdr_block *block = &to->layout->block[part->block];
-    struct sdr_part dense = {.block = part->block, .form = SDR_DENSE};
+    struct sdr_part sum = {.block = part->block, .form = SDR_DENSE};
     if (is_expanded(block, part, first, end)) {
-        dense.value = part->value + (size_t)(first - part->first) * block->cols;
-        return part->form == SDR_ROWS ? *part : dense;
+        sum.value = part->value + (size_t)(first - part->first) * block->cols;
+        if (part->form == SDR_ROWS)
+            sum = *part;
+        return sum;
     }
     const struct room room = room_of(to, part->block);
     float *out = room.gradient + (size_t)first * room.cols;
-    struct sdr_part rows = {.block = part->block,
-                            .form = SDR_ROWS,
-                            .distinct = true,
-                            .index = room.touched + first,
-                            .value = out};
-    dense.value = out;
+    bool factors = part->form == SDR_FACTORS;
+    sum.value = out;
     if (to->mark == 1)
         memset(room.mark + first, 0, (end - first) * sizeof *room.mark);
-    if (part->form == SDR_ROWS) {
-        merge_rows(&room, part, first, end, &rows.count);
-        return rows;
-    }
-    if (part->right == SDR_ONES) {
+    if (factors && part->right == SDR_ONES) {
         expand_ones(to, part, room.cols, out);
-        return dense;
+        return sum;
     }
-    if (part->index || part->right == SDR_STORED || batch->rows->dense) {
+    if (factors && (part->index || part->right == SDR_STORED || batch->rows->dense)) {
         memset(out, 0, (size_t)(end - first) * room.cols * sizeof *out);
         (part->index ? expand_columns : expand_dense)(to, part, batch, first, end, out);
-        return dense;
+        return sum;
     }
-    if (room.cols == 1 && batch->rows->index16)
-        rows.count = expand_one16(&room, part, batch, first, end);
+    sum.form = SDR_ROWS;
+    sum.distinct = true;
+    sum.index = room.touched + first;
+    if (!factors)
+        merge_rows(&room, part, first, end, &sum.count);
+    else if (room.cols == 1 && batch->rows->index16)
+        sum.count = expand_one16(&room, part, batch, first, end);
     else if (room.cols == 1)
-        rows.count = expand_one32(&room, part, batch, first, end);
+        sum.count = expand_one32(&room, part, batch, first, end);
     else
-        expand_sparse(&room, part, batch, first, end, &rows.count);
-    return rows;
+        expand_sparse(&room, part, batch, first, end, &sum.count);
+    return sum;
 }
 
 void sdr_update_expand(const struct sdr_expansion *to, const struct sdr_update *update,

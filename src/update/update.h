@@ -21,8 +21,17 @@ static inline struct sdr_span sdr_all(const struct sdr_layout *layout)
     return (struct sdr_span){0, layout->count};
 }
 /* The rows of a block that lie in a span: first … end − 1. Spans never cut a row. */
-void sdr_rows_within(const struct sdr_block *block, struct sdr_span span, uint32_t *first,
-                     uint32_t *end);
+void sdr_rows_cut(const struct sdr_block *block, struct sdr_span span, uint32_t *first,
+                  uint32_t *end);
+static inline void sdr_rows_within(const struct sdr_block *block, struct sdr_span span,
+                                   uint32_t *first, uint32_t *end)
+{
+    uint64_t size = (uint64_t)block->rows * block->cols;
+    *first = 0;
+    *end = block->rows;
+    if (span.first > block->offset || span.end < block->offset + size) /* most spans are whole */
+        sdr_rows_cut(block, span, first, end);
+}
 /* Cuts all values into spans of whole rows with about the same work. A row of a block that is per
    feature costs as often as its feature is touched (touched[j] of `of` rows; NULL: always), others
    always; a share `by_size` of the cost is that of their values. span[p] is written for p < spans. */

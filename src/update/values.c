@@ -5,14 +5,67 @@
 
 enum sdr_status sdr_marks_create(struct sdr_marks *marks, uint32_t features)
 {
-    marks->stamp = 0;
-    return sdr_allocate(&marks->mark, features, sizeof *marks->mark, "a worker's view");
+    *marks = (struct sdr_marks){0};
+    SDR_TRY(sdr_allocate(&marks->mark, features, sizeof *marks->mark, "a worker's view"));
+    /* One more: see list_row. */
+    return sdr_allocate(&marks->touched, (size_t)features + 1, sizeof *marks->touched,
+                        "a worker's view");
 }
 
 void sdr_marks_free(struct sdr_marks *marks)
 {
     sdr_release(marks->mark);
+    sdr_release(marks->touched);
     *marks = (struct sdr_marks){0};
+}
+
+/* Lists the features of a row that are not marked yet, behind `count` others. Every feature is written, and
+   stays if it is new: whether it is cannot be predicted, and a wrong guess costs more than a store. */
+#define LIST_ROW(bits)                                                                             \
+    static inline uint32_t list_row##bits(const struct sdr_marks *marks,                           \
+                                          const uint##bits##_t *index, uint32_t n, uint32_t count) \
+    {                                                                                              \
+        uint32_t stamp = marks->stamp, *mark = marks->mark, *touched = marks->touched;             \
+        for (uint32_t i = 0; i < n; i++) {                                                         \
+            uint32_t j = index[i];                                                                 \
+            touched[count] = j;                                                                    \
+            count += mark[j] != stamp;                                                             \
+            mark[j] = stamp;                                                                       \
+        }                                                                                          \
+        return count;                                                                              \
+    }
+LIST_ROW(16)
+LIST_ROW(32)
+
+/* Shuffled rows lie anywhere: their features are fetched a few rows ahead. */
+enum { AHEAD = 6 };
+static inline __attribute__((always_inline)) void fetch_index(const struct sdr_rows *rows,
+                                                              uint32_t row)
+{
+    struct sdr_sparse_row r = sdr_sparse_row(rows, row);
+    if (r.index16)
+        sdr_fetch(r.index16, r.n * sizeof(uint16_t));
+    else
+        sdr_fetch(r.index32, r.n * sizeof(uint32_t));
+}
+
+/* Lists the features first … end − 1 of a batch in marks->touched, in the order in which it first meets them. */
+static uint32_t list_touched(struct sdr_marks *marks, const struct sdr_batch *batch, uint32_t first,
+                             uint32_t end)
+{
+    uint32_t count = 0;
+    if (++marks->stamp == 0) { /* all numbers were used */
+        memset(marks->mark, 0, batch->rows->features * sizeof *marks->mark);
+        marks->stamp = 1;
+    }
+    for (uint32_t i = 0; i < batch->count; i++) {
+        if (i + AHEAD < batch->count)
+            fetch_index(batch->rows, batch->row[i + AHEAD]);
+        struct sdr_sparse_row r = sdr_row_within(batch->rows, batch->row[i], first, end);
+        count = r.index16 ? list_row16(marks, r.index16, r.n, count)
+                          : list_row32(marks, r.index32, r.n, count);
+    }
+    return count;
 }
 
 static inline void move(float *value, float *packed, uint64_t count, enum sdr_move how)
@@ -24,46 +77,28 @@ static inline void move(float *value, float *packed, uint64_t count, enum sdr_mo
             value[k] = how == SDR_ADD ? value[k] + packed[k] : packed[k];
 }
 
-/* With the columns and the direction known the loop over entries has few branches. */
-static inline __attribute__((always_inline)) uint64_t move_rows(
-    const struct sdr_marks *marks, const struct sdr_batch *batch, uint32_t first, uint32_t end,
-    uint32_t cols, float *value, float *packed, uint64_t most, enum sdr_move how)
+/* Moves the first `count` rows that were listed. */
+static inline __attribute__((always_inline)) void move_listed(const uint32_t *touched,
+                                                              uint64_t count, uint32_t cols,
+                                                              float *value, float *packed,
+                                                              enum sdr_move how)
 {
-    uint64_t count = 0;
-    uint32_t stamp = marks->stamp, *mark = marks->mark;
-    for (uint32_t i = 0; i < batch->count; i++) {
-        struct sdr_sparse_row r = sdr_sparse_row(batch->rows, batch->row[i]);
-        for (uint32_t n = 0; n < r.n; n++) {
-            uint32_t j = sdr_row_index(&r, n);
-            if (mark[j] == stamp || j < first || j >= end)
-                continue;
-            mark[j] = stamp;
-            if (count + cols <= most)
-                move(value + (size_t)j * cols, packed + count, cols, how);
-            count += cols;
-        }
-    }
-    return count;
+    for (uint64_t i = 0; i < count; i++)
+        move(value + (size_t)touched[i] * cols, packed + i * cols, cols, how);
 }
 
-/* The rows of one block that belong to the features of the batch. */
-static uint64_t move_touched(struct sdr_marks *marks, const struct sdr_batch *batch, uint32_t first,
-                             uint32_t end, uint32_t cols, float *value, float *packed,
-                             uint64_t most, enum sdr_move how)
+/* With the columns and the direction known the loop has no branches. */
+static void move_rows(const uint32_t *touched, uint64_t count, uint32_t cols, float *value,
+                      float *packed, enum sdr_move how)
 {
-    uint64_t count;
-    marks->stamp++;
-    if (cols == 1 && how == SDR_GATHER)
-        count = move_rows(marks, batch, first, end, 1, value, packed, most, SDR_GATHER);
-    else if (cols == 1 && how == SDR_SCATTER)
-        count = move_rows(marks, batch, first, end, 1, value, packed, most, SDR_SCATTER);
+    if (cols > 1)
+        move_listed(touched, count, cols, value, packed, how);
+    else if (how == SDR_GATHER)
+        move_listed(touched, count, 1, value, packed, SDR_GATHER);
+    else if (how == SDR_SCATTER)
+        move_listed(touched, count, 1, value, packed, SDR_SCATTER);
     else
-        count = move_rows(marks, batch, first, end, cols, value, packed, most, how);
-    if (marks->stamp == UINT32_MAX) {
-        memset(marks->mark, 0, batch->rows->features * sizeof *marks->mark);
-        marks->stamp = 0;
-    }
-    return count;
+        move_listed(touched, count, 1, value, packed, SDR_ADD);
 }
 
 static bool by_rows(const struct sdr_block *block, const struct sdr_batch *batch)
@@ -77,14 +112,16 @@ static uint64_t move_block(const struct sdr_layout *layout, int b, struct sdr_ma
                            float *packed, uint64_t most, enum sdr_move how)
 {
     const struct sdr_block *block = &layout->block[b];
-    float *value = w ? w + block->offset : NULL; /* NULL: values are counted, none is moved */
-    uint32_t first, end;
+    uint32_t first, end, cols = block->cols;
     sdr_rows_within(block, span, &first, &end);
-    if (first < end && by_rows(block, batch))
-        return move_touched(marks, batch, first, end, block->cols, value, packed, most, how);
-    uint64_t count = (uint64_t)(end - first) * block->cols;
+    if (first < end && by_rows(block, batch)) {
+        uint64_t rows = list_touched(marks, batch, first, end), room = most / cols;
+        move_rows(marks->touched, rows < room ? rows : room, cols, w + block->offset, packed, how);
+        return rows * cols;
+    }
+    uint64_t count = (uint64_t)(end - first) * cols;
     if (count <= most)
-        move(value + (size_t)first * block->cols, packed, count, how);
+        move(w + block->offset + (size_t)first * cols, packed, count, how);
     return count;
 }
 
@@ -99,10 +136,11 @@ uint64_t sdr_move_values(const struct sdr_layout *layout, struct sdr_marks *mark
     return count;
 }
 
-void sdr_step_describe(const struct sdr_layout *layout, struct sdr_marks *marks,
-                       const struct sdr_batch *batch, struct sdr_span span, const float *change,
-                       struct sdr_part *part, struct sdr_update *update)
+uint64_t sdr_step_gather(const struct sdr_layout *layout, struct sdr_marks *marks,
+                         const struct sdr_batch *batch, struct sdr_span span, const float *w,
+                         float *packed, struct sdr_part *part, struct sdr_update *update)
 {
+    uint64_t count = 0;
     *update = (struct sdr_update){.sense = SDR_STEP, .batch = *batch, .part = part};
     for (int b = 0; b < layout->blocks; b++) {
         const struct sdr_block *block = &layout->block[b];
@@ -110,17 +148,18 @@ void sdr_step_describe(const struct sdr_layout *layout, struct sdr_marks *marks,
         sdr_rows_within(block, span, &first, &end);
         if (first == end)
             continue;
-        /* With room for none nothing is moved: rows are counted. */
         bool rows = by_rows(block, batch);
-        uint64_t values = move_block(layout, b, marks, batch, span, NULL, NULL, 0, SDR_GATHER);
+        uint64_t values = move_block(layout, b, marks, batch, span, (float *)w, packed + count,
+                                     layout->count, SDR_GATHER);
         part[update->parts++] =
             (struct sdr_part){.block = b,
                               .form = rows ? SDR_TOUCHED : SDR_DENSE,
                               .count = (uint32_t)(rows ? values / block->cols : values),
                               .first = rows ? 0 : first,
-                              .value = change};
-        change += values;
+                              .value = packed + count};
+        count += values;
     }
+    return count;
 }
 
 enum sdr_status sdr_step_add(const struct sdr_layout *layout, struct sdr_marks *marks,
@@ -129,25 +168,22 @@ enum sdr_status sdr_step_add(const struct sdr_layout *layout, struct sdr_marks *
     for (int p = 0; p < update->parts; p++) {
         const struct sdr_part *part = &update->part[p];
         const struct sdr_block *block = &layout->block[part->block];
+        float *value = w + block->offset;
+        bool rows = part->form == SDR_TOUCHED && by_rows(block, &update->batch);
         uint32_t first, end;
         sdr_rows_within(block, span, &first, &end);
-        bool touched = part->form == SDR_TOUCHED;
-        uint64_t values = touched ? (uint64_t)part->count * block->cols : part->count;
-        bool fits = touched ? by_rows(block, &update->batch)
-                            : part->form == SDR_DENSE && part->first == first &&
-                                  values == (uint64_t)(end - first) * block->cols;
-        if (touched && fits) /* counted first: a step is added whole or not at all */
-            fits = move_block(layout, part->block, marks, &update->batch, span, NULL, NULL, 0,
-                              SDR_GATHER) == values;
+        /* Counted before any is added: of a part that does not fit no value is. */
+        bool fits = rows ? part->count == list_touched(marks, &update->batch, first, end)
+                         : part->form == SDR_DENSE && part->first == first &&
+                               part->count == (uint64_t)(end - first) * block->cols;
         if (!fits)
             return sdr_fail(SDR_BAD_FILE, "a message cannot be read: other values than the batch "
                                           "touches");
-        if (touched)
-            move_touched(marks, &update->batch, first, end, block->cols, w + block->offset,
-                         (float *)part->value, values, SDR_ADD);
+        if (rows)
+            move_rows(marks->touched, part->count, block->cols, value, (float *)part->value,
+                      SDR_ADD);
         else
-            for (uint64_t i = 0; i < values; i++)
-                w[block->offset + (uint64_t)first * block->cols + i] += part->value[i];
+            move(value + (size_t)first * block->cols, (float *)part->value, part->count, SDR_ADD);
     }
     return SDR_OK;
 }

@@ -5,10 +5,11 @@
 
 #include "update/update.h"
 
-/* Which features this pass has met already. */
+/* Which features a pass over a batch has met, and in which order. */
 struct sdr_marks {
-    uint32_t *mark; /* owned, per feature */
-    uint32_t stamp;
+    uint32_t *mark;    /* owned, per feature: the last pass that met it */
+    uint32_t stamp;    /* of this pass */
+    uint32_t *touched; /* owned: the features that it met */
 };
 enum sdr_status sdr_marks_create(struct sdr_marks *marks, uint32_t features);
 void sdr_marks_free(struct sdr_marks *marks);
@@ -23,10 +24,11 @@ uint64_t sdr_move_values(const struct sdr_layout *layout, struct sdr_marks *mark
                          float *packed, uint64_t most, enum sdr_move how);
 
 /* Steps that were taken elsewhere: what they changed of the values that a batch touches. */
-/* Describes changes, packed as above, as an update. `part` has room for one a block. */
-void sdr_step_describe(const struct sdr_layout *layout, struct sdr_marks *marks,
-                       const struct sdr_batch *batch, struct sdr_span span, const float *change,
-                       struct sdr_part *part, struct sdr_update *update);
+/* Gathers these values as above, all of them, and describes what will lie in `packed` once the caller has made
+   changes of them. `part` has room for one a block. Returns how many. */
+uint64_t sdr_step_gather(const struct sdr_layout *layout, struct sdr_marks *marks,
+                         const struct sdr_batch *batch, struct sdr_span span, const float *w,
+                         float *packed, struct sdr_part *part, struct sdr_update *update);
 /* Adds such an update to `w`. Fails if it has other rows than the batch touches within the span. */
 enum sdr_status sdr_step_add(const struct sdr_layout *layout, struct sdr_marks *marks,
                              const struct sdr_update *update, struct sdr_span span, float *w);

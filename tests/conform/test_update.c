@@ -568,9 +568,9 @@ static void a_step_that_is_described_is_added_where_it_belongs(void **unused)
             uint64_t all = sdr_move_values(&world.layout, &marks, &batch, span[s], change, NULL, 0,
                                            SDR_GATHER);
             float *packed = exactly(all * sizeof *packed);
-            sdr_move_values(&world.layout, &marks, &batch, span[s], change, packed, all,
-                            SDR_GATHER);
-            sdr_step_describe(&world.layout, &marks, &batch, span[s], packed, part, &step);
+            assert_int_equal(sdr_step_gather(&world.layout, &marks, &batch, span[s], change, packed,
+                                             part, &step),
+                             all);
             assert_int_equal(step.sense, SDR_STEP);
             assert_int_equal(sdr_step_add(&world.layout, &marks, &step, span[s], w), SDR_OK);
             mark_moved(&world, &batch, span[s], moved);

@@ -245,11 +245,10 @@ static void steps_that_travelled_are_added(void **unused)
                 struct message message;
                 struct sdr_wire_facts facts;
                 float *packed = exactly(count * sizeof *packed);
-                sdr_move_values(&world.layout, &marks, &batch, span[s], change, packed, count,
-                                SDR_GATHER);
+                sdr_step_gather(&world.layout, &marks, &batch, span[s], change, packed, part,
+                                &step);
                 sdr_move_values(&world.layout, &marks, &batch, span[s], direct, packed, count,
                                 SDR_ADD);
-                sdr_step_describe(&world.layout, &marks, &batch, span[s], packed, part, &step);
                 write_message(&wire, &step, span[s], batch.count, NULL, &message);
                 assert_int_equal(sdr_wire_read(&wire, message.bytes, message.count, batch.count,
                                                span[s], &reader, &facts, &got),
@@ -460,13 +459,15 @@ static void make_message(const struct world *world, const struct sdr_wire *wire,
         struct sdr_marks marks = {0};
         struct sdr_part part[BLOCKS];
         struct sdr_update step;
+        float *w = exactly(world->layout.count * sizeof *w);
         float *change = exactly(world->layout.count * sizeof *change);
         *batch = batch_on(world, (int)random_below(ROW_KINDS), 1 + random_below(9));
         assert_int_equal(sdr_marks_create(&marks, FEATURES), SDR_OK);
-        sdr_step_describe(&world->layout, &marks, batch, *span, change, part, &step);
+        sdr_step_gather(&world->layout, &marks, batch, *span, w, change, part, &step);
         write_message(wire, &step, *span, batch->count, NULL, message);
         sdr_marks_free(&marks);
         free(change);
+        free(w);
         return;
     }
     struct sample sample;
