@@ -147,21 +147,20 @@ static enum sdr_status accept_gradient(struct sdr_node *node, const struct sdr_m
     }
     int64_t now = node->run->use.transport->now(node);
     double under_way = (double)(now - assigned->assigned) * 1e-9 - facts.computing;
-    gradient->worker = worker;
-    gradient->batch = message->batch;
-    gradient->version = message->version;
-    gradient->body = message->body;
-    gradient->weight = 1;
-    gradient->lost = false;
-    gradient->record = (struct sdr_ledger_record){
-        .worker = (uint32_t)worker,
-        .waited_for = assigned->waited_for,
-        .read = message->version,
+    *gradient = (struct sdr_gradient){
+        .worker = worker,
         .batch = message->batch,
-        .bytes = assigned->bytes + (uint32_t)sdr_message_bytes(message),
-        .computing = facts.computing,
-        .travelling = (float)(under_way > 0 ? under_way : 0),
-        .waiting = (float)((double)(assigned->assigned - assigned->came) * 1e-9)};
+        .version = message->version,
+        .body = message->body,
+        .weight = 1,
+        .record = {.worker = (uint32_t)worker,
+                   .waited_for = assigned->waited_for,
+                   .read = message->version,
+                   .batch = message->batch,
+                   .bytes = assigned->bytes + (uint32_t)sdr_message_bytes(message),
+                   .computing = facts.computing,
+                   .travelling = (float)(under_way > 0 ? under_way : 0),
+                   .waiting = (float)((double)(assigned->assigned - assigned->came) * 1e-9)}};
     assigned->busy = assigned->prefetched; /* it goes on with the task that it was sent ahead */
     assigned->came = now;
     net->lead.last = worker;
