@@ -14,10 +14,10 @@ static enum sdr_status make_workspace(const struct sdr_run *run, bool worker,
                                       struct sdr_workspace *workspace)
 {
     const struct sdr_network *net = run->network;
-    uint64_t count = run->layout.count,
-             steps = (net->policy.batch + net->policy.local - 1) / net->policy.local;
-    uint64_t leaves =
-        steps * sdr_leaves((uint32_t)(net->policy.joint ? net->policy.batch : net->policy.local));
+    /* A worker has a part of a joint batch, or a batch of one or several steps. */
+    uint64_t count = run->layout.count, batch = net->policy.batch, local = net->policy.local;
+    uint64_t leaves = net->policy.joint ? sdr_leaves((uint32_t)batch)
+                                        : (batch + local - 1) / local * sdr_leaves((uint32_t)local);
     SDR_TRY(sdr_allocate(&workspace->w, count, sizeof *workspace->w, "a worker's view"));
     SDR_TRY(sdr_marks_create(&workspace->marks, run->problem.features));
     SDR_TRY(sdr_allocate(&workspace->row, net->policy.batch, sizeof *workspace->row,
@@ -147,13 +147,13 @@ static enum sdr_status make_server_role(struct sdr_run *run)
         SDR_TRY(make_workspace(run, true, &net->workspace[i]));
     SDR_TRY(sdr_allocate(&net->lead.assignment, (size_t)net->workers, sizeof *net->lead.assignment,
                          "workers"));
+    SDR_TRY(sdr_allocate(&net->task, (size_t)net->workers, sizeof *net->task, "workers"));
     for (int i = net->servers; i < net->nodes; i++) {
         struct sdr_node *node = &net->node[i];
-        SDR_TRY(sdr_allocate(&node->task, 1, sizeof *node->task, "workers"));
-        SDR_TRY(sdr_allocate(&node->task->piece, (size_t)net->servers, sizeof *node->task->piece,
-                             "workers"));
-        SDR_TRY(sdr_allocate(&node->task->result, (size_t)net->servers, sizeof *node->task->result,
-                             "workers"));
+        node->task = &net->task[node->worker];
+        SDR_TRY(sdr_allocate(&node->task->piece, 2 * (size_t)net->servers,
+                             sizeof *node->task->piece, "workers"));
+        node->task->result = node->task->piece + net->servers;
         if (run->use.codec && run->use.codec->lossy)
             SDR_TRY(sdr_allocate(&node->task->residual, run->layout.count, sizeof(float),
                                  "what a codec left out"));
@@ -219,10 +219,8 @@ void sdr_network_destroy(struct sdr_run *run)
         for (int s = 0; s < net->servers && task->result; s++)
             sdr_body_drop(task->result[s]);
         sdr_own_writes_free(&net->node[i]);
-        sdr_release(task->result);
         sdr_release(task->residual);
         sdr_release(task->piece);
-        sdr_release(task);
     }
     for (int s = 0; s < net->servers && net->server; s++) {
         struct sdr_server *server = &net->server[s];
@@ -252,6 +250,7 @@ void sdr_network_destroy(struct sdr_run *run)
     sdr_release(net->server);
     sdr_release(net->span);
     sdr_release(net->workspace);
+    sdr_release(net->task);
     for (int w = 0; w < net->workers && net->lead.assignment; w++)
         sdr_body_drop(net->lead.assignment[w].sent);
     sdr_release(net->lead.assignment);

@@ -23,17 +23,18 @@ struct sdr_node {
     int id, worker, workers;
     int server,
         servers; /* nodes that exchange messages; worker or server is −1 where it has no such role */
-    struct sdr_task *task;       /* owned: of such a worker */
+    struct sdr_task *task;       /* of such a worker */
     void *endpoint;              /* the transport's */
     const void *options;         /* the strategy's own */
     const struct sdr_plan *plan; /* what it decided */
     void *state; /* the strategy's, state_size bytes: zero, or as a checkpoint left it */
     struct sdr_node_array array[SDR_NODE_ARRAYS];
     int arrays;
-    struct sdr_parameters *parameters;  /* it steps on: the run's, an alias or a replica */
-    struct sdr_loss_sum *loss_sum;      /* of the steps on these parameters */
-    struct sdr_gradient_space space;    /* owned: for computing gradients */
-    float *snapshot;                    /* owned: values copied for a batch; NULL: none */
+    struct sdr_parameters *parameters; /* it steps on: the run's, an alias or a replica */
+    struct sdr_loss_sum *loss_sum;     /* of the steps on these parameters */
+    struct sdr_gradient_space
+        *space;      /* owned: for gradients; NULL: it computes none, or elsewhere */
+    float *snapshot; /* owned: values copied for a batch; NULL: none */
     uint64_t staleness, stalest, steps; /* sum and largest of the updates its gradients missed */
     uint64_t dealt;                     /* rows of its own shard in this epoch */
     uint64_t taken;                     /* shares of it */
