@@ -204,7 +204,9 @@ void sdr_run_destroy(struct sdr_run *run)
         for (int i = 0; i < run->shared.node[w].arrays; i++)
             sdr_release(run->shared.node[w].array[i].value);
         sdr_release(run->shared.node[w].state);
-        sdr_gradient_space_free(&run->shared.node[w].space);
+        if (run->shared.node[w].space)
+            sdr_gradient_space_free(run->shared.node[w].space);
+        sdr_release(run->shared.node[w].space);
         sdr_release(run->shared.node[w].snapshot);
     }
     sdr_release(run->shared.node);

@@ -14,10 +14,10 @@ static enum sdr_status make_workspace(const struct sdr_run *run, bool worker,
                                       struct sdr_workspace *workspace)
 {
     const struct sdr_network *net = run->network;
-    uint64_t count = run->layout.count,
-             steps = (net->policy.batch + net->policy.local - 1) / net->policy.local;
-    uint64_t leaves =
-        steps * sdr_leaves((uint32_t)(net->policy.joint ? net->policy.batch : net->policy.local));
+    /* A worker has a part of a joint batch, or a batch of one or several steps. */
+    uint64_t count = run->layout.count, batch = net->policy.batch, local = net->policy.local;
+    uint64_t leaves = net->policy.joint ? sdr_leaves((uint32_t)batch)
+                                        : (batch + local - 1) / local * sdr_leaves((uint32_t)local);
     if (!worker || !net->policy.compact) {
         SDR_TRY(sdr_allocate(&workspace->w, count, sizeof *workspace->w, "a worker's view"));
         SDR_TRY(sdr_marks_create(&workspace->marks, run->problem.features));
@@ -196,15 +196,15 @@ static enum sdr_status make_server_role(struct sdr_run *run)
     for (int i = 0; i < net->workspaces; i++)
         if (net->workspaces == 1 || sdr_is_here(&net->node[net->servers + i]))
             SDR_TRY(make_workspace(run, true, &net->workspace[i]));
+    SDR_TRY(sdr_allocate(&net->task, (size_t)net->workers, sizeof *net->task, "workers"));
     for (int i = net->servers; i < net->nodes; i++) {
         struct sdr_node *node = &net->node[i];
         if (!sdr_is_here(node))
             continue;
-        SDR_TRY(sdr_allocate(&node->task, 1, sizeof *node->task, "workers"));
-        SDR_TRY(sdr_allocate(&node->task->piece, (size_t)net->servers, sizeof *node->task->piece,
-                             "workers"));
-        SDR_TRY(sdr_allocate(&node->task->result, (size_t)net->servers, sizeof *node->task->result,
-                             "workers"));
+        node->task = &net->task[node->worker];
+        SDR_TRY(sdr_allocate(&node->task->piece, 2 * (size_t)net->servers,
+                             sizeof *node->task->piece, "workers"));
+        node->task->result = node->task->piece + net->servers;
         if (run->use.codec && run->use.codec->lossy)
             SDR_TRY(sdr_allocate(&node->task->residual, run->layout.count, sizeof(float),
                                  "what a codec left out"));
@@ -274,10 +274,8 @@ void sdr_network_destroy(struct sdr_run *run)
         for (int s = 0; s < net->servers && task->result; s++)
             sdr_body_drop(task->result[s]);
         sdr_own_writes_free(&net->node[i]);
-        sdr_release(task->result);
         sdr_release(task->residual);
         sdr_release(task->piece);
-        sdr_release(task);
     }
     for (int w = 0; net->lead.assignment && w < net->server[0].places; w++)
         sdr_body_drop(net->lead.assignment[w].sent);
@@ -313,6 +311,7 @@ void sdr_network_destroy(struct sdr_run *run)
     sdr_release(net->server);
     sdr_release(net->span);
     sdr_release(net->workspace);
+    sdr_release(net->task);
     sdr_release(net->times.slowness);
     sdr_ledger_free(&net->lead.ledger);
     sdr_delay_free(&net->times.compute);

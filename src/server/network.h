@@ -185,6 +185,7 @@ struct sdr_network {
     struct sdr_server *server;       /* owned */
     struct sdr_workspace *workspace; /* owned */
     int workspaces;
+    struct sdr_task *task; /* owned, per worker */
     struct sdr_sampler sampler;
     struct sdr_policy policy;
     struct sdr_coordinator lead;
@@ -230,7 +231,7 @@ struct sdr_task {
     int arrived; /* pieces of its values, of as many as there are servers */
     bool sparse;
     struct sdr_body **piece;  /* owned: one of every server */
-    struct sdr_body **result; /* owned: what was computed, for every server */
+    struct sdr_body **result; /* behind them: what was computed, for every server */
     float computing;          /* seconds it took */
     float *residual;          /* owned: what a lossy codec left out so far; NULL: nothing */
     uint32_t number;          /* tasks so far */

@@ -227,7 +227,7 @@ void sdr_pull(struct sdr_node *node, const struct sdr_batch *batch, struct sdr_v
 enum sdr_status sdr_gradient(struct sdr_node *node, const struct sdr_view *view,
                              const struct sdr_batch *batch, struct sdr_update *update)
 {
-    return sdr_batch_gradient(&node->space, view, batch, 0, NULL, NULL, update);
+    return sdr_batch_gradient(node->space, view, batch, 0, NULL, NULL, update);
 }
 
 void sdr_rates(const struct sdr_run *run, uint64_t at, uint32_t count, double *rate)

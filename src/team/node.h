@@ -23,7 +23,7 @@ struct sdr_node {
     int id, worker, workers;
     int server,
         servers; /* only with messages; worker or server is −1 if the node has no such role */
-    struct sdr_task *task;       /* owned, only with messages: the worker's task */
+    struct sdr_task *task;       /* only with messages: the worker's task */
     void *endpoint;              /* of the transport */
     const void *options;         /* of the strategy */
     const struct sdr_plan *plan; /* the strategy's decisions */
@@ -32,7 +32,7 @@ struct sdr_node {
     int arrays;
     struct sdr_parameters *parameters;  /* target of its steps: the run's, an alias, a replica */
     struct sdr_loss_sum *loss_sum;      /* of the steps on these parameters */
-    struct sdr_gradient_space space;    /* owned: workspace for gradients */
+    struct sdr_gradient_space *space;   /* owned: workspace for gradients; NULL: it needs none */
     float *snapshot;                    /* owned: values copied for a batch, or NULL */
     uint64_t staleness, stalest, steps; /* staleness: sum and maximum; number of steps */
     uint64_t dealt;                     /* rows taken from its shard in this epoch */

@@ -143,9 +143,11 @@ enum sdr_status sdr_plan_carry_out(struct sdr_run *run)
             .parameters = replicas ? &run->shared.replica[w % replicas] : &run->parameters,
             .loss_sum = run->use.strategy->many && !plan->turns ? &run->shared.losses[w]
                                                                 : &run->progress.loss_sum};
-        if (!plan->joint)
-            SDR_TRY(sdr_gradient_space_create(&node->space, run->use.kind, &run->problem,
-                                              &run->layout));
+        if (!plan->joint) {
+            SDR_TRY(sdr_allocate(&node->space, 1, sizeof *node->space, "gradients"));
+            SDR_TRY(
+                sdr_gradient_space_create(node->space, run->use.kind, &run->problem, &run->layout));
+        }
         if (plan->snapshots)
             SDR_TRY(
                 sdr_allocate(&node->snapshot, run->layout.count, sizeof(float), "a worker's view"));

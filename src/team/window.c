@@ -204,7 +204,7 @@ static enum sdr_status step_apart(struct sdr_node *node, const struct sdr_batch 
     }
     p->version = window->number + at;
     struct sdr_view view = {&run->problem, p->layout->block, p->value, p->version};
-    SDR_TRY(sdr_batch_gradient(&node->space, &view, &batch, 0, NULL, NULL, &update));
+    SDR_TRY(sdr_batch_gradient(node->space, &view, &batch, 0, NULL, NULL, &update));
     sdr_parameters_begin(p, w->rate[at]);
     sdr_parameters_apply_blocks(p, &update, true);
     if (run->shared.plan.known.all_conflict) /* a window of one row: step the intercept too */

@@ -37,6 +37,26 @@ static struct sdr_wire_slice slice_of(const struct sdr_wire *wire, const struct 
     return slice;
 }
 
+/* Parts may have their factors in common, as weight and intercept of a linear model do: they are sent once, with
+   the first of these parts that lies in the span; −1: this is the first. */
+enum { SHARING_MOST = 2 * SDR_BLOCKS_MOST }; /* parts behind these have their own */
+static int shared_with(const struct sdr_wire *wire, const struct sdr_update *update, int p,
+                       struct sdr_span span)
+{
+    const struct sdr_part *part = &update->part[p];
+    if (part->form != SDR_FACTORS || part->right == SDR_STORED || p >= SHARING_MOST)
+        return -1;
+    for (int q = 0; q < p; q++) {
+        const struct sdr_part *other = &update->part[q];
+        uint32_t first, end;
+        sdr_rows_within(&wire->layout->block[other->block], span, &first, &end);
+        if (other->form == SDR_FACTORS && other->value == part->value &&
+            other->index == part->index && first < end)
+            return q;
+    }
+    return -1;
+}
+
 static uint64_t value_bound(const struct sdr_wire *wire, uint64_t floats)
 {
     return sdr_wire_padded(wire->codec ? wire->codec->bound(wire->codec_options, floats)
@@ -49,9 +69,11 @@ uint64_t sdr_wire_bound(const struct sdr_wire *wire, const struct sdr_update *up
     uint64_t bytes = sizeof(struct sdr_wire_head) + leaves * sizeof(struct sdr_loss_sum);
     for (int p = 0; p < update->parts; p++) {
         struct sdr_wire_slice slice = slice_of(wire, &update->part[p], span);
+        bytes += sizeof(struct sdr_wire_part);
+        if (shared_with(wire, update, p, span) >= 0)
+            continue;
         uint64_t index = update->part[p].index ? slice.count * sizeof(uint32_t) : 0;
-        bytes += sizeof(struct sdr_wire_part) + sdr_wire_padded(index) +
-                 value_bound(wire, slice.floats) +
+        bytes += sdr_wire_padded(index) + value_bound(wire, slice.floats) +
                  (slice.stored ? value_bound(wire, slice.stored) : 0);
     }
     return bytes;
@@ -119,26 +141,13 @@ static enum sdr_status put_part(const struct sdr_wire *wire, const struct sdr_pa
         own = residual ? residual + block->offset + (uint64_t)slice->first * block->cols : NULL;
     }
     if (index) {
-        head->index_bytes = (uint32_t)(slice->count * sizeof(uint32_t));
+        head->index_bytes = (uint32_t)(slice->count * sizeof *index);
         *to = put(*to, index, head->index_bytes);
     }
     *to = put_values(wire, value, slice->floats, own, seed, *to, &head->value_bytes);
     if (slice->stored)
         *to = put_values(wire, part->v, slice->stored, NULL, ~seed, *to, &head->v_bytes);
     return SDR_OK;
-}
-
-/* Parts may have their factors in common, as weight and intercept of a linear model do: they are sent
-   once. */
-static int shared_with(const struct sdr_update *update, int p, const int *place)
-{
-    const struct sdr_part *part = &update->part[p];
-    for (int q = 0; q < p; q++)
-        if (place[q] >= 0 && part->form == SDR_FACTORS && part->right != SDR_STORED &&
-            update->part[q].form == SDR_FACTORS && update->part[q].value == part->value &&
-            update->part[q].index == part->index)
-            return place[q];
-    return -1;
 }
 
 enum sdr_status sdr_wire_write(const struct sdr_wire *wire, const struct sdr_update *update,
@@ -149,12 +158,12 @@ enum sdr_status sdr_wire_write(const struct sdr_wire *wire, const struct sdr_upd
     struct sdr_wire_head *head = (struct sdr_wire_head *)(void *)to;
     struct sdr_wire_part *part = (struct sdr_wire_part *)(void *)put(
         to + sizeof *head, facts->losses, facts->leaves * sizeof *facts->losses);
-    int place[SDR_BLOCKS_MOST * 2], parts = 0;
+    int place[SHARING_MOST], parts = 0;
     for (int p = 0; p < update->parts; p++) {
         uint32_t first, end;
         sdr_rows_within(&wire->layout->block[update->part[p].block], span, &first, &end);
-        if (p < SDR_BLOCKS_MOST * 2)
-            place[p] = first < end ? parts : -1;
+        if (p < SHARING_MOST)
+            place[p] = parts;
         parts += first < end;
     }
     *head = (struct sdr_wire_head){.magic = SDR_WIRE_MAGIC,
@@ -180,10 +189,10 @@ enum sdr_status sdr_wire_write(const struct sdr_wire *wire, const struct sdr_upd
                                        .first = from->form == SDR_DENSE ? slice.first : 0,
                                        .leaf = from->leaf,
                                        .leaves = from->leaves};
-        int shared = p < SDR_BLOCKS_MOST * 2 ? shared_with(update, p, place) : -1;
+        int shared = shared_with(wire, update, p, span);
         if (shared >= 0) {
             part->flags |= SDR_WIRE_SHARED;
-            part->shared = (uint32_t)shared;
+            part->shared = (uint32_t)place[shared];
         } else {
             SDR_TRY(put_part(wire, from, &slice, residual, seed + (uint64_t)p, writer, part, &at));
         }
