@@ -198,6 +198,7 @@ enum sdr_status sdr_network_create(struct sdr_run *run, uint64_t quorum)
     SDR_TRY(sdr_pool_create(net->single_threaded, &net->pool));
     SDR_TRY(sdr_sampler_create(run));
     SDR_TRY(make_nodes(run));
+    SDR_TRY(sdr_channels_create(run));
     SDR_TRY(net->servers ? make_server_role(run) : sdr_peers_create(run));
     return run->use.transport->open(run, run->use.transport_options);
 }
@@ -260,6 +261,7 @@ void sdr_network_destroy(struct sdr_run *run)
     sdr_delay_free(&net->times.compute);
     sdr_delay_free(&net->times.delay);
     sdr_batch_queue_free(&net->lead.queue);
+    sdr_release(net->channel);
     sdr_release(net->node);
     sdr_pool_destroy(net->pool);
     sdr_release(net);
@@ -322,6 +324,13 @@ static enum sdr_status fill_queue(struct sdr_run *run)
     return SDR_OK;
 }
 
+static void tell_refused(const struct sdr_run *run)
+{
+    unsigned long long refused = atomic_load(&run->network->traffic.refused);
+    if (refused)
+        sdr_note(&run->options, "%llu messages made no sense here and were dropped", refused);
+}
+
 enum sdr_status sdr_network_work(struct sdr_run *run)
 {
     struct sdr_network *net = run->network;
@@ -329,9 +338,11 @@ enum sdr_status sdr_network_work(struct sdr_run *run)
     for (int s = 1; s < net->servers; s++)
         sdr_parameters_follow(&net->server[s].alias, &run->parameters);
     sdr_network_keep(run);
+    net->admits = true;
     if (net->peers) {
         SDR_TRY(sdr_peers_work(run));
         sdr_network_keep(run);
+        tell_refused(run);
         return SDR_OK;
     }
     if (run->end.resumed && net->policy.steps && run->use.optimizer->slots)
@@ -345,5 +356,6 @@ enum sdr_status sdr_network_work(struct sdr_run *run)
         net->traffic.waited += net->node[i].task->waited;
         net->traffic.present += net->node[i].task->number > 0;
     }
+    tell_refused(run);
     return SDR_OK;
 }
