@@ -2,6 +2,7 @@
 #include "base/memory.h"
 #include "kind/codec.h"
 
+#include <math.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -435,7 +436,8 @@ static bool read_head(struct bytes *from, struct head *head, struct sdr_wire_fac
     if (!at)
         return false;
     memcpy(head, at, sizeof *head);
-    if (head->magic != MAGIC || head->version != VERSION)
+    if (head->magic != MAGIC || head->version != VERSION || !(head->computing >= 0) ||
+        !isfinite(head->computing) || !(head->rate >= 0) || !isfinite(head->rate))
         return false;
     *facts = (struct sdr_wire_facts){.rows = head->rows,
                                      .leaves = head->leaves,
