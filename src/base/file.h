@@ -30,6 +30,12 @@ enum sdr_status sdr_file_load(const char *path, uint64_t limit, char **bytes, si
 /* Maps a file read-only. Unmap with sdr_file_unmap. An empty file maps to NULL, 0. */
 enum sdr_status sdr_file_map(const char *path, const void **bytes, size_t *count);
 void sdr_file_unmap(const void *bytes, size_t count);
+/* The pages of a mapped file that these bytes fill need not be in memory for now. */
+void sdr_file_passed(const void *bytes, size_t count);
+/* A file without a name, in a folder, that is gone when it is closed. Maps what was written to it. */
+enum sdr_status sdr_file_nameless(const char *folder, int *descriptor);
+enum sdr_status sdr_file_put_at(int descriptor, uint64_t offset, const void *bytes, size_t count);
+enum sdr_status sdr_file_map_open(int descriptor, size_t count, const void **bytes);
 
 /* Writes path as a whole: to a temporary name beside it, fsync, rename, fsync of the folder.
    Until _commit succeeds the old file, if any, is untouched; _abandon removes the temporary. */

@@ -16,6 +16,9 @@ struct sdr_tensor {
     enum sdr_dtype dtype;
     uint64_t shape[2]; /* shape[1] is 0 for one dimension */
     const void *data;  /* borrowed */
+    /* Instead of data, for writing: the `count` elements from `first` on. */
+    enum sdr_status (*read)(void *context, uint64_t first, uint64_t count, void *to);
+    void *context; /* borrowed */
 };
 uint64_t sdr_tensor_count(const struct sdr_tensor *tensor);
 
@@ -24,7 +27,8 @@ enum sdr_status sdr_tensors_write(const char *path, const json_t *metadata,
                                   const struct sdr_tensor *tensor, int count);
 
 struct sdr_tensors {
-    char *bytes; /* owned: the whole file */
+    char *bytes;   /* owned: the whole file */
+    size_t mapped; /* bytes of it, where they are mapped and not in memory; 0: they are */
     json_t *metadata;
     struct sdr_tensor *tensor;
     int count;
@@ -35,6 +39,8 @@ bool sdr_tensors_begin(const char *head, size_t count);
 /* SDR_BAD_FILE with the reason for anything that is not as it should be, SDR_RUNTIME if it cannot
  * be read. */
 enum sdr_status sdr_tensors_read(const char *path, struct sdr_tensors *file);
+/* The same without holding the file in memory; nobody may change it meanwhile. */
+enum sdr_status sdr_tensors_map(const char *path, struct sdr_tensors *file);
 enum sdr_status sdr_tensors_parse(const char *path, char *bytes, size_t count,
                                   struct sdr_tensors *file); /* takes bytes over */
 void sdr_tensors_free(struct sdr_tensors *file);

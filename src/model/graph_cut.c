@@ -38,14 +38,17 @@ static int shape(const struct sdr_problem *problem, struct sdr_block *block)
 
 /* All vertices begin in the middle. */
 static enum sdr_status start(const struct sdr_problem *problem, const struct sdr_block *block,
-                             const struct sdr_batch *rows, double size, float *w)
+                             const struct sdr_batch *rows, double size, struct sdr_span span,
+                             float *w)
 {
     uint32_t parts = parts_of(problem);
     (void)rows, (void)size;
     for (uint32_t v = 0; v < problem->features; v++)
-        for (uint32_t k = 0; k < parts; k++)
-            w[block[0].offset + (size_t)v * parts + k] =
-                v >= parts ? 1.0f / (float)parts : (float)(v == k);
+        for (uint32_t k = 0; k < parts; k++) {
+            uint64_t at = block[0].offset + (uint64_t)v * parts + k;
+            if (at >= span.first && at < span.end)
+                w[at] = v >= parts ? 1.0f / (float)parts : (float)(v == k);
+        }
     return SDR_OK;
 }
 

@@ -358,17 +358,15 @@ static enum sdr_status open_seeding(struct seeding *s, const struct sdr_problem 
     return SDR_OK;
 }
 
-static enum sdr_status start(const struct sdr_problem *problem, const struct sdr_block *block,
-                             const struct sdr_batch *rows, double size, float *w)
+/* Writes all blocks to `w`. */
+static enum sdr_status choose_centers(const struct sdr_problem *problem,
+                                      const struct sdr_block *block, const struct sdr_batch *rows,
+                                      float *w)
 {
     uint32_t clusters = problem->outputs;
     struct sdr_stream stream = sdr_stream_open(problem->seed, SDR_FOR_START, 0);
     struct seeding s;
     double sum = INFINITY;
-    (void)size;
-    if (rows->count < clusters)
-        return sdr_fail(SDR_BAD_DATA, "kmeans:%u needs at least as many rows: there are %u",
-                        clusters, rows->count);
     for (uint32_t j = 0; j < problem->features && problem->center; j++)
         w[block[2].offset + j] = problem->center[j];
     enum sdr_status status = open_seeding(&s, problem, rows, w + block[2].offset);
@@ -382,6 +380,26 @@ static enum sdr_status start(const struct sdr_problem *problem, const struct sdr
     sdr_release(s.distance);
     sdr_release(s.product);
     sdr_release(s.point);
+    return status;
+}
+
+/* Centers are rows that lie far from one another: all are chosen, whoever holds them. */
+static enum sdr_status start(const struct sdr_problem *problem, const struct sdr_block *block,
+                             const struct sdr_batch *rows, double size, struct sdr_span span,
+                             float *w)
+{
+    uint64_t count = block[2].offset + (uint64_t)block[2].rows * block[2].cols;
+    uint64_t end = span.end < count ? span.end : count;
+    float *all;
+    (void)size;
+    if (rows->count < problem->outputs)
+        return sdr_fail(SDR_BAD_DATA, "kmeans:%u needs at least as many rows: there are %u",
+                        problem->outputs, rows->count);
+    SDR_TRY(sdr_allocate(&all, count, sizeof *all, "centers to start from"));
+    enum sdr_status status = choose_centers(problem, block, rows, all);
+    if (status == SDR_OK && span.first < end)
+        memcpy(w + span.first, all + span.first, (end - span.first) * sizeof *w);
+    sdr_release(all);
     return status;
 }
 

@@ -55,15 +55,20 @@ static int shape(const struct sdr_problem *problem, struct sdr_block *block)
 
 /* Small random factors: from zeros no step leads away. */
 static enum sdr_status start(const struct sdr_problem *problem, const struct sdr_block *block,
-                             const struct sdr_batch *rows, double size, float *w)
+                             const struct sdr_batch *rows, double size, struct sdr_span span,
+                             float *w)
 {
     (void)rows;
     uint64_t rank = options_of(problem)->rank, cols = block[0].cols;
     double scale = 0.5 * sqrt(size / sqrt((double)rank));
     struct sdr_stream stream = sdr_stream_open(problem->seed, SDR_FOR_START, 0);
     for (uint64_t j = 0; j < block[0].rows; j++)
-        for (uint64_t k = 0; k < rank; k++)
-            w[block[0].offset + j * cols + k] = (float)(scale * sdr_stream_normal(&stream));
+        for (uint64_t k = 0; k < rank; k++) {
+            uint64_t at = block[0].offset + j * cols + k;
+            double value = scale * sdr_stream_normal(&stream); /* drawn whether it is wanted or not */
+            if (at >= span.first && at < span.end)
+                w[at] = (float)value;
+        }
     return SDR_OK;
 }
 

@@ -235,6 +235,8 @@ enum sdr_status sdr_await_gradient(struct sdr_node *node, struct sdr_gradient *g
                 return SDR_OK;
             continue;
         }
+        if (message.kind == SDR_MESSAGE_LOST && message.about < 0)
+            return sdr_lost_server(node, &message);
         if (message.kind == SDR_MESSAGE_LOST)
             return lose(node, &message, gradient);
         if (message.kind == SDR_MESSAGE_GRADIENT) {
@@ -294,15 +296,10 @@ static enum sdr_status spread_decision(struct sdr_node *node, const struct sdr_g
 
 static enum sdr_status await_others(struct sdr_node *node)
 {
-    for (int waiting = node->servers - 1; waiting > 0;) {
-        struct sdr_message message;
-        SDR_TRY(node->run->use.transport->receive(node, &message));
-        if (!sdr_message_sound(node, &message))
-            sdr_body_drop(message.body);
-        else if (message.kind == SDR_MESSAGE_APPLIED)
-            waiting--;
-        else if (message.kind != SDR_MESSAGE_NONE)
-            SDR_TRY(sdr_defer_message(sdr_server_of(node), &message));
+    for (int s = 1; s < node->servers; s++) {
+        struct sdr_message applied;
+        SDR_TRY(sdr_await_kind(node, SDR_MESSAGE_APPLIED, -1, &applied));
+        sdr_body_drop(applied.body);
     }
     return SDR_OK;
 }
@@ -403,7 +400,8 @@ enum sdr_status sdr_apply(struct sdr_node *node, struct sdr_gradient *gradient, 
 enum sdr_status sdr_dismiss(struct sdr_node *node)
 {
     struct sdr_network *net = node->run->network;
-    for (int i = 1; i < net->nodes; i++) {
+    /* Servers elsewhere answer until the run has concluded. */
+    for (int i = sdr_servers_apart(net) ? net->servers : 1; i < net->nodes; i++) {
         struct sdr_message message = {.kind = SDR_MESSAGE_STOP, .flags = SDR_URGENT, .to = i};
         SDR_TRY(sdr_send(node, &message));
     }

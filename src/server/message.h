@@ -49,8 +49,10 @@ enum sdr_message_kind {
     SDR_MESSAGE_DROP,     /* first server → the others: a gradient that will not be applied */
     SDR_MESSAGE_ANSWER,   /* first server → the others: a worker is to be given a task */
     SDR_MESSAGE_APPLIED,  /* another server → the first one */
+    SDR_MESSAGE_ORDER,    /* first server → a server elsewhere: see server/shards.h */
+    SDR_MESSAGE_DONE,     /* a server elsewhere → the first one: its answer */
     SDR_MESSAGE_STOP,     /* the run is over */
-    SDR_MESSAGE_LOST,     /* transport → first server, or all nodes without one: `from` is gone */
+    SDR_MESSAGE_LOST,     /* transport → servers, or all nodes without one: `from` is gone */
     SDR_MESSAGE_PEER,     /* peer → peer: `about` is its tag */
     SDR_MESSAGE_REPORT,   /* peer → peer 0: its part of an update, see peer/peers.h */
     SDR_MESSAGE_KINDS,
@@ -65,8 +67,8 @@ struct sdr_message {
     uint8_t kind, flags;
     uint16_t sequence; /* among those of its sender to its receiver; sdr_send gives it */
     int32_t from, to; /* nodes, not processes */
-    int32_t about; /* with ANSWER, DROP and LOST: the worker; with TASK: how many of its own steps
-                              the values have in them */
+    int32_t about; /* with ANSWER, DROP and LOST: the worker (LOST of a server: −1); with TASK: how many of
+                              its own steps the values have in them; with ORDER: which */
     uint64_t version; /* of the values: those carried, or those a gradient was computed from */
     uint64_t batch;   /* number of the batch */
     double

@@ -70,8 +70,9 @@ static bool may_come(const struct sdr_node *node, const struct sdr_message *mess
     bool first = message->from == 0;
     switch (message->kind) {
     case SDR_MESSAGE_NONE:
+        return !message->body && node->id == 0;
     case SDR_MESSAGE_LOST:
-        return !message->body && (peers || node->server == 0);
+        return !message->body && sdr_hears_of_deaths(node->run->network, node->id);
     case SDR_MESSAGE_TASK:
         return node->worker >= 0 && !from_worker;
     case SDR_MESSAGE_GRADIENT:
@@ -81,8 +82,13 @@ static bool may_come(const struct sdr_node *node, const struct sdr_message *mess
     case SDR_MESSAGE_DROP:
     case SDR_MESSAGE_ANSWER:
         return node->server > 0 && first && !message->body;
+    case SDR_MESSAGE_ORDER:
+        return first && node->server > 0 && sdr_process_of(node->run->network, node->id) > 0;
     case SDR_MESSAGE_APPLIED:
         return node->server == 0 && !from_worker && !first && !message->body;
+    case SDR_MESSAGE_DONE:
+        return node->server == 0 && !from_worker && !first &&
+               sdr_process_of(node->run->network, message->from) > 0;
     case SDR_MESSAGE_STOP:
         return first && node->id != 0 && !message->body && !message->batch && !message->version;
     case SDR_MESSAGE_PEER:
@@ -125,9 +131,10 @@ bool sdr_message_sound(const struct sdr_node *node, const struct sdr_message *me
                         message->kind == SDR_MESSAGE_LOST;
     bool has_batch = message->kind == SDR_MESSAGE_TASK || message->kind == SDR_MESSAGE_GRADIENT ||
                      message->kind == SDR_MESSAGE_ANSWER || message->kind == SDR_MESSAGE_DROP;
+    int32_t lowest = message->kind == SDR_MESSAGE_LOST ? -1 : 0; /* a server was lost */
     return message->from >= 0 && message->from < net->nodes && may_come(node, message) &&
            !(message->flags & ~flags_of(message->kind)) && isfinite(message->value) &&
-           !(about_worker && (message->about < 0 || message->about >= net->workers)) &&
+           !(about_worker && (message->about < lowest || message->about >= net->workers)) &&
            !(has_batch && message->batch >= net->lead.queue.end) &&
            (message->kind != SDR_MESSAGE_TASK || task_sound(node, message));
 }

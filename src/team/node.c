@@ -2,7 +2,7 @@
    several workers is in team.c. */
 #include "team/node.h"
 #include "base/clock.h"
-#include "run/run.h"
+#include "run/weights.h"
 
 #include <math.h>
 
@@ -11,13 +11,13 @@ enum {
     CHUNK = 64,        /* rows at most that are walked over without looking up */
 };
 
-void sdr_diverge(struct sdr_run *run)
+enum sdr_status sdr_diverge(struct sdr_run *run)
 {
     struct sdr_parameters *p = &run->parameters;
     if (run->progress.restarts == run->options.settings.restarts) {
         run->end.over = run->end.diverged = true;
         run->end.why_over = "diverged";
-        return;
+        return SDR_OK;
     }
     run->progress.restarts++;
     if (run->network)
@@ -27,15 +27,16 @@ void sdr_diverge(struct sdr_run *run)
     run->progress.loss_sum = (struct sdr_loss_sum){0};
     run->progress.last_epoch_loss = NAN;
     run->progress.went_back = true;
-    sdr_parameters_reset(p, run->kept.good);
+    SDR_TRY(sdr_weights_reset(run));
     sdr_note(&run->options,
              "the loss explodes: back to the weights of epoch %llu, with a step of %.4g",
              (unsigned long long)run->progress.good_epoch, run->pace.rate);
+    return SDR_OK;
 }
 
 /* A loss beyond all reason is the end of a run, long before it overflows; where the run may go back, one that is
    far above that of no model at all is bad enough. */
-static void check_health(struct sdr_run *run)
+static enum sdr_status check_health(struct sdr_run *run)
 {
     double typical = run->progress.loss_sum.weight > 0
                          ? run->progress.loss_sum.loss / run->progress.loss_sum.weight
@@ -50,8 +51,7 @@ static void check_health(struct sdr_run *run)
                                            run->set.target_mean * run->set.target_mean);
     if (run->use.kind->truth == SDR_UNSUPERVISED) /* distances are of any size */
         bound = INFINITY;
-    if (!isfinite(typical) || typical > bound)
-        sdr_diverge(run);
+    return !isfinite(typical) || typical > bound ? sdr_diverge(run) : SDR_OK;
 }
 
 enum sdr_status sdr_poll_requests(struct sdr_run *run)
@@ -112,7 +112,7 @@ enum sdr_status sdr_account(struct sdr_run *run, uint64_t rows)
         run->log.checkpoint_updates && run->parameters.version >= run->log.next_checkpoint_update;
     bool look = ended || checkpoint || run->workers > 1 || run->network || due(run, rows);
     if (look)
-        check_health(run);
+        SDR_TRY(check_health(run));
     if (ended && !run->end.over)
         SDR_TRY(sdr_epoch_end(run));
     if (sdr_point_due(run, ended))

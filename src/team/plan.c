@@ -16,7 +16,7 @@ static enum sdr_status look_at_features(struct sdr_run *run)
                          "frequencies"));
     SDR_TRY(sdr_allocate(&run->shared.span, workers, sizeof *run->shared.span, "spans of values"));
     SDR_TRY(sdr_features_touched(run, &touched, &count));
-    sdr_cut_spans(&run->layout, touched, count, workers, run->shared.span);
+    sdr_cut_spans(&run->layout, touched, count, 0, workers, run->shared.span);
     for (uint32_t j = 0; j < features; j++) {
         most = touched[j] > most ? touched[j] : most;
         run->shared.frequency[j] = (float)touched[j] / (float)count;

@@ -11,6 +11,16 @@
 #include <string.h>
 
 /* ---- making ---- */
+static void add_values(struct sdr_hasher *hasher, const struct sdr_model *model, const float *value,
+                       uint64_t count)
+{
+    for (uint64_t at = 0; at < count; at += SDR_PIECE) {
+        uint64_t some = count - at < SDR_PIECE ? count - at : SDR_PIECE;
+        sdr_hasher_add(hasher, value + at, some * sizeof *value);
+        sdr_model_passed(model, value + at, some);
+    }
+}
+
 enum sdr_status sdr_model_hash(struct sdr_model *model)
 {
     struct sdr_hasher *hasher = sdr_hasher_create();
@@ -22,8 +32,8 @@ enum sdr_status sdr_model_hash(struct sdr_model *model)
         uint32_t shape[2] = {block->rows, block->cols};
         sdr_hasher_add(hasher, block->name, strlen(block->name) + 1);
         sdr_hasher_add(hasher, shape, sizeof shape);
-        sdr_hasher_add(hasher, model->value + block->offset,
-                       (size_t)block->rows * block->cols * sizeof(float));
+        add_values(hasher, model, model->value + block->offset,
+                   (uint64_t)block->rows * block->cols);
     }
     for (uint32_t k = 0; k < model->classes.count; k++)
         sdr_hasher_add(hasher, model->classes.text[k], strlen(model->classes.text[k]) + 1);
@@ -75,7 +85,7 @@ static void forget_labels(struct sdr_schema *schema)
     schema->label_value = NULL;
 }
 
-enum sdr_status sdr_model_create(const struct sdr_run *run, const float *w,
+enum sdr_status sdr_model_create(struct sdr_run *run, enum sdr_array which,
                                  struct sdr_model **result)
 {
     const struct sdr_layout *layout = &run->layout;
@@ -93,10 +103,10 @@ enum sdr_status sdr_model_create(const struct sdr_run *run, const float *w,
     SDR_CHECK(print_spec(run->use.kind, run->use.model_options, &model->kind_spec));
     SDR_CHECK(sdr_plugin_choose("model", sdr_model_kind_table, model->kind_spec, &plugin,
                                 &model->options));
-    SDR_CHECK(sdr_allocate(&model->value, layout->count, sizeof(float), "a model"));
-    memcpy(model->value, w, layout->count * sizeof(float));
+    SDR_CHECK(sdr_model_values_collect(run, which, &model->values));
+    model->value = model->values->value;
     if (run->set.center && run->use.kind->uncenter && model->intercept)
-        run->use.kind->uncenter(model->block, run->set.center, model->value);
+        run->use.kind->uncenter(model->block, run->set.center, model->values->value);
     SDR_CHECK(sdr_classes_copy(&model->classes, &run->set.classes));
     SDR_CHECK(sdr_schema_copy(&model->schema, &run->data->schema));
     model->schema.features = run->problem.features;
@@ -128,8 +138,8 @@ enum sdr_status sdr_model_copy(const struct sdr_model *from, struct sdr_model **
     SDR_CHECK(sdr_copy_string(&model->kind_spec, from->kind_spec));
     SDR_CHECK(sdr_plugin_choose("model", sdr_model_kind_table, model->kind_spec, &plugin,
                                 &model->options));
-    SDR_CHECK(sdr_allocate(&model->value, from->count, sizeof(float), "a model"));
-    memcpy(model->value, from->value, from->count * sizeof(float));
+    model->values = sdr_model_values_hold(from->values);
+    model->value = from->value;
     SDR_CHECK(sdr_classes_copy(&model->classes, &from->classes));
     SDR_CHECK(sdr_schema_copy(&model->schema, &from->schema));
     SDR_CHECK(sdr_copy_string(&model->training, from->training));
@@ -146,7 +156,7 @@ void sdr_model_destroy(struct sdr_model *model)
         return;
     sdr_release(model->kind_spec);
     sdr_release(model->options);
-    sdr_release(model->value);
+    sdr_model_values_drop(model->values);
     sdr_release(model->training);
     sdr_classes_free(&model->classes);
     sdr_schema_free(&model->schema);

@@ -33,9 +33,24 @@ static enum sdr_status set_text(json_t *object, const char *key, json_t *value)
     return set ? SDR_OK : sdr_fail(SDR_RUNTIME, "out of memory: metadata");
 }
 
+/* A block of a model, for whoever writes it piece by piece. */
+struct block_of {
+    const struct sdr_model *model;
+    const float *value;
+};
+
+static enum sdr_status read_block(void *context, uint64_t first, uint64_t count, void *to)
+{
+    const struct block_of *of = context;
+    memcpy(to, of->value + first, count * sizeof(float));
+    sdr_model_passed(of->model, of->value + first, count);
+    return SDR_OK;
+}
+
 enum sdr_status sdr_model_save(const struct sdr_model *model, const char *path)
 {
     struct sdr_tensor tensor[SDR_BLOCKS_MOST] = {0};
+    struct block_of of[SDR_BLOCKS_MOST];
     json_t *metadata = NULL, *schema = NULL;
     enum sdr_status status;
     for (int b = 0; b < model->blocks; b++) {
@@ -43,6 +58,9 @@ enum sdr_status sdr_model_save(const struct sdr_model *model, const char *path)
         tensor[b].shape[0] = model->block[b].rows;
         tensor[b].shape[1] = model->block[b].cols;
         tensor[b].data = model->value + model->block[b].offset;
+        of[b] = (struct block_of){model, tensor[b].data};
+        tensor[b].context = &of[b];
+        tensor[b].read = model->values->mapped ? read_block : NULL;
     }
     metadata = sdr_json_begin(json_pack("{s:s, s:s, s:s, s:s, s:s}", "format", "sounder", "version",
                                         "1", "model", model->kind_spec, "training", model->training,
@@ -143,10 +161,11 @@ static enum sdr_status load_blocks(const char *path, const struct sdr_tensors *f
             tensor->shape[1] != block->cols)
             return bad_model(path, "an array has the wrong shape");
     }
-    SDR_TRY(sdr_allocate(&model->value, model->count, sizeof(float), "a model"));
+    SDR_TRY(sdr_model_values_create(model->count, &model->values));
+    model->value = model->values->value;
     for (int b = 0; b < model->blocks; b++) {
         const struct sdr_block *block = &model->block[b];
-        memcpy(model->value + block->offset, sdr_tensors_find(file, block->name)->data,
+        memcpy(model->values->value + block->offset, sdr_tensors_find(file, block->name)->data,
                (size_t)block->rows * block->cols * sizeof(float));
     }
     for (uint64_t i = 0; i < model->count; i++)
