@@ -72,7 +72,10 @@ static enum sdr_status cut_values(struct sdr_run *run)
                       (uint32_t)count, net->span);
         sdr_release(touched);
     }
-    return sdr_share(run, net->span, count * sizeof *net->span);
+    SDR_TRY(sdr_share(run, net->span, count * sizeof *net->span));
+    return sdr_spans_sound(&run->layout, net->span, (uint32_t)count)
+               ? SDR_OK
+               : sdr_fail(SDR_RUNTIME, "process 0 sent parts of the parameters that make no sense");
 }
 
 /* The parameters of a server that lives here: the first one of the process has the run's, others an alias. */
