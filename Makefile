@@ -34,14 +34,15 @@ fuzz: deps
 	@cmake --preset fuzz >/dev/null && cmake --build build-fuzz
 	@./scripts/fuzz $${SECONDS_EACH:-300}
 
-# Long runs: kill −9 in the middle of checkpoints and of processes of MPI_JOBS MPI jobs, disks that fill up, and every
-# allocation failed in turn.
+# Long runs: kill −9 in the middle of checkpoints and of processes of MPI_JOBS MPI jobs, disks that fill up, every
+# allocation failed in turn, and 100 000 damaged messages.
 soak: all
 	@./scripts/soak $${SEED:+--seed $$SEED}
 	@./scripts/soak_mpi $${MPI_JOBS:-200} $${SEED:+--seed $$SEED}
 	@./scripts/soak_disk $${SEED:+--seed $$SEED}
 	@SOUNDER=build/sounder SOUNDER_FAIL_MALLOC=build/tests/libfail_malloc.so \
 		python3 -B tests/cli/test_allocations.py --all $${SEED:+--seed $$SEED}
+	@SOUNDER=build/sounder python3 -B tests/transport/test_hostile.py --all $${SEED:+--seed $$SEED}
 
 # Ratios against liblinear and scikit-learn in one run; writes bench/results.json.
 bench: all

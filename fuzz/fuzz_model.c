@@ -41,7 +41,7 @@ static void predict_zeros(const struct sdr_model *model)
     FUZZ_CHECK(x && out);
     if (features && sdr_data_dense(x, ROWS, features, features, NULL, NULL, &data) == SDR_OK) {
         enum sdr_status status = sdr_model_predict(model, data, SDR_PREDICT_VALUE, out);
-        FUZZ_CHECK(status == (model->kind->pairs ? SDR_BAD_DATA : SDR_OK));
+        FUZZ_CHECK(status == (model->kind->check ? SDR_BAD_DATA : SDR_OK));
         for (int i = 0; i < ROWS && sdr_model_classes(model); i++)
             FUZZ_CHECK(out[i] >= 0 && out[i] < (float)sdr_model_classes(model));
         FUZZ_CHECK(sdr_model_predict(model, data, SDR_PREDICT_SCORE, out) == status);

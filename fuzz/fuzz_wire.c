@@ -8,7 +8,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 {
-    enum { NODES = 5, SPARE = 5, SPARE_END = 8, LENGTH = 20, LENGTH_END = 24 };
+    enum { NODES = 5, SPARE = 5, SPARE_END = 6, LENGTH = 20, LENGTH_END = 24 };
     struct sdr_pool *pool;
     struct sdr_message message = {0};
     uint64_t rest = 0;
@@ -20,7 +20,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
         uint64_t body = message.body ? message.body->bytes : 0;
         FUZZ_CHECK(message.from >= 0 && message.from < NODES && message.to >= 0 &&
                    message.to < NODES);
-        FUZZ_CHECK(message.kind < SDR_MESSAGE_KINDS || message.kind == SDR_WIRE_BYE);
+        FUZZ_CHECK((message.kind < SDR_MESSAGE_KINDS && message.kind != SDR_MESSAGE_NONE &&
+                    message.kind != SDR_MESSAGE_LOST) ||
+                   message.kind == SDR_WIRE_BYE);
         FUZZ_CHECK(rest == 0 || (body == 0 && rest > SDR_WIRE_SMALL && rest <= SDR_WIRE_LARGEST));
         FUZZ_CHECK(count == SDR_HEADER_BYTES + body);
         FUZZ_CHECK(sdr_wire_pack(&message, again) == count);

@@ -42,7 +42,8 @@ struct sdr_transport {
        failed. */
     enum sdr_status (*launch)(struct sdr_run *run, enum sdr_status (*loop)(struct sdr_node *node));
     /* Never waits for the receiver. The body is gone in every case. Any node can send to any other, and to itself;
-       messages from one node to another arrive in the order sent. */
+       messages from one node to another arrive in the order sent. Those that are not admitted (sdr_message_admitted,
+       server/network.h) when they arrive are dropped. */
     enum sdr_status (*send)(struct sdr_node *node, struct sdr_message *message);
     /* Waits for the next message, in the order of arrival. Fails if none can come any more, as far as the
        transport can tell. In real time node 0 gets a NONE now and then. Nodes that hear of deaths (network.h) get a

@@ -57,18 +57,29 @@ static enum sdr_status enter(struct sdr_run *run, int from, uint64_t number,
     return mark_applied(&run->network->lead.queue, number);
 }
 
+/* Whether a report is of the peer's part of the batch. Losses may be no numbers: training may diverge. */
+static bool report_sound(const struct sdr_run *run, const struct sdr_message *message,
+                         const struct sdr_peer_report *report)
+{
+    uint32_t from, end;
+    sdr_part_of(run->network, sdr_network_rows(run, message->batch), message->from, &from, &end);
+    return report->rows == end - from && report->computing >= 0 && report->waiting >= 0;
+}
+
 /* Of peers that are ahead with a joint batch the next report has to wait. */
 enum sdr_status sdr_peer_file_report(struct sdr_node *node, struct sdr_message *message)
 {
     struct sdr_peer_books *books = books_of(node);
     struct sdr_peer_report report;
-    if (node->id != 0 || !message->body || message->body->bytes != sizeof report) {
+    bool sound = node->id == 0 && message->body && message->body->bytes == sizeof report;
+    if (sound)
+        memcpy(&report, message->body->data, sizeof report);
+    if (!sound || !report_sound(node->run, message, &report)) {
         sdr_body_drop(message->body);
         return sdr_fail(SDR_RUNTIME, "worker %d sent a report that makes no sense", message->from);
     }
     if (books->told[message->from] && node->run->network->policy.joint)
         return sdr_peer_keep(sdr_peer_of(node), message);
-    memcpy(&report, message->body->data, sizeof report);
     sdr_body_drop(message->body);
     return enter(node->run, message->from, message->batch, &report);
 }

@@ -146,8 +146,7 @@ static enum sdr_status feature_moments(const struct sdr_run *run, bool sums, uin
 {
     enum { LEAVES = 16 };
     const struct sdr_rows *rows = &run->data->rows;
-    uint32_t end =
-        !rows->dense && rows->features - first > RANGE ? first + RANGE : rows->features;
+    uint32_t end = !rows->dense && rows->features - first > RANGE ? first + RANGE : rows->features;
     uint64_t features = end - first;
     /* Where features are many, sums of several leaves would take more memory than the rows. */
     bool many = (uint64_t)rows->features * LEAVES * sizeof(struct moment) >
@@ -204,7 +203,14 @@ static enum sdr_status share_sizes(struct sdr_run *run)
         SDR_TRY(sdr_allocate(&run->set.center, features, sizeof(float), "feature means"));
     if (found.scaled)
         SDR_TRY(sdr_share(run, run->set.scale, features * sizeof(float)));
-    return found.centered ? sdr_share(run, run->set.center, features * sizeof(float)) : SDR_OK;
+    if (found.centered)
+        SDR_TRY(sdr_share(run, run->set.center, features * sizeof(float)));
+    bool sound = isfinite(found.typical);
+    for (uint32_t j = 0; j < features && sound; j++)
+        sound = (!found.scaled || (run->set.scale[j] > 0 && isfinite(run->set.scale[j]))) &&
+                (!found.centered || isfinite(run->set.center[j]));
+    return sound ? SDR_OK
+                 : sdr_fail(SDR_RUNTIME, "process 0 sent sizes of features that make no sense");
 }
 
 /* Features that may have a value above LARGE, which few data sets have, are listed to be looked at. */

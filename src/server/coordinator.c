@@ -181,6 +181,8 @@ static enum sdr_status lose(struct sdr_node *node, const struct sdr_message *mes
     struct sdr_network *net = node->run->network;
     struct sdr_assignment *of = &net->lead.assignment[message->about];
     *gradient = (struct sdr_gradient){.worker = message->about, .lost = true};
+    if (of->gone) /* it was told before */
+        return SDR_OK;
     if (of->busy)
         SDR_TRY(sdr_return_number(net, of->batch));
     if (of->prefetched)

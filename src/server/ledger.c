@@ -4,6 +4,7 @@
 #include "base/memory.h"
 
 #include <fcntl.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -207,6 +208,11 @@ static enum sdr_status damaged(const char *path, uint64_t place)
     return sdr_fail(SDR_BAD_FILE, "'%s' is damaged at byte %llu", path, (unsigned long long)place);
 }
 
+static bool times_sound(const struct sdr_ledger_record *record)
+{
+    return isfinite(record->computing) && isfinite(record->travelling) && isfinite(record->waiting);
+}
+
 /* The records of a file, in portions. */
 static enum sdr_status read_records(const char *path, int file, struct sdr_ledger *ledger,
                                     sdr_ledger_each *each, void *context)
@@ -222,8 +228,8 @@ static enum sdr_status read_records(const char *path, int file, struct sdr_ledge
             (size_t)bytes / sizeof *ledger->record; /* a run that goes on may be writing */
         for (size_t i = 0; i < whole; i++) {
             const struct sdr_ledger_record *record = &ledger->record[i];
-            if (record->worker >= 1u << 20 || record->waited_for >= 1 << 20 ||
-                record->applied < record->read)
+            if (record->worker >= SDR_LEDGER_WORKERS || record->waited_for >= SDR_LEDGER_WORKERS ||
+                record->applied < record->read || !times_sound(record))
                 return damaged(path, place + i * sizeof *record);
             int most =
                 record->waited_for > (int)record->worker ? record->waited_for : (int)record->worker;

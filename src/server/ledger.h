@@ -23,7 +23,8 @@ _Static_assert(sizeof(struct sdr_ledger_record) == 48, "records are read from fi
 #define SDR_LEDGER_DROPPED UINT64_MAX
 #define SDR_LEDGER_MAGIC   "sounder-ledger-2" /* the 16 bytes before the first record */
 
-enum { SDR_LEDGER_STALENESS = 65 }; /* 0 … 63 updates, and more */
+enum { SDR_LEDGER_STALENESS = 65 };    /* 0 … 63 updates, and more */
+enum { SDR_LEDGER_WORKERS = 1 << 15 }; /* more than any transport has */
 struct sdr_ledger {
     char *path;                       /* owned; NULL: sums alone */
     struct sdr_ledger_record *record; /* owned: not written yet */

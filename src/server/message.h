@@ -66,6 +66,7 @@ enum sdr_message_flag {
 };
 struct sdr_message {
     uint8_t kind, flags;
+    uint16_t sequence; /* among those of its sender to its receiver; sdr_send gives it */
     int32_t from, to; /* nodes, not processes */
     int32_t about; /* with ANSWER, DROP, JOINED and LOST: the worker (LOST of a server: −1); with TASK: how many of
                               its own steps the values have in them; with ORDER: which */

@@ -72,7 +72,10 @@ static enum sdr_status cut_values(struct sdr_run *run)
                       (uint32_t)count, net->span);
         sdr_release(touched);
     }
-    return sdr_share(run, net->span, count * sizeof *net->span);
+    SDR_TRY(sdr_share(run, net->span, count * sizeof *net->span));
+    return sdr_spans_sound(&run->layout, net->span, (uint32_t)count)
+               ? SDR_OK
+               : sdr_fail(SDR_RUNTIME, "process 0 sent parts of the parameters that make no sense");
 }
 
 /* The parameters of a server that lives here: the first one of the process has the run's, others an alias. */
@@ -251,6 +254,7 @@ enum sdr_status sdr_network_create(struct sdr_run *run, uint64_t quorum)
     SDR_TRY(sdr_pool_create(net->single_threaded, &net->pool));
     SDR_TRY(sdr_sampler_create(run));
     SDR_TRY(make_nodes(run));
+    SDR_TRY(sdr_channels_create(run));
     if (net->servers == 0 && run->process == 0) /* which tells the others */
         SDR_TRY(sdr_start_values(run, sdr_all(&run->layout)));
     SDR_TRY(net->servers ? make_server_role(run) : sdr_peers_create(run));
@@ -317,6 +321,7 @@ void sdr_network_destroy(struct sdr_run *run)
     sdr_delay_free(&net->times.compute);
     sdr_delay_free(&net->times.delay);
     sdr_batch_queue_free(&net->lead.queue);
+    sdr_release(net->channel);
     sdr_release(net->node);
     sdr_pool_destroy(net->pool);
     sdr_release(net);
@@ -396,6 +401,13 @@ static enum sdr_status fill_queue(struct sdr_run *run)
     return SDR_OK;
 }
 
+static void tell_refused(const struct sdr_run *run)
+{
+    unsigned long long refused = atomic_load(&run->network->traffic.refused);
+    if (refused)
+        sdr_note(&run->options, "%llu messages made no sense here and were dropped", refused);
+}
+
 enum sdr_status sdr_network_work(struct sdr_run *run)
 {
     struct sdr_network *net = run->network;
@@ -404,9 +416,11 @@ enum sdr_status sdr_network_work(struct sdr_run *run)
         if (net->server[s].alias.layout)
             sdr_parameters_follow(&net->server[s].alias, &run->parameters);
     sdr_network_keep(run);
+    net->admits = true;
     if (net->peers) {
         SDR_TRY(sdr_peers_work(run));
         sdr_network_keep(run);
+        tell_refused(run);
         return SDR_OK;
     }
     if (run->end.resumed && net->policy.steps && run->use.optimizer->slots)
@@ -422,5 +436,6 @@ enum sdr_status sdr_network_work(struct sdr_run *run)
         net->traffic.waited += net->node[i].task->waited;
         net->traffic.present += net->node[i].task->number > 0;
     }
+    tell_refused(run);
     return SDR_OK;
 }

@@ -52,6 +52,7 @@ struct sdr_workspace {
 struct sdr_pending {
     uint64_t batch, version;
     struct sdr_body *body;    /* owned; NULL: it will be dropped when it comes */
+    bool decided;             /* it is in the decision that is followed now */
     struct sdr_pending *next; /* owned: of the same worker */
 };
 struct sdr_server {
@@ -160,7 +161,13 @@ struct sdr_traffic {
     atomic_uint_fast64_t bytes, messages; /* sent */
     int64_t waited;                       /* nanoseconds, of all workers */
     int present;                          /* workers of this process: those that waited counts */
-    uint64_t refused;                     /* messages that could not be what they said */
+    atomic_uint_fast64_t refused;         /* messages that could not be what they said */
+};
+
+/* Two nodes that exchange messages: the number of the next one, from the first of them to the other and back. Each is
+   counted where it is sent, and where it arrives. */
+struct sdr_channel {
+    uint16_t sent[2], heard[2];
 };
 
 /* What gradients take, and what holds workers up. */
@@ -190,6 +197,8 @@ struct sdr_network {
     struct sdr_policy policy;
     struct sdr_coordinator lead;
     struct sdr_traffic traffic;
+    struct sdr_channel *channel; /* owned: see traffic.c; NULL: messages are not numbered */
+    bool admits;                 /* loops of a strategy run: what arrives is checked */
     struct sdr_compute_times times;
     struct sdr_shard_array array[SDR_ARRAYS]; /* for checkpoints */
 };
@@ -298,6 +307,11 @@ enum sdr_status sdr_pack_update(struct sdr_node *node, struct sdr_workspace *wor
 /* Whether a message can be what it says, whoever sent it: kinds and nodes that go together, numbers
    within their bounds. Others are dropped. */
 bool sdr_message_sound(const struct sdr_node *node, const struct sdr_message *message);
+enum sdr_status sdr_channels_create(struct sdr_run *run);
+/* For transports: whether a message may go into the mailbox of its receiver. It is sound, and the next one of its
+   sender: a copy, a message of another run or of the wrong sender is not. Those are dropped before they can cancel
+   anything. Called once for every message that was sent, in the order of arrival. */
+bool sdr_message_admitted(struct sdr_network *net, const struct sdr_message *message);
 
 /* Values for a batch of a worker, as they travel. */
 enum sdr_status sdr_current_values(struct sdr_node *node, int worker, uint64_t number,

@@ -4,6 +4,7 @@
 #include "run/run.h"
 #include "server/network.h"
 
+#include <math.h>
 #include <string.h>
 
 /* ---- every server: its part of the parameters ---- */
@@ -277,9 +278,10 @@ static enum sdr_status keep_pending(struct sdr_server *server, int worker,
                                     const struct sdr_message *message)
 {
     struct sdr_pending **link = find_pending(server, worker, message->batch, message->version);
-    if (*link) { /* the other of the two is here */
+    if (*link) { /* the other of the two is here, or the same once more */
+        if (!(*link)->body != !message->body)
+            sdr_release_pending(link);
         sdr_body_drop(message->body);
-        sdr_release_pending(link);
         return SDR_OK;
     }
     enum sdr_status status = sdr_allocate(link, 1, sizeof **link, "a gradient");
@@ -287,7 +289,8 @@ static enum sdr_status keep_pending(struct sdr_server *server, int worker,
         sdr_body_drop(message->body);
         return status;
     }
-    **link = (struct sdr_pending){message->batch, message->version, message->body, NULL};
+    **link = (struct sdr_pending){
+        .batch = message->batch, .version = message->version, .body = message->body};
     return SDR_OK;
 }
 
@@ -323,21 +326,28 @@ static enum sdr_status await_pending(struct sdr_node *node, int worker, uint64_t
                             "from the last checkpoint with --resume",
                             worker, node->server);
     }
+    if (!(*link)->body || (*link)->decided)
+        return sdr_fail(SDR_RUNTIME, "the first server decided twice on a gradient of worker %d",
+                        worker);
+    (*link)->decided = true;
     *gradient = (struct sdr_gradient){
         .worker = worker, .batch = batch, .version = version, .body = (*link)->body};
     return SDR_OK;
 }
 
-/* Whether a decision is as long as it says, and of workers and batches that there are. */
+/* Whether a decision is as long as it says, has numbers, and is of workers and batches that there are. */
 static bool decision_sound(const struct sdr_node *node, const struct sdr_body *body)
 {
     const struct sdr_decision *decision = (const struct sdr_decision *)(const void *)body->data;
     if (body->bytes < sizeof *decision ||
         decision->count != (body->bytes - sizeof *decision) / sizeof decision->of[0] ||
-        (body->bytes - sizeof *decision) % sizeof decision->of[0])
+        (body->bytes - sizeof *decision) % sizeof decision->of[0] || !isfinite(decision->rate) ||
+        !isfinite(decision->penalty_due))
         return false;
     for (uint64_t i = 0; i < decision->count; i++)
-        if (decision->of[i].worker < 0 || decision->of[i].worker >= node->workers)
+        if (decision->of[i].worker < 0 || decision->of[i].worker >= node->workers ||
+            decision->of[i].batch >= node->run->network->lead.queue.end ||
+            !(decision->of[i].weight >= 0 && isfinite(decision->of[i].weight)))
             return false;
     return decision->count > 0;
 }

@@ -114,6 +114,24 @@ static enum sdr_status exchange(struct sdr_node *node, const struct sdr_message 
     return SDR_OK;
 }
 
+/* Whether there is such an order, and what it needs. */
+static bool can_be_obeyed(const struct sdr_run *run, const struct sdr_parameters *p, int32_t about)
+{
+    int32_t order = about & 0xff;
+    if (about < 0 || about >> 17 || order >= SDR_ORDERS)
+        return false;
+    switch (order) {
+    case SDR_ORDER_KEEP_GOOD:
+        return run->kept.good && p->ready;
+    case SDR_ORDER_KEEP_BEST:
+        return run->kept.best && p->ready;
+    case SDR_ORDER_RESET:
+        return run->kept.good;
+    default:
+        return true;
+    }
+}
+
 enum sdr_status sdr_obey(struct sdr_node *node, const struct sdr_message *order)
 {
     struct sdr_run *run = node->run;
@@ -121,6 +139,8 @@ enum sdr_status sdr_obey(struct sdr_node *node, const struct sdr_message *order)
     struct sdr_parameters *p = server->parameters;
     struct sdr_message answer = {
         .kind = SDR_MESSAGE_DONE, .to = 0, .about = order->about, .value = 1};
+    if (!can_be_obeyed(run, p, order->about))
+        return sdr_fail(SDR_RUNTIME, "the first server gave an order that makes no sense");
     switch (order->about & 0xff) {
     case SDR_ORDER_READY:
         sdr_parameters_ready(p);
@@ -212,7 +232,7 @@ static enum sdr_status exchange_with(struct sdr_run *run, int server, enum sdr_o
     struct sdr_message message = {
         .about = pack_order(order, array, false), .version = span.first, .batch = span.end};
     struct sdr_body *body;
-    bool yes;
+    bool yes = true;
     if (from) {
         SDR_TRY(sdr_body_create(run->network->pool, bytes, &message.body));
         memcpy(message.body->data, from, bytes);

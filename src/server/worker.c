@@ -20,6 +20,11 @@ static enum sdr_status take_piece(struct sdr_node *node, const struct sdr_messag
 {
     struct sdr_task *task = node->task;
     bool same = task->batch == message->batch && task->version == message->version;
+    bool steps = node->run->network->policy.steps;
+    if (steps && ((uint64_t)message->about > task->own.taken || !(message->value >= 0))) {
+        sdr_body_drop(message->body);
+        return sdr_fail(SDR_RUNTIME, "server %d sent a task that makes no sense", message->from);
+    }
     if (message->version < task->version) {
         sdr_body_drop(message->body);
         return SDR_OK;

@@ -68,9 +68,10 @@ static enum sdr_status apply_visible(struct sdr_node *node, const struct sdr_clo
     uint64_t kept = from = last ? 0 : from;
     enum sdr_status status = SDR_OK;
     for (uint64_t i = from; i < pending->count; i++) {
+        struct sdr_gradient *step = &pending->step[i].gradient;
         if (status == SDR_OK && *more && (last || sdr_clocks_shows(clocks, pending->step[i].clock)))
-            status = sdr_apply(node, &pending->step[i].gradient, 1, more);
-        else
+            status = sdr_apply(node, step, 1, more);
+        if (step->body) /* it was not applied */
             pending->step[kept++] = pending->step[i];
     }
     pending->count = kept;

@@ -63,9 +63,12 @@ static enum sdr_status send(struct sdr_node *node, struct sdr_message *message)
     if (process > 0 && job->process > 0)
         atomic_fetch_add_explicit(&shared->links.bytes, sdr_message_bytes(message),
                                   memory_order_relaxed);
-    if (process == job->process)
+    if (process != job->process)
+        return sdr_mpi_post(node->run, process, message);
+    if (sdr_message_admitted(node->run->network, message))
         return sdr_mailbox_put(&shared->links.threads.mailbox[message->to], message);
-    return sdr_mpi_post(node->run, process, message);
+    sdr_body_drop(message->body);
+    return SDR_OK;
 }
 
 /* Looks for a while, then sleeps for moments: other nodes may need the core. */

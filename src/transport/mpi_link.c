@@ -182,7 +182,10 @@ static enum sdr_status deliver(struct sdr_run *run, int from)
         sdr_body_drop(message.body);
         return makes_no_sense(from);
     }
-    SDR_TRY(sdr_mailbox_put(&links->threads.mailbox[message.to], &message));
+    if (sdr_message_admitted(run->network, &message))
+        SDR_TRY(sdr_mailbox_put(&links->threads.mailbox[message.to], &message));
+    else
+        sdr_body_drop(message.body);
     return listen(run, from);
 }
 

@@ -4,10 +4,11 @@
 
 /* In the byte order of the machine: one with another order does not know the mark. Raise FORMAT when a field
    changes. */
-enum { MARK = 0x5344, FORMAT = 1 };
+enum { MARK = 0x5344, FORMAT = 2 };
 struct header {
     uint16_t mark;
-    uint8_t format, kind, flags, spare[3];
+    uint8_t format, kind, flags, spare;
+    uint16_t sequence;
     int32_t from, to, about;
     uint32_t bytes; /* of the body */
     uint64_t version, batch;
@@ -22,6 +23,7 @@ size_t sdr_wire_pack(const struct sdr_message *message, unsigned char *bytes)
                             .format = FORMAT,
                             .kind = message->kind,
                             .flags = message->flags,
+                            .sequence = message->sequence,
                             .from = message->from,
                             .to = message->to,
                             .about = message->about,
@@ -48,12 +50,15 @@ enum sdr_status sdr_wire_unpack(const unsigned char *bytes, size_t count, int no
     if (count != sizeof header + with || header.bytes > SDR_WIRE_LARGEST)
         return sdr_fail(SDR_RUNTIME, "a message came with %zu bytes, and should have %zu", count,
                         sizeof header + with);
-    if (header.kind >= SDR_MESSAGE_KINDS && header.kind != SDR_WIRE_BYE)
-        return sdr_fail(SDR_RUNTIME, "a message came of a kind that does not exist");
+    bool travels = header.kind < SDR_MESSAGE_KINDS && header.kind != SDR_MESSAGE_NONE &&
+                   header.kind != SDR_MESSAGE_LOST; /* these two come from the transport itself */
+    if (!travels && header.kind != SDR_WIRE_BYE)
+        return sdr_fail(SDR_RUNTIME, "a message came of a kind that does not travel");
     if (header.from < 0 || header.from >= nodes || header.to < 0 || header.to >= nodes)
         return sdr_fail(SDR_RUNTIME, "a message came for a node that does not exist");
     *message = (struct sdr_message){.kind = header.kind,
                                     .flags = header.flags,
+                                    .sequence = header.sequence,
                                     .from = header.from,
                                     .to = header.to,
                                     .about = header.about,

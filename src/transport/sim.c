@@ -86,7 +86,7 @@ static enum sdr_status deliver(struct shared *shared, const struct sdr_message *
 {
     struct endpoint *endpoint = &shared->endpoint[message->to];
     shared->events++;
-    if (endpoint->state == OVER) {
+    if (endpoint->state == OVER || !sdr_message_admitted(endpoint->node->run->network, message)) {
         sdr_body_drop(message->body);
         return SDR_OK;
     }

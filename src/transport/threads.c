@@ -36,7 +36,10 @@ static enum sdr_status launch(struct sdr_run *run, enum sdr_status (*loop)(struc
 static enum sdr_status send(struct sdr_node *node, struct sdr_message *message)
 {
     struct sdr_node_threads *threads = node->run->network->shared;
-    return sdr_mailbox_put(&threads->mailbox[message->to], message);
+    if (sdr_message_admitted(node->run->network, message))
+        return sdr_mailbox_put(&threads->mailbox[message->to], message);
+    sdr_body_drop(message->body);
+    return SDR_OK;
 }
 
 static enum sdr_status receive(struct sdr_node *node, struct sdr_message *message)

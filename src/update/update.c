@@ -71,6 +71,28 @@ void sdr_cut_spans(const struct sdr_layout *layout, const uint32_t *touched, uin
     }
 }
 
+static bool cuts_no_row(const struct sdr_layout *layout, uint64_t at)
+{
+    for (int b = 0; b < layout->blocks; b++) {
+        const struct sdr_block *block = &layout->block[b];
+        uint64_t size = (uint64_t)block->rows * block->cols;
+        if (at > block->offset && at < block->offset + size && (at - block->offset) % block->cols)
+            return false;
+    }
+    return true;
+}
+
+bool sdr_spans_sound(const struct sdr_layout *layout, const struct sdr_span *span, uint32_t spans)
+{
+    uint64_t end = 0;
+    for (uint32_t p = 0; p < spans; p++) {
+        if (span[p].first != end || span[p].end < end || !cuts_no_row(layout, span[p].end))
+            return false;
+        end = span[p].end;
+    }
+    return end == layout->count;
+}
+
 /* ---- multiplying out ---- */
 enum sdr_status sdr_scratch_create(struct sdr_scratch *scratch, const struct sdr_layout *layout)
 {

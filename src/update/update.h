@@ -37,6 +37,8 @@ static inline void sdr_rows_within(const struct sdr_block *block, struct sdr_spa
    always; a share `by_size` of the cost is that of their values. span[p] is written for p < spans. */
 void sdr_cut_spans(const struct sdr_layout *layout, const uint32_t *touched, uint32_t of,
                    double by_size, uint32_t spans, struct sdr_span *span);
+/* Whether spans are what that could have written: all values, in order, and no row is cut. */
+bool sdr_spans_sound(const struct sdr_layout *layout, const struct sdr_span *span, uint32_t spans);
 
 /* ---- multiplying out ---- */
 /* Where parts are multiplied out: as long as the values, and as the rows of all blocks. Two threads may

@@ -3,6 +3,7 @@
 #include "kind/codec.h"
 #include "update/wire_format.h"
 
+#include <math.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -219,7 +220,9 @@ static const struct sdr_wire_head *read_head(struct bytes *from, struct sdr_wire
 {
     const struct sdr_wire_head *head =
         from->left % SDR_WIRE_ALIGN ? NULL : take(from, sizeof *head);
-    if (!head || head->magic != SDR_WIRE_MAGIC || head->version != SDR_WIRE_VERSION)
+    if (!head || head->magic != SDR_WIRE_MAGIC || head->version != SDR_WIRE_VERSION ||
+        !(head->computing >= 0) || !isfinite(head->computing) || !(head->rate >= 0) ||
+        !isfinite(head->rate))
         return NULL;
     facts->rows = head->rows;
     facts->leaves = head->leaves;

@@ -32,7 +32,7 @@ while read -r file; do
     [ "$roles" -le 1 ] || complain "$file has loops of two roles"
 done < <(grep -lE '"(team|server|peer)/role\.h"' src/sync/*.c src/sync/*.h)
 may src/peer '(base|kind|peer|update)/[^/]+|team/(node|role)\.h|server/(message|network)\.h|run/run\.h'
-may tests/plugins '(base|kernel|kind)/[^/]+|model/linear\.h|(team|server|peer)/role\.h|server/message\.h'
+may tests/plugins '(base|kernel|kind)/[^/]+|model/linear\.h|(team|server|peer)/role\.h|server/(message|network)\.h|run/run\.h'
 may src/codec '(base|codec)/[^/]+|kind/codec\.h'
 may src/aggregate '(base|aggregate)/[^/]+|kind/aggregate\.h'
 may src/transport '(base|transport)/[^/]+|transport/mpi/shim\.h|kind/transport\.h|team/node\.h|server/(message|network)\.h|run/run\.h'

@@ -152,7 +152,7 @@ static uint64_t size_of_body(int number)
 static struct sdr_message plain_message(int from, int to, int number)
 {
     static const uint8_t kind[] = {SDR_MESSAGE_TASK, SDR_MESSAGE_GRADIENT, SDR_MESSAGE_APPLY,
-                                   SDR_MESSAGE_STOP, SDR_MESSAGE_LOST,     SDR_MESSAGE_ANSWER};
+                                   SDR_MESSAGE_STOP, SDR_MESSAGE_PEER,     SDR_MESSAGE_ANSWER};
     return (struct sdr_message){.kind = kind[number % 6],
                                 .flags = (uint8_t)(number % 8),
                                 .from = from,

@@ -71,8 +71,8 @@ static void write_message(const struct sdr_wire *wire, const struct sdr_update *
     struct sdr_wire_writer writer = {0};
     *message = (struct message){.facts = {.rows = examples,
                                           .leaves = random_below(LEAVES + 1),
-                                          .computing = random_float(1),
-                                          .rate = random_float(1)}};
+                                          .computing = fabsf(random_float(1)),
+                                          .rate = fabsf(random_float(1))}};
     for (int l = 0; l < LEAVES; l++)
         message->losses[l] = (struct sdr_loss_sum){random_dyadic(4), 1 + random_below(9)};
     message->facts.losses = message->facts.leaves ? message->losses : NULL;

@@ -121,6 +121,10 @@ static enum sdr_status sum_directly(struct sdr_node *node, struct own *own)
         struct sdr_body *body = NULL;
         if (from != id)
             SDR_TRY(sdr_peer_receive(node, from, DIRECT, &body));
+        if (from != id && (body ? body->bytes : 0) != values * sizeof *own->part) {
+            sdr_body_drop(body);
+            return sdr_fail(SDR_RUNTIME, "peer %d: a gradient of another length", id);
+        }
         const float *came = body ? (const float *)(const void *)body->data : own->part;
         for (uint64_t i = 0; i < values; i++) {
             own->sum[i] += came[i];

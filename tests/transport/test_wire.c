@@ -15,6 +15,7 @@ static struct sdr_message example(uint64_t bytes)
 {
     struct sdr_message message = {.kind = SDR_MESSAGE_TASK,
                                   .flags = 0xA5,
+                                  .sequence = 0xB6C7,
                                   .from = 4,
                                   .to = 0,
                                   .about = -7,
@@ -43,6 +44,7 @@ static void a_message_comes_back(void **state)
         assert_int_equal(rest, size[i] - with);
         assert_true(got.kind == message.kind && got.flags == message.flags);
         assert_true(got.from == message.from && got.to == message.to);
+        assert_int_equal(got.sequence, message.sequence);
         assert_true(got.about == message.about && got.version == message.version);
         assert_true(got.batch == message.batch && got.value == message.value);
         assert_int_equal(got.body ? got.body->bytes : 0, with);
@@ -84,15 +86,23 @@ static void a_message_of_another_length_is_refused(void **state)
     }
 }
 
-/* A header has three bytes that mean nothing; mark, format, kind, nodes and length each have one that is refused. */
+/* A header has a byte that means nothing; mark, format, kind, nodes and length each have one that is refused. */
 static void a_header_with_a_wrong_field_is_refused(void **state)
 {
     static const struct {
         size_t at, size;
         uint32_t value;
-    } wrong[] = {{0, 2, 0x4453}, {2, 1, 2},   {3, 1, SDR_MESSAGE_KINDS},
-                 {8, 4, NODES},  {8, 4, -1u}, {12, 4, -1u},
-                 {12, 4, NODES}, {20, 4, 31}, {20, 4, -1u}};
+    } wrong[] = {{0, 2, 0x4453},
+                 {2, 1, 1},
+                 {3, 1, SDR_MESSAGE_KINDS},
+                 {3, 1, SDR_MESSAGE_NONE},
+                 {3, 1, SDR_MESSAGE_LOST},
+                 {8, 4, NODES},
+                 {8, 4, -1u},
+                 {12, 4, -1u},
+                 {12, 4, NODES},
+                 {20, 4, 31},
+                 {20, 4, -1u}};
     unsigned char good[SDR_WIRE_MOST], bytes[SDR_WIRE_MOST];
     struct sdr_message message = example(30);
     size_t count = sdr_wire_pack(&message, good);
