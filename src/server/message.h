@@ -58,6 +58,11 @@ enum sdr_message_kind {
     SDR_MESSAGE_REPORT,   /* peer → peer 0: its part of an update, see peer/peers.h */
     SDR_MESSAGE_KINDS,
 };
+/* Kinds that a transport makes itself, and that never come from another node. */
+static inline bool sdr_message_is_local(uint8_t kind)
+{
+    return kind == SDR_MESSAGE_NONE || kind == SDR_MESSAGE_JOINED || kind == SDR_MESSAGE_LOST;
+}
 enum sdr_message_flag {
     SDR_URGENT = 1, /* ends what the receiver computes: this is how work is cancelled */
     SDR_SPARSE = 2, /* the values are those that the batch touches */

@@ -144,8 +144,7 @@ bool sdr_message_sound(const struct sdr_node *node, const struct sdr_message *me
 
 bool sdr_message_admitted(struct sdr_network *net, const struct sdr_message *message)
 {
-    if (!net->admits || message->kind == SDR_MESSAGE_LOST ||
-        message->kind == SDR_MESSAGE_JOINED) /* the transport makes these */
+    if (!net->admits || sdr_message_is_local(message->kind))
         return true;
     int way;
     struct sdr_channel *channel = NULL;

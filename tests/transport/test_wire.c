@@ -97,6 +97,7 @@ static void a_header_with_a_wrong_field_is_refused(void **state)
                  {3, 1, SDR_MESSAGE_KINDS},
                  {3, 1, SDR_MESSAGE_NONE},
                  {3, 1, SDR_MESSAGE_LOST},
+                 {3, 1, SDR_MESSAGE_JOINED},
                  {8, 4, NODES},
                  {8, 4, -1u},
                  {12, 4, -1u},
