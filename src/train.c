@@ -11,7 +11,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/thread.h"
-#include "run/run.h"
+#include "run/weights.h"
 #include "team/turns.h"
 #include "trained/model.h"
 
@@ -30,47 +30,21 @@ int sdr_run_threads(const struct sdr_run *run)
 }
 
 /* ---- epochs ---- */
-static bool all_finite(const float *w, uint64_t count)
-{
-    float sum = 0;
-    for (uint64_t i = 0; i < count; i++)
-        sum += w[i] * 0.0f; /* NaN for NaN and infinity, 0 otherwise */
-    return sum == 0.0f;
-}
-
-/* Dense rows are centered where they are read; those that a file of validation rows has sparse are not,
-   and need the weights of rows as they are. */
-enum sdr_status sdr_evaluate_valid(struct sdr_run *run, const float *w)
-{
-    const struct sdr_layout *layout = &run->layout;
-    float *folded = NULL;
-    if (run->set.center && run->use.kind->uncenter && run->problem.intercept &&
-        !run->set.valid_problem.rows->dense) {
-        SDR_TRY(sdr_allocate(&folded, layout->count, sizeof *folded, "weights for sparse rows"));
-        memcpy(folded, w, layout->count * sizeof *w);
-        run->use.kind->uncenter(layout->block, run->set.center, folded);
-    }
-    enum sdr_status status =
-        sdr_evaluate(run->use.kind, &run->set.valid_problem, layout->block, folded ? folded : w,
-                     &run->set.valid_rows, sdr_run_threads(run), &run->result.valid);
-    sdr_release(folded);
-    run->result.valid_known = status == SDR_OK;
-    return status;
-}
-
 /* Stops after N epochs that were no better, and remembers the best weights. */
-static void consider_early_stop(struct sdr_run *run, const float *w)
+static enum sdr_status consider_early_stop(struct sdr_run *run)
 {
     double loss = sdr_evaluation_loss(&run->result.valid);
     if (loss < run->progress.best_valid) {
         run->progress.best_valid = loss;
         run->progress.best_epoch = run->progress.epoch;
         run->kept.has_best = true;
-        memcpy(run->kept.best, w, run->layout.count * sizeof *w);
-    } else if (run->progress.epoch - run->progress.best_epoch >= run->options.settings.early_stop) {
+        return sdr_weights_keep(run, SDR_ARRAY_BEST);
+    }
+    if (run->progress.epoch - run->progress.best_epoch >= run->options.settings.early_stop) {
         run->end.over = run->end.ended_early = true;
         run->end.why_over = "the validation loss stopped falling";
     }
+    return SDR_OK;
 }
 
 void sdr_consider_target(struct sdr_run *run, double reached)
@@ -86,47 +60,34 @@ void sdr_consider_target(struct sdr_run *run, double reached)
     }
 }
 
-static enum sdr_status evaluate_objective(struct sdr_run *run, const float *w, double *objective)
+static enum sdr_status evaluate_objective(struct sdr_run *run, enum sdr_array which,
+                                          double *objective)
 {
-    SDR_TRY(sdr_evaluate(run->use.kind, &run->problem, run->layout.block, w, &run->set.train_rows,
-                         sdr_run_threads(run), &run->result.train));
-    *objective = sdr_objective(run, &run->result.train, w);
-    return SDR_OK;
+    SDR_TRY(sdr_weights_evaluate(run, which, &run->set.train_rows, &run->result.train));
+    return sdr_weights_objective(run, which, &run->result.train, objective);
 }
 
-/* Whether these weights are worth going back to: finite is not enough. */
-static enum sdr_status look_at_loss(struct sdr_run *run, const float *w, bool *sound)
+/* Whether the present weights are worth going back to: finite is not enough. */
+static enum sdr_status look_at_loss(struct sdr_run *run, bool *sound)
 {
     double objective;
     if (isnan(run->progress.least_objective)) /* of the weights it began with */
-        SDR_TRY(evaluate_objective(run, run->kept.good, &run->progress.least_objective));
-    SDR_TRY(evaluate_objective(run, w, &objective));
+        SDR_TRY(evaluate_objective(run, SDR_ARRAY_GOOD, &run->progress.least_objective));
+    SDR_TRY(evaluate_objective(run, SDR_ARRAY_NOW, &objective));
     *sound = objective <= run->progress.least_objective + 0.5 * fabs(run->progress.least_objective);
     run->progress.least_objective = fmin(objective, run->progress.least_objective);
     return SDR_OK;
 }
 
 /* --target at an epoch's end: on the validation loss, or without one on the objective, evaluated for it. */
-static enum sdr_status target_at_end(struct sdr_run *run, const float *w, double *objective)
+static enum sdr_status target_at_end(struct sdr_run *run, double *objective)
 {
     if (!run->options.settings.target)
         return SDR_OK;
     if (!run->valid)
-        SDR_TRY(evaluate_objective(run, w, objective));
+        SDR_TRY(evaluate_objective(run, SDR_ARRAY_NOW, objective));
     sdr_consider_target(run, run->valid ? sdr_evaluation_loss(&run->result.valid) : *objective);
     return SDR_OK;
-}
-
-/* What the model does to its values after an epoch. */
-static void end_epoch_of_model(struct sdr_run *run)
-{
-    const struct sdr_block *block = run->layout.block;
-    if (!run->use.kind->epoch_end || run->use.strategy->full_batch)
-        return;
-    run->use.kind->epoch_end(block, run->parameters.value);
-    for (int c = 0; c < run->shared.replicas && run->shared.plan.shards;
-         c++) /* others are pulled again */
-        run->use.kind->epoch_end(block, run->shared.replica[c].value);
 }
 
 enum sdr_status sdr_epoch_end(struct sdr_run *run)
@@ -142,24 +103,23 @@ enum sdr_status sdr_epoch_end(struct sdr_run *run)
         run->progress.went_back && run->progress.loss_sum.weight == 0; /* it has just gone back */
     run->progress.went_back = false;
     run->progress.loss_sum = (struct sdr_loss_sum){0};
-    end_epoch_of_model(run);
-    const float *w = sdr_parameters_result(&run->parameters);
-    if (!all_finite(w, run->layout.count) ||
-        (!isfinite(run->progress.last_epoch_loss) && !unknown)) {
-        sdr_diverge(run);
+    bool sound = true, finite;
+    SDR_TRY(sdr_weights_end_epoch(run));
+    SDR_TRY(sdr_weights_ready(run, &finite));
+    if (!finite || (!isfinite(run->progress.last_epoch_loss) && !unknown)) {
+        SDR_TRY(sdr_diverge(run));
         if (run->end.diverged)
             return SDR_OK;
-        w = sdr_parameters_result(&run->parameters);
+        SDR_TRY(sdr_weights_ready(run, &finite));
     }
-    bool sound = true;
     if (run->progress.restarts < run->options.settings.restarts)
-        SDR_TRY(look_at_loss(run, w, &sound));
+        SDR_TRY(look_at_loss(run, &sound));
     if (sound)
-        memcpy(run->kept.good, w, run->layout.count * sizeof *w);
+        SDR_TRY(sdr_weights_keep(run, SDR_ARRAY_GOOD));
     run->progress.good_epoch = sound ? run->progress.epoch : run->progress.good_epoch;
     run->kept.has_good |= sound;
     if (run->valid)
-        SDR_TRY(sdr_evaluate_valid(run, w));
+        SDR_TRY(sdr_weights_validate(run, SDR_ARRAY_NOW));
     if (run->progress.epoch >= run->pace.epochs) {
         run->end.over = true;
         run->end.why_over = "all epochs done";
@@ -171,8 +131,8 @@ enum sdr_status sdr_epoch_end(struct sdr_run *run)
         run->end.why_over = run->end.enough;
     }
     if (run->options.settings.early_stop)
-        consider_early_stop(run, w);
-    SDR_TRY(target_at_end(run, w, &objective));
+        SDR_TRY(consider_early_stop(run));
+    SDR_TRY(target_at_end(run, &objective));
     run->log.paused += sdr_clock_now() - before;
     SDR_TRY(sdr_log_epoch(run, objective));
     if (!run->end.over && !run->network && !run->shared.turns) /* these compute orders on demand */
@@ -182,33 +142,34 @@ enum sdr_status sdr_epoch_end(struct sdr_run *run)
 
 /* ---- train ---- */
 /* The weights the run ends with: the best epoch's, the last good ones, or the present ones. */
-static const float *final_weights(struct sdr_run *run)
+static enum sdr_status final_weights(struct sdr_run *run, enum sdr_array *which, bool *any)
 {
-    if (run->kept.has_best)
-        return run->kept.best;
-    if (run->end.diverged)
-        return run->kept.has_good ? run->kept.good : NULL;
-    return sdr_parameters_result(&run->parameters);
+    bool finite;
+    *any = !run->end.diverged || run->kept.has_good || run->kept.has_best;
+    *which = run->kept.has_best ? SDR_ARRAY_BEST : SDR_ARRAY_GOOD;
+    if (run->kept.has_best || run->end.diverged)
+        return SDR_OK;
+    *which = SDR_ARRAY_NOW;
+    return sdr_weights_ready(run, &finite);
 }
 
+/* Evaluates the final weights and makes the model of them. */
 static enum sdr_status finish(struct sdr_run *run)
 {
-    const float *w = final_weights(run);
-    if (!w)
+    enum sdr_array which;
+    bool any;
+    SDR_TRY(final_weights(run, &which, &any));
+    if (!any)
         return SDR_OK;
-    SDR_TRY(sdr_evaluate(run->use.kind, &run->problem, run->layout.block, w, &run->set.train_rows,
-                         sdr_run_threads(run), &run->result.train));
+    SDR_TRY(sdr_weights_evaluate(run, which, &run->set.train_rows, &run->result.train));
     if (run->valid)
-        SDR_TRY(sdr_evaluate_valid(run, w));
-    run->result.objective = sdr_objective(run, &run->result.train, w);
+        SDR_TRY(sdr_weights_validate(run, which));
+    SDR_TRY(sdr_weights_objective(run, which, &run->result.train, &run->result.objective));
     if (!isfinite(run->result.objective))
         run->end.diverged = true;
     if (!run->end.diverged && !run->end.preempted)
         sdr_verdict(run);
-    SDR_TRY(sdr_model_create(run, w, &run->result.model));
-    if (!run->end.preempted)
-        sdr_log_model(run);
-    return SDR_OK;
+    return sdr_model_create(run, which, &run->result.model);
 }
 
 static double difference(const float *a, const float *b, uint64_t count)
@@ -283,38 +244,59 @@ static enum sdr_status outcome(struct sdr_run *run)
     return SDR_OK;
 }
 
+/* The first point of the curve, before the first update. */
+enum sdr_status sdr_run_begin(struct sdr_run *run)
+{
+    if (run->curve.on && run->parameters.version == 0 && !run->end.over)
+        SDR_TRY(sdr_point(run));
+    run->log.started = sdr_clock_now();
+    run->log.paused = 0;
+    return SDR_OK;
+}
+
+enum sdr_status sdr_run_conclude(struct sdr_run *run)
+{
+    run->log.seconds_train = sdr_run_seconds(run);
+    if (!run->end.diverged && !run->end.preempted && !run->end.was_over)
+        sdr_log_last_checkpoint(run);
+    return finish(run);
+}
+
+/* Trains: the strategy's loops, in whatever processes and threads they run. */
+static enum sdr_status work(struct sdr_run *run)
+{
+    bool elsewhere = run->network && sdr_servers_apart(run->network); /* see server/network.c */
+    if (run->process == 0 && !elsewhere)
+        SDR_TRY(sdr_run_begin(run));
+    /* Other processes wait for a word even of a run that is over. */
+    if (!run->end.over || (run->network && run->processes > 1)) {
+        SDR_TRY(run->shared.turns ? sdr_turns_begin(run) : SDR_OK);
+        if (!run->shared.turns && !run->network)
+            sdr_shuffle_epoch(run);
+        SDR_TRY(run->network ? sdr_network_work(run) : sdr_team_work(run));
+    }
+    return run->process == 0 && !elsewhere ? sdr_run_conclude(run) : SDR_OK;
+}
+
 enum sdr_status sdr_run_train(struct sdr_run *run)
 {
-    enum sdr_status status;
     if (run->end.trained)
         return sdr_fail(SDR_USAGE, "a run trains once; create another one");
     run->end.trained = true;
     SDR_TRY(sdr_log_open(run));
     run->log.started = sdr_clock_now();
     sdr_points_begin(run);
-    if (run->curve.on && run->parameters.version == 0 && run->process == 0)
-        SDR_TRY(sdr_point(run));
-    run->log.started = sdr_clock_now();
-    run->log.paused = 0;
-    bool was_over = run->end.over; /* its last checkpoint is there, and says what is in flight */
-    if (!run->end.over ||
-        (run->network && run->processes > 1)) { /* other processes wait for a word */
-        status = run->shared.turns ? sdr_turns_begin(run) : SDR_OK;
-        if (!run->shared.turns && !run->network)
-            sdr_shuffle_epoch(run);
-        if (status == SDR_OK)
-            status = run->network ? sdr_network_work(run) : sdr_team_work(run);
-        if (status != SDR_OK) {
-            sdr_log_close(run, "failed");
-            return status;
-        }
-    }
-    run->log.seconds_train = sdr_run_seconds(run);
-    if (run->process > 0) /* the model is with the first one */
+    run->end.was_over = run->end.over;
+    enum sdr_status status = work(run);
+    if (status != SDR_OK && !run->result.model)
+        sdr_log_close(run, "failed");
+    SDR_TRY(status);
+    if (run->process > 0) { /* the model is with the first one */
+        run->log.seconds_train = sdr_run_seconds(run);
         return SDR_OK;
-    if (!run->end.diverged && !run->end.preempted && !was_over)
-        sdr_log_last_checkpoint(run);
-    SDR_TRY(finish(run));
+    }
+    if (run->result.model && !run->end.preempted)
+        sdr_log_model(run);
     status = close_record(run);
     if (run->network && run->network->lead.ledger_lost[0] && !run->log.missing[0])
         snprintf(run->log.missing, sizeof run->log.missing, "%s", run->network->lead.ledger_lost);

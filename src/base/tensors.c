@@ -23,15 +23,11 @@ static uint64_t bytes_of(const struct sdr_tensor *tensor)
     return sdr_tensor_count(tensor) * dtypes[tensor->dtype].bytes;
 }
 
-/* Over the metadata and all array bytes, so that a damaged file is not mistaken for a model. */
-static enum sdr_status checksum(const json_t *metadata, const struct sdr_tensor *tensor, int count,
-                                char text[33])
+/* The checksum covers the metadata and all array bytes, to detect damaged files. */
+static void add_metadata(struct sdr_hasher *hasher, const json_t *metadata)
 {
-    struct sdr_hasher *hasher = sdr_hasher_create();
     const char *key;
     json_t *value;
-    if (!hasher)
-        return sdr_fail(SDR_RUNTIME, "out of memory: a checksum");
     json_object_foreach((json_t *)(uintptr_t)metadata, key, value)
     {
         if (strcmp(key, "checksum") == 0)
@@ -39,9 +35,23 @@ static enum sdr_status checksum(const json_t *metadata, const struct sdr_tensor 
         sdr_hasher_add(hasher, key, strlen(key) + 1);
         sdr_hasher_add(hasher, json_string_value(value), json_string_length(value) + 1);
     }
+}
+
+static void add_name(struct sdr_hasher *hasher, const struct sdr_tensor *tensor)
+{
+    sdr_hasher_add(hasher, tensor->name, strlen(tensor->name) + 1);
+    sdr_hasher_add(hasher, tensor->shape, sizeof tensor->shape);
+}
+
+static enum sdr_status checksum(const json_t *metadata, const struct sdr_tensor *tensor, int count,
+                                char text[33])
+{
+    struct sdr_hasher *hasher = sdr_hasher_create();
+    if (!hasher)
+        return sdr_fail(SDR_RUNTIME, "out of memory: a checksum");
+    add_metadata(hasher, metadata);
     for (int i = 0; i < count; i++) {
-        sdr_hasher_add(hasher, tensor[i].name, strlen(tensor[i].name) + 1);
-        sdr_hasher_add(hasher, tensor[i].shape, sizeof tensor[i].shape);
+        add_name(hasher, &tensor[i]);
         sdr_hasher_add(hasher, tensor[i].data, bytes_of(&tensor[i]));
     }
     sdr_hasher_text(hasher, text);
@@ -58,12 +68,11 @@ static json_t *describe(const struct sdr_tensor *tensor, uint64_t offset)
                      "data_offsets", (json_int_t)offset, (json_int_t)(offset + bytes_of(tensor)));
 }
 
+/* The same length whatever the checksum is. */
 static enum sdr_status make_header(const json_t *metadata, const struct sdr_tensor *tensor,
-                                   int count, char **header)
+                                   int count, const char *sum, char **header)
 {
-    char sum[33];
     uint64_t offset = 0;
-    SDR_TRY(checksum(metadata, tensor, count, sum));
     json_t *root = json_object(), *own = json_deep_copy(metadata);
     bool good = root && own && json_object_set_new(own, "checksum", json_string(sum)) == 0;
     good = good && json_object_set(root, "__metadata__", own) == 0;
@@ -87,13 +96,42 @@ static enum sdr_status make_header(const json_t *metadata, const struct sdr_tens
     return status;
 }
 
+/* An array goes to the file and into the checksum: as it lies in memory, or piece by piece. */
+static enum sdr_status write_array(struct sdr_writer *writer, struct sdr_hasher *hasher,
+                                   const struct sdr_tensor *tensor)
+{
+    enum { PIECE = 1 << 20 };
+    uint64_t size = dtypes[tensor->dtype].bytes, count = sdr_tensor_count(tensor);
+    unsigned char *piece;
+    add_name(hasher, tensor);
+    if (!tensor->read) {
+        sdr_hasher_add(hasher, tensor->data, bytes_of(tensor));
+        return sdr_writer_add(writer, tensor->data, bytes_of(tensor));
+    }
+    SDR_TRY(sdr_allocate(&piece, PIECE, size, "a piece of an array"));
+    enum sdr_status status = SDR_OK;
+    for (uint64_t at = 0; at < count && status == SDR_OK; at += PIECE) {
+        uint64_t some = count - at < PIECE ? count - at : PIECE;
+        status = tensor->read(tensor->context, at, some, piece);
+        if (status == SDR_OK) {
+            sdr_hasher_add(hasher, piece, some * size);
+            status = sdr_writer_add(writer, piece, some * size);
+        }
+    }
+    sdr_release(piece);
+    return status;
+}
+
 enum sdr_status sdr_tensors_write(const char *path, const json_t *metadata,
                                   const struct sdr_tensor *tensor, int count)
 {
     struct sdr_writer *writer = NULL;
-    char *header = NULL;
+    struct sdr_hasher *hasher = sdr_hasher_create();
+    char *header = NULL, sum[33] = "00000000000000000000000000000000";
     enum sdr_status status;
-    SDR_CHECK(make_header(metadata, tensor, count, &header));
+    if (!hasher)
+        return sdr_fail(SDR_RUNTIME, "out of memory: a checksum");
+    SDR_CHECK(make_header(metadata, tensor, count, sum, &header));
     SDR_CHECK(sdr_writer_open(path, &writer));
     uint64_t length = strlen(header);
     unsigned char prefix[8];
@@ -101,12 +139,19 @@ enum sdr_status sdr_tensors_write(const char *path, const json_t *metadata,
         prefix[i] = (unsigned char)(length >> (8 * i));
     SDR_CHECK(sdr_writer_add(writer, prefix, sizeof prefix));
     SDR_CHECK(sdr_writer_add(writer, header, length));
+    add_metadata(hasher, metadata);
     for (int i = 0; i < count; i++)
-        SDR_CHECK(sdr_writer_add(writer, tensor[i].data, bytes_of(&tensor[i])));
+        SDR_CHECK(write_array(writer, hasher, &tensor[i]));
+    sdr_hasher_text(hasher, sum);
+    sdr_release(header);
+    header = NULL;
+    SDR_CHECK(make_header(metadata, tensor, count, sum, &header));
+    SDR_CHECK(sdr_writer_patch(writer, sizeof prefix, header, length));
     status = sdr_writer_commit(writer);
     writer = NULL;
 cleanup:
     sdr_writer_abandon(writer);
+    sdr_hasher_destroy(hasher);
     sdr_release(header);
     return status;
 }
@@ -117,7 +162,7 @@ static enum sdr_status bad(const char *path, const char *why)
     return sdr_fail(SDR_BAD_FILE, "%s: not a readable model or checkpoint: %s", path, why);
 }
 
-/* The length of the header, from the first eight bytes. */
+/* The header's length, from the first eight bytes. */
 static uint64_t header_length(const char *bytes)
 {
     uint64_t length = 0;
@@ -157,7 +202,7 @@ static bool read_dtype(const json_t *dtype, struct sdr_tensor *tensor)
     return false;
 }
 
-/* Arrays must lie in the order they are listed, without gaps: then every byte is accounted for. */
+/* Arrays must be contiguous and in listed order, so that the checksum covers every byte. */
 static enum sdr_status read_tensor(const char *path, const char *name, const json_t *entry,
                                    const char *data, uint64_t data_bytes, uint64_t *offset,
                                    struct sdr_tensor *tensor)
@@ -211,10 +256,10 @@ static enum sdr_status read_all(const char *path, json_t *root, const char *data
     return SDR_OK;
 }
 
-enum sdr_status sdr_tensors_parse(const char *path, char *bytes, size_t count,
-                                  struct sdr_tensors *file)
+/* The bytes are the file's already. */
+static enum sdr_status parse(const char *path, size_t count, struct sdr_tensors *file)
 {
-    *file = (struct sdr_tensors){.bytes = bytes};
+    const char *bytes = file->bytes;
     uint64_t header = count >= 8 ? header_length(bytes) : 0;
     enum sdr_status status = SDR_OK;
     json_t *root = NULL;
@@ -233,6 +278,22 @@ enum sdr_status sdr_tensors_parse(const char *path, char *bytes, size_t count,
     return status;
 }
 
+enum sdr_status sdr_tensors_parse(const char *path, char *bytes, size_t count,
+                                  struct sdr_tensors *file)
+{
+    *file = (struct sdr_tensors){.bytes = bytes};
+    return parse(path, count, file);
+}
+
+enum sdr_status sdr_tensors_map(const char *path, struct sdr_tensors *file)
+{
+    const void *bytes;
+    *file = (struct sdr_tensors){0};
+    SDR_TRY(sdr_file_map(path, &bytes, &file->mapped));
+    file->bytes = (char *)(uintptr_t)bytes;
+    return parse(path, file->mapped, file);
+}
+
 enum sdr_status sdr_tensors_read(const char *path, struct sdr_tensors *file)
 {
     char *bytes;
@@ -244,7 +305,10 @@ enum sdr_status sdr_tensors_read(const char *path, struct sdr_tensors *file)
 
 void sdr_tensors_free(struct sdr_tensors *file)
 {
-    sdr_release(file->bytes);
+    if (file->mapped)
+        sdr_file_unmap(file->bytes, file->mapped);
+    else
+        sdr_release(file->bytes);
     sdr_release(file->tensor);
     json_decref(file->metadata);
     *file = (struct sdr_tensors){0};

@@ -132,9 +132,11 @@ struct sdr_model_kind {
     enum sdr_status (*score)(const struct sdr_view *view, const struct sdr_batch *batch,
                              void *workspace, float *score);
     /* Values to start from, which are zero before; NULL: zero. The same seed gives the same. `rows`
-       are those that will be trained on (row is NULL: all of them), size that of their targets. */
+       are those that will be trained on (row is NULL: all of them), size that of their targets. Writes
+       the values of the span alone: others may live in other processes. */
     enum sdr_status (*start)(const struct sdr_problem *problem, const struct sdr_block *block,
-                             const struct sdr_batch *rows, double size, float *w);
+                             const struct sdr_batch *rows, double size, struct sdr_span span,
+                             float *w);
     /* Refuses rows that are not as the model needs them; NULL: it takes any. */
     enum sdr_status (*check)(const struct sdr_problem *problem, const char *name);
     /* Stages of a gradient; NULL: one. After a stage the parts it added are final: the last layer's

@@ -38,8 +38,6 @@ struct sdr_transport {
     enum sdr_status (*share)(void *bytes, size_t count);
     /* Makes what all nodes share; run->network is there. */
     enum sdr_status (*open)(struct sdr_run *run, const void *options);
-    /* Whether a node lives in this process; NULL: all do. */
-    bool (*is_here)(const struct sdr_node *node);
     /* Runs loop(node) for every node of this process, until all have returned; the status of the first that
        failed. */
     enum sdr_status (*launch)(struct sdr_run *run, enum sdr_status (*loop)(struct sdr_node *node));
@@ -47,8 +45,8 @@ struct sdr_transport {
        messages from one node to another arrive in the order sent. */
     enum sdr_status (*send)(struct sdr_node *node, struct sdr_message *message);
     /* Waits for the next message, in the order of arrival. Fails if none can come any more, as far as the
-       transport can tell. In real time node 0 gets a NONE now and then. The first server, or every node where there
-       is none, gets a LOST for every worker that has died. */
+       transport can tell. In real time node 0 gets a NONE now and then. Nodes that hear of deaths (network.h) get a
+       LOST for every node that has died. */
     enum sdr_status (*receive)(struct sdr_node *node, struct sdr_message *message);
     /* A worker's: runs the next step of the work. *done is false if an URGENT message came in the way, or is there
        already; what run() made is then worth nothing. */

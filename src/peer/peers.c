@@ -103,11 +103,6 @@ static enum sdr_status loop(struct sdr_node *node)
     return status == SDR_PEER_OVER ? SDR_OK : status;
 }
 
-static bool is_here(const struct sdr_node *node)
-{
-    return !node->run->use.transport->is_here || node->run->use.transport->is_here(node);
-}
-
 enum sdr_status sdr_peers_work(struct sdr_run *run)
 {
     struct sdr_network *net = run->network;
@@ -117,7 +112,7 @@ enum sdr_status sdr_peers_work(struct sdr_run *run)
     if (beginning.over)
         return SDR_OK;
     for (int i = 0; i < net->nodes; i++)
-        if (is_here(&net->node[i])) {
+        if (sdr_is_here(&net->node[i])) {
             SDR_TRY(make_peer(&net->node[i], first, beginning.number));
             first = false;
         }

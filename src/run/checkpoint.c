@@ -6,7 +6,7 @@
 #include "base/json.h"
 #include "base/memory.h"
 #include "base/tensors.h"
-#include "run/run.h"
+#include "run/weights.h"
 #include "team/turns.h"
 
 #include <dirent.h>
@@ -116,6 +116,33 @@ static void add_copies(struct sdr_run *run, struct sdr_tensor *tensor, int *coun
               SDR_PROGRESS * (uint64_t)run->workers);
 }
 
+/* Which arrays of the parameters may live with servers in several processes. */
+static const struct {
+    const char *name;
+    enum sdr_array array;
+} shards[] = {{"value", SDR_ARRAY_VALUE}, {"slot0", SDR_ARRAY_SLOT0}, {"slot1", SDR_ARRAY_SLOT1},
+              {"charged", SDR_ARRAY_PAID}, {"best", SDR_ARRAY_BEST},  {"good", SDR_ARRAY_GOOD}};
+enum { SHARDS = sizeof shards / sizeof *shards };
+
+static enum sdr_status read_shard(void *context, uint64_t first, uint64_t count, void *to)
+{
+    const struct sdr_shard_array *of = context;
+    return sdr_shards_read(of->run, of->array, (struct sdr_span){first, first + count}, to);
+}
+
+/* Arrays that live with servers are read from these when they are written. */
+static void ask_servers(struct sdr_run *run, struct sdr_tensor *tensor, int count)
+{
+    for (int i = 0; i < count; i++)
+        for (int s = 0; s < SHARDS; s++)
+            if (strcmp(tensor[i].name, shards[s].name) == 0) {
+                struct sdr_shard_array *of = &run->network->array[shards[s].array];
+                *of = (struct sdr_shard_array){run, shards[s].array};
+                tensor[i].read = read_shard;
+                tensor[i].context = of;
+            }
+}
+
 /* The arrays of a run, whether to be written or to be filled: the data pointers are the run's own.
  */
 static enum sdr_status list_arrays(struct sdr_run *run, struct sdr_tensor **list, int *count)
@@ -145,6 +172,8 @@ static enum sdr_status list_arrays(struct sdr_run *run, struct sdr_tensor **list
         add_array(tensor, count, all[i].name, all[i].dtype, all[i].data, all[i].count);
     if (run->shared.plan.shards)
         add_copies(run, tensor, count);
+    if (run->network && sdr_servers_apart(run->network))
+        ask_servers(run, tensor, *count);
     return SDR_OK;
 }
 
@@ -337,7 +366,7 @@ static enum sdr_status take(struct sdr_run *run, const char *path, const struct 
     static const uint64_t width[] = {4, 8, 1, 4};
     for (int i = 0; i < count; i++) {
         const struct sdr_tensor *found = sdr_tensors_find(file, tensor[i].name);
-        if (found)
+        if (found && !tensor[i].read) /* others are handed out */
             memcpy((void *)(uintptr_t)tensor[i].data, found->data,
                    found->shape[0] * width[found->dtype]);
     }
@@ -354,8 +383,26 @@ static enum sdr_status take(struct sdr_run *run, const char *path, const struct 
     return take_node_arrays(run, file);
 }
 
+enum sdr_status sdr_checkpoint_hand_out(struct sdr_run *run)
+{
+    struct sdr_tensors *file = &run->log.resumed;
+    for (int s = 0; s < SHARDS; s++) {
+        const struct sdr_tensor *found = sdr_tensors_find(file, shards[s].name);
+        if (!found || (shards[s].array == SDR_ARRAY_BEST && !run->kept.best))
+            continue;
+        const float *value = found->data;
+        for (uint64_t at = 0, end; at < found->shape[0]; at = end) {
+            end = at + SDR_PIECE < found->shape[0] ? at + SDR_PIECE : found->shape[0];
+            SDR_TRY(sdr_shards_write(run, shards[s].array, (struct sdr_span){at, end}, value + at));
+        }
+    }
+    sdr_tensors_free(file);
+    return SDR_OK;
+}
+
 enum sdr_status sdr_checkpoint_resume(struct sdr_run *run)
 {
+    bool apart = run->network && sdr_servers_apart(run->network);
     const char *folder = run->options.settings.run;
     char name[64][NAME_BYTES];
     int count = list_checkpoints(folder, name, 64);
@@ -363,7 +410,8 @@ enum sdr_status sdr_checkpoint_resume(struct sdr_run *run)
         struct sdr_tensors file;
         char *path;
         SDR_TRY(sdr_path_join(folder, name[i], &path));
-        enum sdr_status status = sdr_tensors_read(path, &file);
+        enum sdr_status status =
+            apart ? sdr_tensors_map(path, &file) : sdr_tensors_read(path, &file);
         if (status == SDR_BAD_FILE && i + 1 < count) {
             sdr_note(&run->options, "%s; trying the one before", sdr_error());
             sdr_release(path);
@@ -376,7 +424,10 @@ enum sdr_status sdr_checkpoint_resume(struct sdr_run *run)
             if (status == SDR_OK)
                 status = take(run, path, &file, tensor, arrays);
             sdr_release(tensor);
-            sdr_tensors_free(&file);
+            if (apart && status == SDR_OK)
+                run->log.resumed = file;
+            else
+                sdr_tensors_free(&file);
         }
         sdr_release(path);
         if (status == SDR_OK) {

@@ -18,7 +18,7 @@ static int workers_wanted(const struct sdr_run *run)
     return !run->use.strategy->many ? 1
            : run->race.replay       ? (int)run->race.replay->workers
            : s->workers             ? (int)s->workers
-           : run->processes > 1     ? run->processes
+           : run->processes > 1     ? sdr_workers_of_job(run)
                                     : sdr_thread_limit();
 }
 

@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "base/thread.h"
 #include "run/run.h"
+#include "update/subset.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -61,29 +62,41 @@ static void count_row(const struct job *job, uint32_t row, float *score, struct 
     sum->weight += weight;
 }
 
-static enum sdr_status evaluate_leaf(void *context, size_t index)
+/* Rows from … end − 1 of the list, added to a sum in their order. */
+static enum sdr_status evaluate_rows(const struct job *job, uint32_t from, uint32_t end,
+                                     struct sdr_evaluation *sum)
 {
-    struct job *job = context;
     uint32_t outputs = job->problem->outputs;
-    uint32_t first = (uint32_t)index * LEAF, end = first + LEAF;
     unsigned char *workspace = NULL;
     float *score = NULL;
-    if (end > job->rows->count || end < first)
-        end = job->rows->count;
     enum sdr_status status = sdr_allocate(&score, (size_t)CHUNK * outputs, sizeof(float), "scores");
     if (status == SDR_OK)
         status = sdr_allocate(&workspace, job->kind->workspace(job->problem, CHUNK), 1, "scores");
-    for (uint32_t at = first; at < end && status == SDR_OK; at += CHUNK) {
+    for (uint32_t at = from; at < end && status == SDR_OK; at += CHUNK) {
         uint32_t row[CHUNK], count = end - at < CHUNK ? end - at : CHUNK;
         for (uint32_t i = 0; i < count; i++)
-            row[i] = job->rows->row ? job->rows->row[at + i] : at + i;
+            row[i] = sdr_listed(job->rows, at + i);
         struct sdr_batch batch = {.rows = job->problem->rows, .row = row, .count = count};
         status = job->kind->score(&job->view, &batch, workspace, score);
         for (uint32_t i = 0; i < count && status == SDR_OK; i++)
-            count_row(job, row[i], score + (size_t)i * outputs, &job->leaf[index]);
+            count_row(job, row[i], score + (size_t)i * outputs, sum);
     }
     sdr_release(workspace);
     sdr_release(score);
+    return status;
+}
+
+static uint32_t leaf_end(const struct sdr_row_list *rows, size_t leaf)
+{
+    uint64_t end = ((uint64_t)leaf + 1) * LEAF;
+    return end < rows->count ? (uint32_t)end : rows->count;
+}
+
+static enum sdr_status evaluate_leaf(void *context, size_t index)
+{
+    struct job *job = context;
+    uint32_t first = (uint32_t)index * LEAF, end = leaf_end(job->rows, index);
+    enum sdr_status status = evaluate_rows(job, first, end, &job->leaf[index]);
     if (job->rows->row && first < end)
         sdr_rows_release(job->problem->rows, job->rows->row[first], job->rows->row[end - 1] + 1);
     else
@@ -110,18 +123,13 @@ static enum sdr_status weigh_majority(const struct job *job, double *majority)
     return SDR_OK;
 }
 
-enum sdr_status sdr_evaluate(const struct sdr_model_kind *kind, const struct sdr_problem *problem,
-                             const struct sdr_block *block, const float *w,
-                             const struct sdr_row_list *rows, int threads,
-                             struct sdr_evaluation *result)
+/* The sums of all leaves, in their order; then what needs no weights. */
+static enum sdr_status add_leaves(const struct job *job, size_t leaves,
+                                  struct sdr_evaluation *result)
 {
-    struct job job = {kind, problem, {problem, block, w, 0}, rows, NULL};
-    size_t leaves = ((size_t)rows->count + LEAF - 1) / LEAF;
     *result = (struct sdr_evaluation){0};
-    SDR_TRY(sdr_allocate(&job.leaf, leaves, sizeof *job.leaf, "evaluation"));
-    enum sdr_status status = sdr_parallel(threads, leaves, evaluate_leaf, &job);
-    for (size_t i = 0; i < leaves && status == SDR_OK; i++) {
-        const struct sdr_evaluation *leaf = &job.leaf[i];
+    for (size_t i = 0; i < leaves; i++) {
+        const struct sdr_evaluation *leaf = &job->leaf[i];
         result->loss += leaf->loss;
         result->weight += leaf->weight;
         result->penalty += leaf->penalty;
@@ -133,21 +141,109 @@ enum sdr_status sdr_evaluate(const struct sdr_model_kind *kind, const struct sdr
         result->rows += leaf->rows;
         result->unknown += leaf->unknown;
     }
+    return job->problem->classes ? weigh_majority(job, &result->majority) : SDR_OK;
+}
+
+enum sdr_status sdr_evaluate(const struct sdr_model_kind *kind, const struct sdr_problem *problem,
+                             const struct sdr_block *block, const float *w,
+                             const struct sdr_row_list *rows, int threads,
+                             struct sdr_evaluation *result)
+{
+    struct job job = {kind, problem, {problem, block, w, 0}, rows, NULL};
+    size_t leaves = ((size_t)rows->count + LEAF - 1) / LEAF;
+    SDR_TRY(sdr_allocate(&job.leaf, leaves, sizeof *job.leaf, "evaluation"));
+    enum sdr_status status = sdr_parallel(threads, leaves, evaluate_leaf, &job);
+    if (status == SDR_OK)
+        status = add_leaves(&job, leaves, result);
     sdr_release(job.leaf);
-    if (status == SDR_OK && problem->classes)
-        status = weigh_majority(&job, &result->majority);
+    return status;
+}
+
+/* ---- values that live elsewhere ---- */
+/* Leaves that are evaluated at the same time, each from the rows and values of its subset. */
+enum { TOGETHER = 8 };
+struct pulled {
+    const struct job *job;
+    const struct sdr_pull *pull;
+    struct sdr_subset subset[TOGETHER];
+    size_t first_leaf;
+};
+
+static enum sdr_status evaluate_subset(void *context, size_t which)
+{
+    struct pulled *pulled = context;
+    struct sdr_subset *subset = &pulled->subset[which];
+    struct sdr_row_list all = {NULL, subset->batch.count};
+    struct job job = {pulled->job->kind,
+                      &subset->problem,
+                      {&subset->problem, subset->layout.block, subset->w, 0},
+                      &all,
+                      NULL};
+    return evaluate_rows(&job, 0, all.count, &pulled->job->leaf[pulled->first_leaf + which]);
+}
+
+/* Rows from … end − 1 of a leaf, and the values that they read. */
+static enum sdr_status pull_rows(struct pulled *pulled, size_t which, uint32_t from, uint32_t end)
+{
+    const struct job *job = pulled->job;
+    uint32_t row[LEAF];
+    struct sdr_batch batch = {.rows = job->problem->rows, .row = row};
+    for (uint32_t i = from; i < end; i++)
+        row[batch.count++] = sdr_listed(job->rows, i);
+    SDR_TRY(sdr_subset_make(&pulled->subset[which], job->problem, pulled->pull->layout, &batch));
+    return pulled->pull->pull(pulled->pull->context, &batch, &pulled->subset[which]);
+}
+
+/* Rows whose values are pulled at a time: about a million values, and whole chunks. */
+static uint32_t rows_at_a_time(const struct pulled *pulled, const struct sdr_rows *rows)
+{
+    const struct sdr_layout *layout = pulled->pull->layout;
+    double each = 0, entries = (double)rows->start[rows->count] / (double)rows->count;
+    for (int b = 0; b < layout->blocks; b++)
+        each += layout->block[b].per_feature ? entries * layout->block[b].cols : 0;
+    double most = (double)(1 << 20) / (each + 1) / CHUNK;
+    return most < 1 ? CHUNK : most > LEAF / CHUNK ? LEAF : (uint32_t)most * CHUNK;
+}
+
+enum sdr_status sdr_evaluate_pulled(const struct sdr_model_kind *kind,
+                                    const struct sdr_problem *problem, const struct sdr_pull *pull,
+                                    const struct sdr_row_list *rows, int threads,
+                                    struct sdr_evaluation *result)
+{
+    struct job job = {kind, problem, {0}, rows, NULL};
+    struct pulled *pulled;
+    size_t leaves = ((size_t)rows->count + LEAF - 1) / LEAF;
+    SDR_TRY(sdr_allocate(&pulled, 1, sizeof *pulled, "evaluation"));
+    enum sdr_status status = sdr_allocate(&job.leaf, leaves, sizeof *job.leaf, "evaluation");
+    pulled->job = &job;
+    pulled->pull = pull;
+    uint32_t step = rows_at_a_time(pulled, problem->rows);
+    for (size_t leaf = 0; leaf < leaves && status == SDR_OK; leaf += TOGETHER) {
+        size_t count = leaves - leaf < TOGETHER ? leaves - leaf : TOGETHER;
+        pulled->first_leaf = leaf;
+        for (uint32_t from = 0; from < LEAF && status == SDR_OK; from += step) {
+            for (size_t i = 0; i < count && status == SDR_OK; i++) {
+                uint32_t begin = (uint32_t)(leaf + i) * LEAF + from, end = begin + step;
+                uint32_t last = leaf_end(rows, leaf + i);
+                end = end < last ? end : last;
+                status = pull_rows(pulled, i, begin < end ? begin : end, end);
+            }
+            if (status == SDR_OK)
+                status = sdr_parallel(threads, count, evaluate_subset, pulled);
+        }
+    }
+    if (status == SDR_OK)
+        status = add_leaves(&job, leaves, result);
+    for (size_t i = 0; i < TOGETHER; i++)
+        sdr_subset_free(&pulled->subset[i]);
+    sdr_release(job.leaf);
+    sdr_release(pulled);
     return status;
 }
 
 double sdr_evaluation_loss(const struct sdr_evaluation *e)
 {
     return e->weight > 0 ? e->loss / e->weight : NAN;
-}
-
-double sdr_objective(const struct sdr_run *run, const struct sdr_evaluation *e, const float *w)
-{
-    double own = e->weight > 0 ? e->penalty / e->weight : 0;
-    return sdr_evaluation_loss(e) + own + sdr_parameters_penalty(&run->parameters, w, NULL);
 }
 
 double sdr_evaluation_metric(const struct sdr_evaluation *e, enum sdr_truth task)

@@ -61,26 +61,33 @@ void sdr_features_cut(const uint32_t *touched, uint32_t features, uint32_t parts
 }
 
 /* ---- how large they are ---- */
+/* Features are measured range by range: sums of all of them would take four times the memory of a model with a
+   value for each. Rows are passed once a range. */
+enum { RANGE = 1 << 22 };
 struct moment {
     _Alignas(2 * sizeof(double)) double square;
     double count; /* of values that are not zero */
 };
+struct moments {
+    uint32_t first, end; /* the range */
+    struct moment *of;   /* owned: from `first` on */
+    double *sum;         /* owned: the same; NULL: was not asked for */
+};
 struct moments_job {
     const struct sdr_run *run;
     uint64_t leaves;
-    struct moment *moment; /* of all features, leaf after leaf */
-    double *sum;           /* the same; NULL: nobody asks */
+    const struct moments *moments; /* of the range, leaf after leaf */
 };
 
-static void add_row(struct moment *m, double *sum, const struct sdr_sparse_row *r)
+static void add_row(struct moment *m, double *sum, const struct sdr_sparse_row *r, uint32_t first)
 {
     for (uint32_t n = 0; n < r->n; n++) {
-        struct moment *of = &m[sdr_row_index(r, n)];
+        struct moment *of = &m[sdr_row_index(r, n) - first];
         of->square += (double)r->x[n] * r->x[n];
         of->count += 1;
     }
     for (uint32_t n = 0; sum && n < r->n; n++)
-        sum[sdr_row_index(r, n)] += r->x[n];
+        sum[sdr_row_index(r, n) - first] += r->x[n];
 }
 
 static void add_dense_row(struct moment *m, double *sum, const float *x, uint32_t features)
@@ -100,8 +107,9 @@ static enum sdr_status sum_leaf(void *context, size_t leaf)
     const struct moments_job *job = context;
     const struct sdr_row_list *list = &job->run->set.train_rows;
     const struct sdr_rows *rows = &job->run->data->rows;
-    struct moment *m = job->moment + leaf * rows->features;
-    double *sum = job->sum ? job->sum + leaf * rows->features : NULL;
+    uint32_t from = job->moments->first, until = job->moments->end;
+    struct moment *m = job->moments->of + leaf * (until - from);
+    double *sum = job->moments->sum ? job->moments->sum + leaf * (until - from) : NULL;
     uint32_t first = (uint32_t)(list->count * leaf / job->leaves);
     uint32_t end = (uint32_t)(list->count * (leaf + 1) / job->leaves);
     uint32_t passed = first < end ? sdr_listed(list, first) : 0;
@@ -113,10 +121,10 @@ static enum sdr_status sum_leaf(void *context, size_t leaf)
         }
         struct sdr_sparse_row r;
         if (rows->dense) {
-            add_dense_row(m, sum, sdr_dense_row(rows, row), rows->features);
+            add_dense_row(m, sum, sdr_dense_row(rows, row) + from, until - from);
         } else {
-            r = sdr_sparse_row(rows, row);
-            add_row(m, sum, &r);
+            r = sdr_row_within(rows, row, from, until);
+            add_row(m, sum, &r, from);
         }
     }
     if (first < end)
@@ -124,41 +132,40 @@ static enum sdr_status sum_leaf(void *context, size_t leaf)
     return SDR_OK;
 }
 
-struct moments {
-    struct moment *of; /* owned */
-    double *sum;       /* owned; NULL: was not asked for */
-};
-
 static void free_moments(struct moments *moments)
 {
     sdr_release(moments->of);
     sdr_release(moments->sum);
+    moments->of = NULL;
+    moments->sum = NULL;
 }
 
-static enum sdr_status feature_moments(const struct sdr_run *run, bool sums,
+/* The features from `first` on that are measured together: all, or a range of sparse ones. */
+static enum sdr_status feature_moments(const struct sdr_run *run, bool sums, uint32_t first,
                                        struct moments *moments)
 {
     enum { LEAVES = 16 };
     const struct sdr_rows *rows = &run->data->rows;
-    uint64_t features = rows->features;
+    uint32_t end =
+        !rows->dense && rows->features - first > RANGE ? first + RANGE : rows->features;
+    uint64_t features = end - first;
     /* Where features are many, sums of several leaves would take more memory than the rows. */
-    bool many = features * LEAVES * sizeof(struct moment) > run->data->nonzeros * sizeof(float);
-    struct moments_job job = {.run = run, .leaves = many ? 1 : LEAVES};
+    bool many = (uint64_t)rows->features * LEAVES * sizeof(struct moment) >
+                run->data->nonzeros * sizeof(float);
+    struct moments_job job = {.run = run, .leaves = many ? 1 : LEAVES, .moments = moments};
     uint64_t all = features * job.leaves;
-    *moments = (struct moments){0};
+    *moments = (struct moments){.first = first, .end = end};
     SDR_TRY(sdr_allocate(&moments->of, all, sizeof *moments->of, "sizes of features"));
-    job.moment = moments->of;
     enum sdr_status status = SDR_OK;
     if (sums)
         status = sdr_allocate(&moments->sum, all, sizeof(double), "means of features");
-    job.sum = moments->sum;
     if (status == SDR_OK)
         status = sdr_parallel(sdr_run_threads(run), job.leaves, sum_leaf, &job);
     for (uint64_t i = features; i < all && status == SDR_OK; i++) {
-        job.moment[i % features].square += job.moment[i].square;
-        job.moment[i % features].count += job.moment[i].count;
+        moments->of[i % features].square += moments->of[i].square;
+        moments->of[i % features].count += moments->of[i].count;
         if (sums)
-            job.sum[i % features] += job.sum[i];
+            moments->sum[i % features] += moments->sum[i];
     }
     if (status != SDR_OK)
         free_moments(moments);
@@ -169,8 +176,8 @@ static enum sdr_status feature_moments(const struct sdr_run *run, bool sums,
    the root mean square of its non-zeros otherwise. A feature that never varies has size 1. */
 static double feature_size(const struct moments *moments, uint32_t j, double rows, bool deviation)
 {
-    const struct moment *m = &moments->of[j];
-    double mean = deviation ? moments->sum[j] / rows : 0;
+    const struct moment *m = &moments->of[j - moments->first];
+    double mean = deviation ? moments->sum[j - moments->first] / rows : 0;
     double variance = deviation      ? m->square / rows - mean * mean
                       : m->count > 0 ? m->square / m->count
                                      : 0;
@@ -200,39 +207,102 @@ static enum sdr_status share_sizes(struct sdr_run *run)
     return found.centered ? sdr_share(run, run->set.center, features * sizeof(float)) : SDR_OK;
 }
 
-/* Looks closer at features that may have a value above LARGE, which few data sets have. */
-static enum sdr_status check_extremes(const struct sdr_run *run, const struct moments *moments)
+/* Features that may have a value above LARGE, which few data sets have, are listed to be looked at. */
+struct suspects {
+    uint32_t *feature; /* owned */
+    uint64_t count, room;
+};
+
+static enum sdr_status list_suspects(const struct moments *moments, struct suspects *suspects)
 {
     const double LARGE = 1e7;
-    uint32_t *feature = NULL, count = 0;
-    for (uint32_t j = 0; j < run->data->rows.features; j++)
-        count += moments->of[j].square > LARGE * LARGE;
-    if (!count)
-        return SDR_OK;
-    SDR_TRY(sdr_allocate(&feature, count, sizeof *feature, "sizes of features"));
-    count = 0;
-    for (uint32_t j = 0; j < run->data->rows.features; j++)
-        if (moments->of[j].square > LARGE * LARGE)
-            feature[count++] = j;
-    enum sdr_status status = sdr_extremes_check(run, feature, count);
-    sdr_release(feature);
+    for (uint32_t j = moments->first; j < moments->end; j++)
+        if (moments->of[j - moments->first].square > LARGE * LARGE) {
+            if (suspects->count == suspects->room)
+                SDR_TRY(sdr_grow(&suspects->feature, NULL, suspects->count, &suspects->room,
+                                 sizeof *suspects->feature, "sizes of features"));
+            suspects->feature[suspects->count++] = j;
+        }
+    return SDR_OK;
+}
+
+static enum sdr_status check_suspects(const struct sdr_run *run, struct suspects *suspects)
+{
+    enum sdr_status status =
+        suspects->count ? sdr_extremes_check(run, suspects->feature, (uint32_t)suspects->count)
+                        : SDR_OK;
+    sdr_release(suspects->feature);
     return status;
 }
 
 /* Distances do not change if all rows are moved, but rounding does. Rows that are mostly zeros stay. */
 static enum sdr_status center_rows(struct sdr_run *run)
 {
-    struct moments moments;
     const struct sdr_rows *rows = &run->data->rows;
     bool center = rows->dense || run->data->nonzeros >= rows->count * rows->features / 2;
-    SDR_TRY(feature_moments(run, center, &moments));
-    enum sdr_status status = check_extremes(run, &moments);
-    if (status == SDR_OK && center)
-        status = sdr_allocate(&run->set.center, rows->features, sizeof(float), "feature means");
-    for (uint32_t j = 0; j < rows->features && run->set.center; j++)
-        run->set.center[j] = (float)(moments.sum[j] / run->set.train_rows.count);
-    free_moments(&moments);
-    return status;
+    struct suspects suspects = {0};
+    struct moments moments;
+    enum sdr_status status = SDR_OK;
+    if (center)
+        SDR_TRY(sdr_allocate(&run->set.center, rows->features, sizeof(float), "feature means"));
+    for (uint32_t first = 0; first < rows->features && status == SDR_OK; first = moments.end) {
+        status = feature_moments(run, center, first, &moments);
+        if (status != SDR_OK)
+            break;
+        for (uint32_t j = first; j < moments.end && center; j++)
+            run->set.center[j] = (float)(moments.sum[j - first] / run->set.train_rows.count);
+        status = list_suspects(&moments, &suspects);
+        free_moments(&moments);
+    }
+    enum sdr_status checked = check_suspects(run, &suspects);
+    return status == SDR_OK ? checked : status;
+}
+
+/* What the features of a range make of a run: their scales and centers, and the length of rows. */
+static bool measure_range(struct sdr_run *run, const struct moments *moments, bool deviation,
+                          double *typical)
+{
+    double count = run->set.train_rows.count;
+    bool all_one = true;
+    for (uint32_t j = moments->first; j < moments->end; j++) {
+        double size = run->set.scale ? feature_size(moments, j, count, deviation) : 1.0;
+        double square = moments->of[j - moments->first].square / count;
+        if (run->set.scale)
+            run->set.scale[j] = (float)(1 / size);
+        if (run->set.center) { /* rows are dense: there are sums */
+            double mean = moments->sum[j - moments->first] / count;
+            run->set.center[j] = (float)mean;
+            square -= mean * mean;
+        }
+        all_one = all_one && size == 1.0;
+        *typical += fmax(square, 0) / (size * size);
+    }
+    return all_one;
+}
+
+static enum sdr_status measure_all(struct sdr_run *run, bool deviation)
+{
+    uint32_t features = run->data->rows.features;
+    struct suspects suspects = {0};
+    struct moments moments;
+    double typical = 0;
+    bool all_one = true;
+    enum sdr_status status = SDR_OK;
+    for (uint32_t first = 0; first < features && status == SDR_OK; first = moments.end) {
+        status = feature_moments(run, deviation, first, &moments);
+        if (status != SDR_OK)
+            break;
+        all_one = measure_range(run, &moments, deviation, &typical) && all_one;
+        status = list_suspects(&moments, &suspects);
+        free_moments(&moments);
+    }
+    if (all_one) {
+        sdr_release(run->set.scale); /* binary features: nothing to scale */
+        run->set.scale = NULL;
+    }
+    run->set.typical_row = typical > 0 ? typical : 1;
+    enum sdr_status checked = check_suspects(run, &suspects);
+    return status == SDR_OK ? checked : status;
 }
 
 static enum sdr_status measure(struct sdr_run *run)
@@ -242,44 +312,17 @@ static enum sdr_status measure(struct sdr_run *run)
     bool own_penalty = run->use.optimizer->own_penalty && (s->l1 > 0 || s->l2 > 0);
     bool scaled = s->standardize || s->scale == SDR_SCALE_FEATURE ||
                   (s->scale == SDR_SCALE_AUTO && !own_penalty);
-    bool deviation = rows->dense || s->standardize;
-    double count = run->set.train_rows.count, typical = 0;
-    struct moments moments;
     SDR_TRY(sdr_rules_ask(run, SDR_RULES_FEATURES));
     if (run->use.kind->needs & SDR_NEEDS_PAIRS)
         scaled = false;
     if (run->use.kind->sense == SDR_STATISTIC)
         return center_rows(run);
-    SDR_TRY(feature_moments(run, deviation, &moments));
-    enum sdr_status status = SDR_OK;
     if (scaled)
-        status = sdr_allocate(&run->set.scale, rows->features, sizeof(float), "feature scales");
+        SDR_TRY(sdr_allocate(&run->set.scale, rows->features, sizeof(float), "feature scales"));
     /* Centering dense rows only moves the intercept; it makes the path to the minimum short. */
-    if (status == SDR_OK && scaled && rows->dense && s->intercept)
-        status = sdr_allocate(&run->set.center, rows->features, sizeof(float), "feature means");
-    bool all_one = true;
-    for (uint32_t j = 0; j < rows->features && status == SDR_OK; j++) {
-        double size = scaled ? feature_size(&moments, j, count, deviation) : 1.0;
-        double square = moments.of[j].square / count;
-        if (scaled)
-            run->set.scale[j] = (float)(1 / size);
-        if (run->set.center) { /* rows are dense: there are sums */
-            double mean = moments.sum[j] / count;
-            run->set.center[j] = (float)mean;
-            square -= mean * mean;
-        }
-        all_one = all_one && size == 1.0;
-        typical += fmax(square, 0) / (size * size);
-    }
-    if (all_one) {
-        sdr_release(run->set.scale); /* binary features: nothing to scale */
-        run->set.scale = NULL;
-    }
-    run->set.typical_row = typical > 0 ? typical : 1;
-    if (status == SDR_OK)
-        status = check_extremes(run, &moments);
-    free_moments(&moments);
-    return status;
+    if (scaled && rows->dense && s->intercept)
+        SDR_TRY(sdr_allocate(&run->set.center, rows->features, sizeof(float), "feature means"));
+    return measure_all(run, rows->dense || s->standardize);
 }
 
 enum sdr_status sdr_features_measure(struct sdr_run *run)

@@ -139,8 +139,12 @@ const struct sdr_option sdr_settings_table[] = {
      "how the gradients of several workers become one ('sounder list aggregate')", AT(aggregate),
      TRAINS | PARALLEL},
     {"servers", SDR_INTEGER, "1", "N", 1, 64,
-     "parameter servers, each with a part of the parameters, for strategies with a server",
+     "parameter servers, each with a part of the parameters, for strategies with a server; mpi: "
+     "spread over the processes, each of which holds its part alone",
      AT(servers), TRAINS | PARALLEL},
+    {"dedicated-servers", SDR_FLAG, "no", NULL, 0, 0,
+     "--transport mpi: servers get processes without workers", AT(dedicated_servers),
+     TRAINS | PARALLEL},
     {"compute", SDR_TEXT, NULL, "TIMES", 0, 0,
      "--transport sim: virtual seconds that a gradient takes, such as const:1+exp:rate=0.5; "
      "default: const:1",

@@ -2,8 +2,7 @@
    so many updates, told to the caller and to metrics.jsonl. The clock stands still meanwhile, and the
    parameters are put back to the bit: a run that is looked at takes the same path as one that is not. */
 #include "base/clock.h"
-#include "base/memory.h"
-#include "run/run.h"
+#include "run/weights.h"
 
 #include <math.h>
 #include <string.h>
@@ -66,69 +65,26 @@ bool sdr_point_due(const struct sdr_run *run, bool epoch_ended)
     return run->curve.next ? run->parameters.version >= run->curve.next : epoch_ended;
 }
 
-/* What looking at weights changes: penalties that are due are charged. */
-struct saved {
-    struct sdr_parameters handle;
-    float *array[4]; /* owned: value, state, charged */
-};
-
-static int arrays_of(const struct sdr_parameters *p, float *array[4])
-{
-    int count = 0;
-    if (!p->penalty_paid || p->penalty_due == 0)
-        return 0;
-    array[count++] = p->value;
-    array[count++] = p->penalty_paid;
-    for (int s = 0; s < p->rule.optimizer->slots; s++)
-        array[count++] = p->slot[s];
-    return count;
-}
-
-static enum sdr_status save(struct sdr_run *run, struct saved *saved)
-{
-    float *array[4];
-    *saved = (struct saved){.handle = run->parameters};
-    int count = arrays_of(&run->parameters, array);
-    for (int i = 0; i < count; i++) {
-        SDR_TRY(sdr_allocate(&saved->array[i], run->layout.count, sizeof(float),
-                             "parameters to come back to"));
-        memcpy(saved->array[i], array[i], run->layout.count * sizeof(float));
-    }
-    return SDR_OK;
-}
-
-static void restore(struct sdr_run *run, struct saved *saved)
-{
-    float *array[4];
-    int count = arrays_of(&saved->handle, array);
-    for (int i = 0; i < count && saved->array[i]; i++)
-        memcpy(array[i], saved->array[i], run->layout.count * sizeof(float));
-    for (int i = 0; i < 4; i++)
-        sdr_release(saved->array[i]);
-    run->parameters.penalty_due =
-        saved->handle.penalty_due; /* no more: workers may be looking at the rest */
-}
-
 static enum sdr_status evaluate(struct sdr_run *run, double *objective)
 {
     struct sdr_evaluation result;
-    const float *w = sdr_parameters_result(&run->parameters);
-    SDR_TRY(sdr_evaluate(run->use.kind, &run->problem, run->layout.block, w, &run->curve.rows,
-                         sdr_run_threads(run), &result));
-    *objective = sdr_objective(run, &result, w);
-    return run->valid ? sdr_evaluate_valid(run, w) : SDR_OK;
+    bool finite;
+    SDR_TRY(sdr_weights_ready(run, &finite));
+    SDR_TRY(sdr_weights_evaluate(run, SDR_ARRAY_NOW, &run->curve.rows, &result));
+    SDR_TRY(sdr_weights_objective(run, SDR_ARRAY_NOW, &result, objective));
+    return run->valid ? sdr_weights_validate(run, SDR_ARRAY_NOW) : SDR_OK;
 }
 
 enum sdr_status sdr_point(struct sdr_run *run)
 {
     int64_t before = sdr_clock_now();
     double objective = NAN;
-    struct saved saved;
-    enum sdr_status status = save(run, &saved);
+    struct sdr_saved saved;
+    enum sdr_status status = sdr_weights_save(run, &saved);
     if (status == SDR_OK)
         status = evaluate(run, &objective);
-    restore(run, &saved);
-    SDR_TRY(status);
+    enum sdr_status restored = sdr_weights_restore(run, &saved);
+    SDR_TRY(status == SDR_OK ? restored : status);
     sdr_consider_target(run, run->valid ? sdr_evaluation_loss(&run->result.valid) : objective);
     sdr_points_begin(run);
     run->log.paused += sdr_clock_now() - before;

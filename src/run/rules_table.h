@@ -98,12 +98,17 @@ RULE(WORKERS, restarts_of_racers,
      "--restarts needs a strategy with servers, such as async, or --sync serial")
 IDLE(WORKERS, nodes_without_server,
      !strategy->server && !strategy->peer,
-     OPTIONS("transport", "servers", "compute", "delay", "slow", "codec", "aggregate"),
+     OPTIONS("transport", "servers", "dedicated-servers", "compute", "delay", "slow", "codec",
+             "aggregate"),
      "--{option} does nothing with --sync {sync}, whose workers share memory: give a strategy with "
      "a server, such as bsp, k-sync or async")
 IDLE(WORKERS, peers_without_server,
-     strategy->peer, OPTIONS("servers", "codec", "aggregate"),
+     strategy->peer, OPTIONS("servers", "dedicated-servers", "codec", "aggregate"),
      "--{option} does nothing with --sync {sync}, which has no server")
+RULE(WORKERS, dedicated_without_processes,
+     s->dedicated_servers && run->processes == 1,
+     "--dedicated-servers needs two processes or more, of which one has no worker: start with "
+     "'mpirun -n 2' and --transport mpi")
 RULE(WORKERS, peers_of_statistics,
      strategy->peer && kind->sense != SDR_GRADIENT,
      "--sync {sync} sums gradients of all values, and --model {model} has none")

@@ -146,6 +146,7 @@ struct sdr_end {
     const char *why_over; /* static text */
     const char *enough;   /* why the strategy wants no more than this epoch, static text; NULL */
     bool trained;         /* sdr_run_train was called */
+    bool was_over; /* before it: its last checkpoint is there, and says what is in flight */
 };
 
 /* The run directory, and the clock. */
@@ -161,6 +162,7 @@ struct sdr_run_log {
     double checkpoint_seconds;
     double seconds_train, seconds_total_start;
     char *path, *fingerprint; /* owned: the options that define the path, and their hash */
+    struct sdr_tensors resumed; /* a checkpoint whose values are still to be handed out to servers */
 };
 
 /* --evaluate-every. */
@@ -259,9 +261,19 @@ enum sdr_status sdr_evaluate(const struct sdr_model_kind *kind, const struct sdr
                              const struct sdr_block *block, const float *w,
                              const struct sdr_row_list *rows, int threads,
                              struct sdr_evaluation *result);
+/* The same sums from values that live elsewhere: pull() gets the values that some rows read, into a subset made of
+   these rows. */
+struct sdr_subset;
+struct sdr_pull {
+    enum sdr_status (*pull)(void *context, const struct sdr_batch *rows, struct sdr_subset *subset);
+    void *context;
+    const struct sdr_layout *layout;
+};
+enum sdr_status sdr_evaluate_pulled(const struct sdr_model_kind *kind,
+                                    const struct sdr_problem *problem, const struct sdr_pull *pull,
+                                    const struct sdr_row_list *rows, int threads,
+                                    struct sdr_evaluation *result);
 double sdr_evaluation_loss(const struct sdr_evaluation *e);
-/* What training minimises: the mean loss and all penalties, those of rows too, of weights w. */
-double sdr_objective(const struct sdr_run *run, const struct sdr_evaluation *e, const float *w);
 /* Accuracy or R²; NaN for clusters, which have no truth to compare with. */
 double sdr_evaluation_metric(const struct sdr_evaluation *e, enum sdr_truth task);
 /* Adds loss, accuracy and its baseline, or rmse and r2 to a JSON object, with a prefix such as "valid_" on their
@@ -300,6 +312,8 @@ bool sdr_checkpoint_any(const char *folder);
 void sdr_checkpoint_tidy(const char *folder);
 /* Loads the newest readable checkpoint; SDR_RUNTIME if there is none. */
 enum sdr_status sdr_checkpoint_resume(struct sdr_run *run);
+/* The values of the checkpoint, if there is one, go to the servers that hold them. */
+enum sdr_status sdr_checkpoint_hand_out(struct sdr_run *run);
 /* fingerprint.c: the options and data that decide the path of the run, into run->path and its hash into
    run->fingerprint. */
 enum sdr_status sdr_fingerprint(struct sdr_run *run);
@@ -323,7 +337,7 @@ void sdr_stream(struct sdr_run *run, uint64_t at);
 /* The step of an update that begins `at` rows into the present epoch. */
 double sdr_rate_at(const struct sdr_run *run, uint64_t at);
 /* Training goes wrong: goes back to the last good weights if that is wanted, or ends the run. */
-void sdr_diverge(struct sdr_run *run);
+enum sdr_status sdr_diverge(struct sdr_run *run);
 /* The steps of `count` updates, the i-th of which begins i rows behind `at`. */
 void sdr_rates(const struct sdr_run *run, uint64_t at, uint32_t count, double *rate);
 
@@ -346,6 +360,9 @@ enum sdr_status sdr_job_meet(const struct sdr_run *run);
 
 /* verdict.c: notes about a model that learnt nothing. */
 void sdr_verdict(const struct sdr_run *run);
+
+/* setup.c: the values of a span that training begins with, into the parameters and the good weights. */
+enum sdr_status sdr_start_values(struct sdr_run *run, struct sdr_span span);
 
 /* defaults.c: what the options leave open. Workers, and rows of an update; epochs and the length of the schedule;
    averaging; the step. setup.c says what each needs. */
@@ -382,10 +399,13 @@ enum sdr_status sdr_team_rest(struct sdr_run *run);
 /* Rows dealt since workers last met. */
 uint64_t sdr_team_dealt(const struct sdr_run *run);
 
+/* train.c, for whoever runs the strategy's loops: before the first update; after the last one, while the weights
+   are still where they were trained: the last checkpoint, the evaluation, the model. */
+enum sdr_status sdr_run_begin(struct sdr_run *run);
+enum sdr_status sdr_run_conclude(struct sdr_run *run);
 /* train.c, for node.c: an epoch's rows were all dealt; evaluates and decides what follows. */
 enum sdr_status sdr_epoch_end(struct sdr_run *run);
-/* train.c, for point.c: the validation loss of weights; whether it, or the objective, is good enough. */
-enum sdr_status sdr_evaluate_valid(struct sdr_run *run, const float *w);
+/* train.c, for point.c: whether the validation loss, or the objective, is good enough. */
 void sdr_consider_target(struct sdr_run *run, double reached);
 
 /* order.c: the order of the rows in the epoch that begins, into run->order. */

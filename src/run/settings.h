@@ -48,7 +48,7 @@ struct sdr_settings {
     char *transport, *compute, *delay, *slow, *codec, *aggregate;
     double lr, l1, l2, group_lasso;
     int penalty_on, scale, shuffle, pin;
-    bool standardize, intercept, deterministic;
+    bool standardize, intercept, deterministic, dedicated_servers;
     uint64_t batch, epochs, updates, seed, workers, servers;
     /* watching it */
     char *valid, *valid_labels, *run, *checkpoint_every, *evaluate_every, *target, *record, *replay;

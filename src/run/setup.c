@@ -44,14 +44,33 @@ static struct sdr_penalty penalty_of(const struct sdr_run *run)
 }
 
 /* Regression starts at the mean: the intercept need not travel there in small steps. */
-static void start_at_mean(struct sdr_run *run)
+static void start_at_mean(struct sdr_run *run, struct sdr_span span)
 {
     if (!run->problem.intercept || run->use.kind->truth != SDR_REGRESSION ||
         run->use.optimizer->own_penalty)
         return;
-    for (int b = 0; b < run->layout.blocks; b++)
-        if (strcmp(run->layout.block[b].name, "intercept") == 0)
-            run->parameters.value[run->layout.block[b].offset] = (float)run->set.target_mean;
+    for (int b = 0; b < run->layout.blocks; b++) {
+        uint64_t at = run->layout.block[b].offset;
+        if (strcmp(run->layout.block[b].name, "intercept") == 0 && at >= span.first &&
+            at < span.end)
+            run->parameters.value[at] = (float)run->set.target_mean;
+    }
+}
+
+enum sdr_status sdr_start_values(struct sdr_run *run, struct sdr_span span)
+{
+    const struct sdr_model_kind *kind = run->use.kind;
+    float *value = run->parameters.value;
+    struct sdr_batch rows = {.rows = &run->data->rows,
+                             .row = run->set.train_rows.row,
+                             .count = run->set.train_rows.count};
+    if (kind->start)
+        SDR_TRY(kind->start(&run->problem, run->layout.block, &rows, run->set.target_size, span,
+                            value));
+    start_at_mean(run, span);
+    memcpy(run->kept.good + span.first, value + span.first,
+           (span.end - span.first) * sizeof *value); /* what --restarts goes back to at first */
+    return SDR_OK;
 }
 
 static enum sdr_status make_parameters(struct sdr_run *run)
@@ -80,27 +99,19 @@ static enum sdr_status make_parameters(struct sdr_run *run)
     SDR_TRY(sdr_allocate(&run->kept.good, run->layout.count, sizeof(float), "the last good model"));
     if (run->options.settings.early_stop)
         SDR_TRY(sdr_allocate(&run->kept.best, run->layout.count, sizeof(float), "the best model"));
-    struct sdr_batch rows = {.rows = &run->data->rows,
-                             .row = run->set.train_rows.row,
-                             .count = run->set.train_rows.count};
-    if (kind->start && run->process == 0) /* which has the servers */
-        SDR_TRY(
-            kind->start(&run->problem, run->layout.block, &rows, run->set.target_size, p->value));
-    start_at_mean(run);
-    memcpy(run->kept.good, p->value,
-           run->layout.count * sizeof *p->value); /* what --restarts goes back to at first */
     return SDR_OK;
 }
 
 /* Workers that exchange messages, or that share memory; then the order of rows, which depends on them. */
 static enum sdr_status make_workers(struct sdr_run *run)
 {
-    if (sdr_by_messages(run)) {
+    if (sdr_by_messages(run)) { /* servers start with their own values */
         uint64_t quorum;
         SDR_TRY(sdr_rules_ask(run, SDR_RULES_MESSAGES));
         SDR_TRY(sdr_choose_quorum(run, (uint64_t)run->workers, &quorum));
         SDR_TRY(sdr_network_create(run, quorum));
     } else {
+        SDR_TRY(sdr_start_values(run, sdr_all(&run->layout)));
         SDR_TRY(sdr_plan_make(run));
         SDR_TRY(sdr_plan_carry_out(run));
     }
@@ -230,6 +241,7 @@ void sdr_run_destroy(struct sdr_run *run)
     sdr_release(run->rows.order);
     sdr_release(run->rows.chunk);
     sdr_release(run->rows.grouped);
+    sdr_tensors_free(&run->log.resumed);
     sdr_release(run->log.fingerprint);
     sdr_release(run->log.path);
     sdr_options_release(&run->options);

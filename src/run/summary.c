@@ -14,8 +14,13 @@ static void set_integer(json_t *object, const char *key, uint64_t value)
 static uint64_t count_nonzero(const struct sdr_model *model)
 {
     uint64_t count = 0, size = (uint64_t)model->block[0].rows * model->block[0].cols;
-    for (uint64_t i = 0; i < size; i++)
-        count += model->value[model->block[0].offset + i] != 0;
+    const float *value = model->value + model->block[0].offset;
+    for (uint64_t at = 0; at < size; at += SDR_PIECE) {
+        uint64_t end = at + SDR_PIECE < size ? at + SDR_PIECE : size;
+        for (uint64_t i = at; i < end; i++)
+            count += value[i] != 0;
+        sdr_model_passed(model, value + at, end - at);
+    }
     return count;
 }
 

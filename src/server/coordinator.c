@@ -34,6 +34,11 @@ bool sdr_is_busy(const struct sdr_node *node, int worker)
     return node->run->network->lead.assignment[worker].busy;
 }
 
+bool sdr_is_gone(const struct sdr_node *node, int worker)
+{
+    return node->run->network->lead.assignment[worker].gone;
+}
+
 /* A joint batch has one number for all workers; the queue advances when it is applied. */
 uint64_t sdr_next_number(struct sdr_network *net)
 {
@@ -142,21 +147,20 @@ static enum sdr_status accept_gradient(struct sdr_node *node, const struct sdr_m
     }
     int64_t now = node->run->use.transport->now(node);
     double under_way = (double)(now - assigned->assigned) * 1e-9 - facts.computing;
-    gradient->worker = worker;
-    gradient->batch = message->batch;
-    gradient->version = message->version;
-    gradient->body = message->body;
-    gradient->weight = 1;
-    gradient->lost = false;
-    gradient->record = (struct sdr_ledger_record){
-        .worker = (uint32_t)worker,
-        .waited_for = assigned->waited_for,
-        .read = message->version,
+    *gradient = (struct sdr_gradient){
+        .worker = worker,
         .batch = message->batch,
-        .bytes = assigned->bytes + (uint32_t)sdr_message_bytes(message),
-        .computing = facts.computing,
-        .travelling = (float)(under_way > 0 ? under_way : 0),
-        .waiting = (float)((double)(assigned->assigned - assigned->came) * 1e-9)};
+        .version = message->version,
+        .body = message->body,
+        .weight = 1,
+        .record = {.worker = (uint32_t)worker,
+                   .waited_for = assigned->waited_for,
+                   .read = message->version,
+                   .batch = message->batch,
+                   .bytes = assigned->bytes + (uint32_t)sdr_message_bytes(message),
+                   .computing = facts.computing,
+                   .travelling = (float)(under_way > 0 ? under_way : 0),
+                   .waiting = (float)((double)(assigned->assigned - assigned->came) * 1e-9)}};
     assigned->busy = assigned->prefetched; /* it goes on with the task that it was sent ahead */
     assigned->came = now;
     net->lead.last = worker;
@@ -181,10 +185,7 @@ static enum sdr_status lose(struct sdr_node *node, const struct sdr_message *mes
         SDR_TRY(sdr_return_number(net, of->batch));
     if (of->prefetched)
         SDR_TRY(sdr_return_number(net, of->next));
-    net->lead.idle -= of->idle;
-    of->busy = of->prefetched = of->idle = false;
-    of->gone = true;
-    net->lead.alive--;
+    sdr_member_lose(node, message->about);
     sdr_note(&node->run->options, "worker %d is gone: process %llu was silent for %.1f s",
              message->about, (unsigned long long)message->batch, message->value);
     return SDR_OK;
@@ -234,8 +235,14 @@ enum sdr_status sdr_await_gradient(struct sdr_node *node, struct sdr_gradient *g
                 return SDR_OK;
             continue;
         }
+        if (message.kind == SDR_MESSAGE_LOST && message.about < 0)
+            return sdr_lost_server(node, &message);
         if (message.kind == SDR_MESSAGE_LOST)
             return lose(node, &message, gradient);
+        if (message.kind == SDR_MESSAGE_JOINED) {
+            *gradient = (struct sdr_gradient){.worker = message.about, .joined = true};
+            return sdr_member_join(node, message.about);
+        }
         if (message.kind == SDR_MESSAGE_GRADIENT) {
             int worker = message.from - net->servers;
             struct sdr_assignment *of = &net->lead.assignment[worker];
@@ -293,15 +300,10 @@ static enum sdr_status spread_decision(struct sdr_node *node, const struct sdr_g
 
 static enum sdr_status await_others(struct sdr_node *node)
 {
-    for (int waiting = node->servers - 1; waiting > 0;) {
-        struct sdr_message message;
-        SDR_TRY(node->run->use.transport->receive(node, &message));
-        if (!sdr_message_sound(node, &message))
-            sdr_body_drop(message.body);
-        else if (message.kind == SDR_MESSAGE_APPLIED)
-            waiting--;
-        else if (message.kind != SDR_MESSAGE_NONE)
-            SDR_TRY(sdr_defer_message(sdr_server_of(node), &message));
+    for (int s = 1; s < node->servers; s++) {
+        struct sdr_message applied;
+        SDR_TRY(sdr_await_kind(node, SDR_MESSAGE_APPLIED, -1, &applied));
+        sdr_body_drop(applied.body);
     }
     return SDR_OK;
 }
@@ -402,7 +404,8 @@ enum sdr_status sdr_apply(struct sdr_node *node, struct sdr_gradient *gradient, 
 enum sdr_status sdr_dismiss(struct sdr_node *node)
 {
     struct sdr_network *net = node->run->network;
-    for (int i = 1; i < net->nodes; i++) {
+    /* Servers elsewhere answer until the run has concluded. */
+    for (int i = sdr_servers_apart(net) ? net->servers : 1; i < net->nodes; i++) {
         struct sdr_message message = {.kind = SDR_MESSAGE_STOP, .flags = SDR_URGENT, .to = i};
         SDR_TRY(sdr_send(node, &message));
     }

@@ -20,7 +20,7 @@ struct sdr_body {
     _Alignas(64) unsigned char data[];
 };
 
-/* Bodies that were let go, by powers of two: loops do not ask the system for memory. */
+/* Bodies that were let go, by size: loops do not ask the system for memory. */
 enum sdr_status sdr_pool_create(bool single_threaded, struct sdr_pool **pool);
 void sdr_pool_destroy(struct sdr_pool *pool);
 enum sdr_status sdr_body_create(struct sdr_pool *pool, uint64_t bytes, struct sdr_body **body);
@@ -49,8 +49,11 @@ enum sdr_message_kind {
     SDR_MESSAGE_DROP,     /* first server → the others: a gradient that will not be applied */
     SDR_MESSAGE_ANSWER,   /* first server → the others: a worker is to be given a task */
     SDR_MESSAGE_APPLIED,  /* another server → the first one */
+    SDR_MESSAGE_ORDER,    /* first server → a server elsewhere: see server/shards.h */
+    SDR_MESSAGE_DONE,     /* a server elsewhere → the first one: its answer */
     SDR_MESSAGE_STOP,     /* the run is over */
-    SDR_MESSAGE_LOST,     /* transport → first server, or all nodes without one: `from` is gone */
+    SDR_MESSAGE_JOINED,   /* transport → servers: worker `about` is there */
+    SDR_MESSAGE_LOST,     /* transport → servers, or all nodes without one: `from` is gone */
     SDR_MESSAGE_PEER,     /* peer → peer: `about` is its tag */
     SDR_MESSAGE_REPORT,   /* peer → peer 0: its part of an update, see peer/peers.h */
     SDR_MESSAGE_KINDS,
@@ -64,8 +67,9 @@ enum sdr_message_flag {
 struct sdr_message {
     uint8_t kind, flags;
     int32_t from, to; /* nodes, not processes */
-    int32_t about; /* with ANSWER, DROP and LOST: the worker; with TASK: how many of its own steps
-                              the values have in them */
+    int32_t
+        about; /* with ANSWER, DROP, JOINED and LOST: the worker (LOST of a server: −1); with TASK: how many of
+                              its own steps the values have in them; with ORDER: which */
     uint64_t version; /* of the values: those carried, or those a gradient was computed from */
     uint64_t batch;   /* number of the batch */
     double

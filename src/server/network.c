@@ -18,8 +18,10 @@ static enum sdr_status make_workspace(const struct sdr_run *run, bool worker,
     uint64_t count = run->layout.count, batch = net->policy.batch, local = net->policy.local;
     uint64_t leaves = net->policy.joint ? sdr_leaves((uint32_t)batch)
                                         : (batch + local - 1) / local * sdr_leaves((uint32_t)local);
-    SDR_TRY(sdr_allocate(&workspace->w, count, sizeof *workspace->w, "a worker's view"));
-    SDR_TRY(sdr_marks_create(&workspace->marks, run->problem.features));
+    if (!worker || !net->policy.compact) {
+        SDR_TRY(sdr_allocate(&workspace->w, count, sizeof *workspace->w, "a worker's view"));
+        SDR_TRY(sdr_marks_create(&workspace->marks, run->problem.features));
+    }
     SDR_TRY(sdr_allocate(&workspace->row, net->policy.batch, sizeof *workspace->row,
                          "rows of a batch"));
     if (worker) {
@@ -46,6 +48,7 @@ static void free_workspace(struct sdr_workspace *workspace)
     sdr_wire_writer_free(&workspace->writer);
     sdr_wire_reader_free(&workspace->reader);
     sdr_marks_free(&workspace->marks);
+    sdr_subset_free(&workspace->subset);
     sdr_release(workspace->losses);
     sdr_release(workspace->part);
     sdr_release(workspace->packed);
@@ -55,7 +58,8 @@ static void free_workspace(struct sdr_workspace *workspace)
     sdr_release(workspace->row);
 }
 
-/* By how often rows touch them, which the first process has looked at. */
+/* By how often rows touch them, which the first process has looked at; where servers are in different processes, by
+   three parts size and one part that, so that no process holds more than 4/3 of its share. */
 static enum sdr_status cut_values(struct sdr_run *run)
 {
     struct sdr_network *net = run->network;
@@ -64,34 +68,70 @@ static enum sdr_status cut_values(struct sdr_run *run)
     SDR_TRY(sdr_allocate(&net->span, count, sizeof *net->span, "servers"));
     if (run->process == 0) {
         SDR_TRY(sdr_features_touched(run, &touched, &looked_at));
-        sdr_cut_spans(&run->layout, touched, looked_at, (uint32_t)count, net->span);
+        sdr_cut_spans(&run->layout, touched, looked_at, sdr_servers_apart(net) ? 0.75 : 0,
+                      (uint32_t)count, net->span);
         sdr_release(touched);
     }
     return sdr_share(run, net->span, count * sizeof *net->span);
 }
 
+/* The parameters of a server that lives here: the first one of the process has the run's, others an alias. */
+static enum sdr_status give_parameters(struct sdr_run *run, struct sdr_server *server, bool first)
+{
+    struct sdr_network *net = run->network;
+    bool apart = sdr_servers_apart(net);
+    server->parameters = first ? &run->parameters : &server->alias;
+    if (!first) {
+        SDR_TRY(sdr_parameters_replicate(&server->alias, &run->parameters, false, false));
+        if (apart && run->process > 0)
+            SDR_TRY(sdr_allocate(&server->alias.published, run->layout.count, sizeof(float),
+                                 "the model"));
+    }
+    if (apart) { /* the coordinator acts for all servers of its process */
+        struct sdr_span *held =
+            run->process == 0 ? &run->parameters.held : &server->parameters->held;
+        held->first = first || run->process > 0 ? server->span.first : held->first;
+        held->end = server->span.end;
+    }
+    return sdr_start_values(run, server->span);
+}
+
+static enum sdr_status refuse_wide_rows(const struct sdr_run *run)
+{
+    for (int b = 0; b < run->layout.blocks; b++)
+        if (run->layout.block[b].cols > SDR_PIECE)
+            return sdr_fail(SDR_USAGE,
+                            "rows of %u parameters cannot be exchanged between servers in several "
+                            "processes: leave --servers out",
+                            run->layout.block[b].cols);
+    return SDR_OK;
+}
+
 static enum sdr_status make_servers(struct sdr_run *run)
 {
     struct sdr_network *net = run->network;
+    bool apart = sdr_servers_apart(net), first = true;
     SDR_TRY(sdr_allocate(&net->server, (size_t)net->servers, sizeof *net->server, "servers"));
     SDR_TRY(cut_values(run));
+    if (apart)
+        SDR_TRY(refuse_wide_rows(run));
     for (int s = 0; s < net->servers; s++) {
         struct sdr_server *server = &net->server[s];
         server->span = net->span[s];
-        server->parameters = s ? &server->alias : &run->parameters;
-        if (s)
-            SDR_TRY(sdr_parameters_replicate(&server->alias, &run->parameters, false, false));
-        if (net->policy.sparse || net->policy.steps)
+        if (!sdr_is_here(&net->node[s]))
+            continue;
+        SDR_TRY(give_parameters(run, server, first));
+        first = false;
+        if (net->policy.sparse || net->policy.steps || apart)
             SDR_TRY(make_workspace(run, false, &server->workspace));
         SDR_TRY(sdr_sum_create(&server->sum, &run->layout));
-        SDR_TRY(sdr_allocate(&server->pending, (size_t)net->workers, sizeof *server->pending,
-                             "servers"));
+        SDR_TRY(sdr_members_start(&net->node[s], net->workers));
     }
     return SDR_OK;
 }
 
-/* Values that a batch touches are worth picking out where they are few, and where a copy of all of them is
-   not shared by everybody anyway. */
+/* Values that a batch touches are worth picking out where they are few. Threads get all of them by reference to one
+   copy, which costs a 32nd of picking a value; workers that all start from one version share the copy. */
 static bool picks_values(const struct sdr_run *run)
 {
     const struct sdr_network *net = run->network;
@@ -100,11 +140,21 @@ static bool picks_values(const struct sdr_run *run)
     double each = (double)net->policy.batch / (net->policy.joint ? net->workers : 1);
     double walked = per_row * each, values = (double)run->layout.count;
     bool few = walked < 2.0 * rows->features && values > 64; /* so few cost less than picking */
-    if (run->use.transport->by_reference && !run->use.transport->simulated)
-        few = 32 * walked < values; /* copying is that much quicker, and nothing is sent */
     bool alike = net->policy.quorum == (uint64_t)net->workers || net->policy.cancels;
-    return !rows->dense && run->use.kind->reads == SDR_READS_TOUCHED && few && !net->policy.keeps &&
-           !(alike && run->use.transport->by_reference);
+    if (run->use.transport->by_reference)
+        few = run->use.transport->simulated ? few && !alike
+                                            : 32 * walked * (alike ? net->workers : 1) < values;
+    return !rows->dense && run->use.kind->reads == SDR_READS_TOUCHED && few && !net->policy.keeps;
+}
+
+/* A view as long as the parameters costs less than renumbering the features of every batch, until it costs too much
+   memory: 4 MB. Where workers are in the process of the servers they hold no more than these do. */
+static bool compacts_views(const struct sdr_run *run)
+{
+    enum { VALUES_MOST = 1 << 20 };
+    const struct sdr_network *net = run->network;
+    return net->policy.sparse && !net->policy.steps && net->processes > 1 &&
+           run->layout.count > VALUES_MOST;
 }
 
 static void fetch_worker(const struct sdr_node *node)
@@ -139,17 +189,19 @@ static enum sdr_status make_server_role(struct sdr_run *run)
     net->policy.cancels = ops->cancels && ops->cancels(run->use.strategy_options);
     net->policy.eager = ops->eager;
     net->policy.sparse = picks_values(run);
+    net->policy.compact = compacts_views(run);
     SDR_TRY(make_servers(run));
     net->workspaces = run->use.transport->simulated ? 1 : net->workers;
     SDR_TRY(
         sdr_allocate(&net->workspace, (size_t)net->workspaces, sizeof *net->workspace, "workers"));
     for (int i = 0; i < net->workspaces; i++)
-        SDR_TRY(make_workspace(run, true, &net->workspace[i]));
-    SDR_TRY(sdr_allocate(&net->lead.assignment, (size_t)net->workers, sizeof *net->lead.assignment,
-                         "workers"));
+        if (net->workspaces == 1 || sdr_is_here(&net->node[net->servers + i]))
+            SDR_TRY(make_workspace(run, true, &net->workspace[i]));
     SDR_TRY(sdr_allocate(&net->task, (size_t)net->workers, sizeof *net->task, "workers"));
     for (int i = net->servers; i < net->nodes; i++) {
         struct sdr_node *node = &net->node[i];
+        if (!sdr_is_here(node))
+            continue;
         node->task = &net->task[node->worker];
         SDR_TRY(sdr_allocate(&node->task->piece, 2 * (size_t)net->servers,
                              sizeof *node->task->piece, "workers"));
@@ -171,6 +223,8 @@ enum sdr_status sdr_network_create(struct sdr_run *run, uint64_t quorum)
     run->network = net;
     net->servers = run->use.strategy->peer ? 0 : (int)s->servers;
     net->workers = run->workers;
+    net->processes = run->processes;
+    net->dedicated = s->dedicated_servers && net->servers > 0 && run->processes > 1;
     net->nodes = net->servers + net->workers;
     net->policy.joint = run->use.strategy->joint;
     net->policy.part_unit = s->deterministic ? SDR_LEAF_ROWS : 1;
@@ -198,6 +252,8 @@ enum sdr_status sdr_network_create(struct sdr_run *run, uint64_t quorum)
     SDR_TRY(sdr_pool_create(net->single_threaded, &net->pool));
     SDR_TRY(sdr_sampler_create(run));
     SDR_TRY(make_nodes(run));
+    if (net->servers == 0 && run->process == 0) /* which tells the others */
+        SDR_TRY(sdr_start_values(run, sdr_all(&run->layout)));
     SDR_TRY(net->servers ? make_server_role(run) : sdr_peers_create(run));
     return run->use.transport->open(run, run->use.transport_options);
 }
@@ -222,14 +278,20 @@ void sdr_network_destroy(struct sdr_run *run)
         sdr_release(task->residual);
         sdr_release(task->piece);
     }
+    for (int w = 0; net->lead.assignment && w < net->server[0].places; w++)
+        sdr_body_drop(net->lead.assignment[w].sent);
+    sdr_release(net->lead.assignment);
     for (int s = 0; s < net->servers && net->server; s++) {
         struct sdr_server *server = &net->server[s];
         sdr_body_drop(server->snapshot);
-        for (int w = 0; w < net->workers && server->pending; w++)
+        for (int w = 0; w < server->places; w++)
             while (server->pending[w])
                 sdr_release_pending(&server->pending[w]);
         while (server->backlog_at < server->backlogged)
             sdr_body_drop(server->backlog[server->backlog_at++].body);
+        for (int i = 0; i < 4; i++)
+            sdr_release(server->saved.array[i]);
+        sdr_release(server->gone);
         sdr_release(server->pending);
         sdr_release(server->backlog);
         sdr_release(server->row);
@@ -237,7 +299,7 @@ void sdr_network_destroy(struct sdr_run *run)
         if (server->sum.layout)
             sdr_sum_free(&server->sum);
         free_workspace(&server->workspace);
-        if (s)
+        if (server->alias.layout)
             sdr_parameters_destroy(&server->alias);
     }
     for (int i = 0; i < net->workspaces && net->workspace; i++)
@@ -251,9 +313,6 @@ void sdr_network_destroy(struct sdr_run *run)
     sdr_release(net->span);
     sdr_release(net->workspace);
     sdr_release(net->task);
-    for (int w = 0; w < net->workers && net->lead.assignment; w++)
-        sdr_body_drop(net->lead.assignment[w].sent);
-    sdr_release(net->lead.assignment);
     sdr_release(net->times.slowness);
     sdr_ledger_free(&net->lead.ledger);
     sdr_delay_free(&net->times.compute);
@@ -265,12 +324,29 @@ void sdr_network_destroy(struct sdr_run *run)
     run->network = NULL;
 }
 
+/* The first server. Where others live elsewhere, whatever needs all values is done while they still answer. */
+static enum sdr_status lead(struct sdr_node *node)
+{
+    struct sdr_run *run = node->run;
+    bool apart = sdr_servers_apart(run->network);
+    if (apart) {
+        SDR_TRY(sdr_checkpoint_hand_out(run));
+        SDR_TRY(sdr_shards_order(run, SDR_ORDER_BEGIN, NULL));
+        SDR_TRY(sdr_run_begin(run));
+    }
+    SDR_TRY(run->end.over ? sdr_dismiss(node) : run->use.strategy->server->server(node));
+    if (!apart)
+        return SDR_OK;
+    SDR_TRY(sdr_run_conclude(run));
+    return sdr_shards_stop(run);
+}
+
 static enum sdr_status loop(struct sdr_node *node)
 {
-    const struct sdr_strategy *strategy = node->run->use.strategy;
     if (node->server == 0)
-        return node->run->end.over ? sdr_dismiss(node) : strategy->server->server(node);
-    return node->server > 0 ? sdr_follow_coordinator(node) : strategy->server->worker(node);
+        return lead(node);
+    return node->server > 0 ? sdr_follow_coordinator(node)
+                            : node->run->use.strategy->server->worker(node);
 }
 
 void sdr_network_keep(struct sdr_run *run)
@@ -326,7 +402,8 @@ enum sdr_status sdr_network_work(struct sdr_run *run)
     struct sdr_network *net = run->network;
     SDR_TRY(fill_queue(run));
     for (int s = 1; s < net->servers; s++)
-        sdr_parameters_follow(&net->server[s].alias, &run->parameters);
+        if (net->server[s].alias.layout)
+            sdr_parameters_follow(&net->server[s].alias, &run->parameters);
     sdr_network_keep(run);
     if (net->peers) {
         SDR_TRY(sdr_peers_work(run));
@@ -341,6 +418,8 @@ enum sdr_status sdr_network_work(struct sdr_run *run)
     SDR_TRY(run->use.transport->launch(run, loop));
     sdr_network_keep(run);
     for (int i = net->servers; i < net->nodes; i++) {
+        if (!net->node[i].task)
+            continue;
         net->traffic.waited += net->node[i].task->waited;
         net->traffic.present += net->node[i].task->number > 0;
     }

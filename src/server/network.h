@@ -14,6 +14,7 @@
 #include "server/batch_queue.h"
 #include "server/message.h"
 #include "server/role.h"
+#include "server/shards.h"
 #include "update/parameters.h"
 #include "update/values.h"
 #include "update/wire.h"
@@ -40,6 +41,7 @@ struct sdr_workspace {
     struct sdr_wire_reader reader;
     struct sdr_parameters
         stepper;       /* takes steps on w, with the state of a worker; where workers do */
+    struct sdr_subset subset; /* a batch by itself, where views hold what it touches alone */
     float *packed;     /* owned: values on their way into a message; where workers take steps */
     float *before;     /* owned: the values before the steps, for every server; the same */
     uint32_t *own_row; /* owned: the rows of an earlier batch; the same */
@@ -53,7 +55,7 @@ struct sdr_pending {
     struct sdr_pending *next; /* owned: of the same worker */
 };
 struct sdr_server {
-    struct sdr_parameters *parameters; /* the run's, or an alias of them */
+    struct sdr_parameters *parameters; /* the run's, or an alias of them; NULL: it lives elsewhere */
     struct sdr_parameters alias;
     struct sdr_span span;           /* its values */
     struct sdr_body *snapshot;      /* owned: the values of a version; NULL: none yet */
@@ -65,6 +67,9 @@ struct sdr_server {
     float *dense; /* owned: gradients multiplied out, for aggregates that need it; NULL: none */
     uint64_t dense_room;
     uint32_t combined;            /* the last mark of such a gradient */
+    struct sdr_saved saved;       /* of a server elsewhere, on order */
+    int places;                   /* workers that it knows: see membership.c */
+    bool *gone;                   /* owned, per worker: it was lost, or has not joined */
     struct sdr_pending **pending; /* owned, per worker: other servers than the first */
     struct sdr_message *backlog; /* owned: messages that came while something else was waited for */
     uint64_t backlogged, backlog_room, backlog_at;
@@ -103,7 +108,7 @@ struct sdr_assignment {
     uint64_t batch, version;
     bool busy; /* with that batch */
     bool idle; /* there was no batch for it */
-    bool gone;
+    bool gone; /* it was lost, or has not joined */
     uint64_t tasks;         /* given to it */
     uint64_t steps;         /* of its own that were applied */
     int64_t assigned, came; /* transport time: of the task, and of the gradient before it */
@@ -124,6 +129,7 @@ struct sdr_policy {
     bool joint;                /* every worker computes its part of one batch */
     uint32_t part_unit;        /* rows that a part is made of: leaves where bits matter, or 1 */
     bool sparse;               /* workers are sent what their batch touches */
+    bool compact;              /* and hold that alone, not a view as long as the parameters */
     bool cancels;              /* the strategy may cancel work */
     bool steps;                /* workers take steps, and send these */
     bool eager;                /* workers are sent values ahead */
@@ -165,6 +171,8 @@ struct sdr_compute_times {
 
 struct sdr_network {
     int servers, workers, nodes; /* servers is 0: workers are peers */
+    int processes;               /* of the job */
+    bool dedicated;              /* servers have processes without workers */
     struct sdr_peers *peers;     /* owned; NULL: there are servers */
     struct sdr_node *node;       /* owned: all of them */
     struct sdr_pool *pool;       /* owned */
@@ -183,6 +191,7 @@ struct sdr_network {
     struct sdr_coordinator lead;
     struct sdr_traffic traffic;
     struct sdr_compute_times times;
+    struct sdr_shard_array array[SDR_ARRAYS]; /* for checkpoints */
 };
 
 /* A step that a worker has taken, until the values it is sent have it in them. */
@@ -230,10 +239,23 @@ struct sdr_task {
     struct sdr_own_writes own;
 };
 
-/* Whether a node is told (LOST) that another one is gone: the first server, or every node where there is none. */
+/* membership.c: workers that are there when a run begins; one that joins, or is back; one that is lost. */
+enum sdr_status sdr_members_start(struct sdr_node *server, int workers);
+enum sdr_status sdr_member_join(struct sdr_node *server, int worker);
+void sdr_member_lose(struct sdr_node *server, int worker);
+
+/* placement.c: the process that a node lives in, and whether that is this one; whether servers live in more than
+   one; the workers that the processes of a job make by default. */
+int sdr_process_of(const struct sdr_network *net, int node);
+bool sdr_is_here(const struct sdr_node *node);
+bool sdr_servers_apart(const struct sdr_network *net);
+int sdr_workers_of_job(const struct sdr_run *run);
+
+/* Whether a node is told (LOST) that another one is gone: the first server, or every node where there is none; and
+   servers that would wait in another process for what was on its way to them. */
 static inline bool sdr_hears_of_deaths(const struct sdr_network *net, int node)
 {
-    return net->servers == 0 || node == 0;
+    return net->servers == 0 || node == 0 || (node < net->servers && sdr_servers_apart(net));
 }
 
 /* sampler.c, compute_times.c: of run->network. */
@@ -312,6 +334,11 @@ struct sdr_server *sdr_server_of(const struct sdr_node *node);
 enum sdr_status sdr_defer_message(struct sdr_server *server, const struct sdr_message *message);
 /* The next message, with what was put aside first. */
 enum sdr_status sdr_next_message(struct sdr_node *node, struct sdr_message *message);
+/* The first server: waits for a message of a kind from another server (−1: any); others are put aside. Fails if a
+   server is lost. */
+enum sdr_status sdr_await_kind(struct sdr_node *node, int kind, int from,
+                               struct sdr_message *message);
+enum sdr_status sdr_lost_server(struct sdr_node *node, const struct sdr_message *lost);
 /* One step on the server's features, with gradients in the order given. */
 enum sdr_status sdr_server_step(struct sdr_node *node, const struct sdr_gradient *gradient,
                                 uint64_t count, double rate);

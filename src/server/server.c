@@ -45,6 +45,54 @@ enum sdr_status sdr_next_message(struct sdr_node *node, struct sdr_message *mess
     return SDR_OK;
 }
 
+enum sdr_status sdr_lost_server(struct sdr_node *node, const struct sdr_message *lost)
+{
+    return sdr_fail(SDR_PEER_LOST,
+                    "server %d was lost with its part of the parameters: process %llu was silent "
+                    "for %.1f s%s",
+                    lost->from, (unsigned long long)lost->batch, lost->value,
+                    node->run->options.settings.run ? "; go on from the last checkpoint with --resume"
+                                                    : "; with --run there would be checkpoints");
+}
+
+/* Takes a message out of the backlog. */
+static bool take_deferred(struct sdr_server *server, int kind, int from,
+                          struct sdr_message *message)
+{
+    uint64_t i = server->backlog_at;
+    while (i < server->backlogged &&
+           (server->backlog[i].kind != kind || (from >= 0 && server->backlog[i].from != from)))
+        i++;
+    if (i == server->backlogged)
+        return false;
+    *message = server->backlog[i];
+    server->backlogged--;
+    memmove(server->backlog + i, server->backlog + i + 1,
+            (server->backlogged - i) * sizeof *server->backlog);
+    return true;
+}
+
+enum sdr_status sdr_await_kind(struct sdr_node *node, int kind, int from,
+                               struct sdr_message *message)
+{
+    struct sdr_server *server = sdr_server_of(node);
+    if (take_deferred(server, kind, from, message))
+        return SDR_OK;
+    for (;;) {
+        SDR_TRY(node->run->use.transport->receive(node, message));
+        if (!sdr_message_sound(node, message)) {
+            sdr_body_drop(message->body);
+            continue;
+        }
+        if (message->kind == kind && (from < 0 || message->from == from))
+            return SDR_OK;
+        if (message->kind == SDR_MESSAGE_LOST && message->about < 0)
+            return sdr_lost_server(node, message);
+        if (message->kind != SDR_MESSAGE_NONE)
+            SDR_TRY(sdr_defer_message(server, message));
+    }
+}
+
 static enum sdr_status room_for_rows(struct sdr_server *server, uint64_t rows)
 {
     if (rows <= server->row_room)
@@ -243,6 +291,15 @@ static enum sdr_status keep_pending(struct sdr_server *server, int worker,
     return SDR_OK;
 }
 
+/* What a lost worker had sent has come by then: its process was silent for long. */
+static enum sdr_status hear_of_death(struct sdr_node *node, const struct sdr_message *lost)
+{
+    if (lost->about < 0)
+        return sdr_lost_server(node, lost);
+    sdr_member_lose(node, lost->about);
+    return SDR_OK;
+}
+
 /* A gradient that the first server has decided on may still be under way. */
 static enum sdr_status await_pending(struct sdr_node *node, int worker, uint64_t batch,
                                      uint64_t version, struct sdr_gradient *gradient)
@@ -256,8 +313,15 @@ static enum sdr_status await_pending(struct sdr_node *node, int worker, uint64_t
             sdr_body_drop(message.body);
         else if (message.kind == SDR_MESSAGE_GRADIENT)
             SDR_TRY(keep_pending(server, message.from - node->servers, &message));
+        else if (message.kind == SDR_MESSAGE_LOST)
+            SDR_TRY(hear_of_death(node, &message));
         else
             SDR_TRY(sdr_defer_message(server, &message));
+        if (server->gone[worker] && !*find_pending(server, worker, batch, version))
+            return sdr_fail(SDR_PEER_LOST,
+                            "worker %d was lost while its gradient was on its way to server %d: go on "
+                            "from the last checkpoint with --resume",
+                            worker, node->server);
     }
     *gradient = (struct sdr_gradient){
         .worker = worker, .batch = batch, .version = version, .body = (*link)->body};
@@ -326,6 +390,15 @@ enum sdr_status sdr_follow_coordinator(struct sdr_node *node)
         case SDR_MESSAGE_ANSWER: /* an evaluation may have charged all penalties since the last step */
             server->parameters->penalty_due = message.value;
             status = sdr_send_task(node, message.about, message.batch, message.flags);
+            break;
+        case SDR_MESSAGE_ORDER:
+            status = sdr_obey(node, &message);
+            break;
+        case SDR_MESSAGE_JOINED:
+            status = sdr_member_join(node, message.about);
+            break;
+        case SDR_MESSAGE_LOST:
+            status = hear_of_death(node, &message);
             break;
         case SDR_MESSAGE_STOP:
             return SDR_OK;

@@ -46,8 +46,12 @@ bool sdr_message_sound(const struct sdr_node *node, const struct sdr_message *me
     switch (message->kind) {
     case SDR_MESSAGE_NONE:
         return node->server == 0;
-    case SDR_MESSAGE_LOST:
-        return node->server == 0 && has_worker(node, message);
+    case SDR_MESSAGE_JOINED:
+        return node->server >= 0 && message->about >= 0 &&
+               (uint64_t)message->about < node->run->use.transport->workers_most;
+    case SDR_MESSAGE_LOST: /* −1: a server was lost */
+        return sdr_hears_of_deaths(node->run->network, node->id) &&
+               (message->about == -1 || has_worker(node, message));
     case SDR_MESSAGE_TASK:
         return node->worker >= 0 && !from_worker && task_sound(node, message);
     case SDR_MESSAGE_GRADIENT:
@@ -57,7 +61,10 @@ bool sdr_message_sound(const struct sdr_node *node, const struct sdr_message *me
     case SDR_MESSAGE_DROP:
     case SDR_MESSAGE_ANSWER:
         return node->server > 0 && from_first && has_worker(node, message) && has_batch(message);
+    case SDR_MESSAGE_ORDER:
+        return node->server > 0 && from_first;
     case SDR_MESSAGE_APPLIED:
+    case SDR_MESSAGE_DONE:
         return node->server == 0 && !from_worker && !from_first;
     case SDR_MESSAGE_STOP:
         return from_first;

@@ -50,6 +50,12 @@ static enum sdr_status take_piece(struct sdr_node *node, const struct sdr_messag
     return SDR_OK;
 }
 
+static enum sdr_status wrong_count(int server, uint64_t count, uint64_t wanted)
+{
+    return sdr_fail(SDR_RUNTIME, "server %d sent %llu values in place of %llu", server,
+                    (unsigned long long)count, (unsigned long long)wanted);
+}
+
 /* Values are sent ahead: a task that follows the one that has come. */
 static bool is_of_another(const struct sdr_node *node, const struct sdr_message *message)
 {
@@ -99,6 +105,23 @@ enum sdr_status sdr_await_task(struct sdr_node *node, bool *more)
     return SDR_OK;
 }
 
+/* A batch by itself, with the values that its rows read. */
+static enum sdr_status assemble_subset(struct sdr_node *node, struct sdr_subset *subset,
+                                       const struct sdr_batch *batch)
+{
+    const struct sdr_run *run = node->run;
+    SDR_TRY(sdr_subset_make(subset, &run->problem, &run->layout, batch));
+    for (int s = 0; s < node->servers; s++) {
+        struct sdr_body *piece = node->task->piece[s];
+        uint64_t count = piece ? piece->bytes / sizeof(float) : 0;
+        uint64_t placed = sdr_subset_scatter(subset, &run->layout, run->network->span[s],
+                                             piece ? (float *)(void *)piece->data : NULL, count);
+        if (placed != count)
+            return wrong_count(s, count, placed);
+    }
+    return SDR_OK;
+}
+
 /* A piece of the values, from the server of a span. */
 static enum sdr_status place_piece(struct sdr_node *node, struct sdr_workspace *workspace,
                                    const struct sdr_batch *batch, int server)
@@ -114,10 +137,7 @@ static enum sdr_status place_piece(struct sdr_node *node, struct sdr_workspace *
                                 from, count, SDR_SCATTER);
     else if (moved == count)
         memcpy(workspace->w + span.first, from, count * sizeof *from);
-    if (moved != count)
-        return sdr_fail(SDR_RUNTIME, "server %d sent %llu values in place of %llu", server,
-                        (unsigned long long)count, (unsigned long long)moved);
-    return SDR_OK;
+    return moved == count ? SDR_OK : wrong_count(server, count, moved);
 }
 
 enum sdr_status sdr_assemble_view(struct sdr_node *node, struct sdr_workspace *workspace,
@@ -164,45 +184,74 @@ static uint32_t steps_of(const struct sdr_network *net, uint32_t rows)
     return rows > 0 && rows <= local ? 1 : (rows + local - 1) / local;
 }
 
-/* The gradients of a batch: one, or one after every step that the worker takes with it. */
-static enum sdr_status compute_batch(struct sdr_node *node, struct sdr_workspace *workspace,
-                                     const struct sdr_batch *batch, const float *w,
-                                     const atomic_uint *stop, struct sdr_wire_facts *facts)
+static enum sdr_status pack_for_all(struct sdr_node *node, struct sdr_workspace *workspace,
+                                    const struct sdr_update *update,
+                                    const struct sdr_wire_facts *facts, const atomic_uint *stop)
+{
+    for (int s = 0; s < node->servers && !atomic_load(stop); s++)
+        SDR_TRY(sdr_pack_update(node, workspace, s, update, facts, &node->task->result[s]));
+    return SDR_OK;
+}
+
+/* One gradient of a batch, from the values that came. */
+static enum sdr_status compute_one(struct sdr_node *node, struct sdr_workspace *workspace,
+                                   const struct sdr_batch *batch, const atomic_uint *stop,
+                                   struct sdr_wire_facts *facts)
 {
     struct sdr_run *run = node->run;
     struct sdr_network *net = run->network;
-    struct sdr_view view = {&run->problem, run->layout.block, w, node->task->version};
+    struct sdr_subset *subset = net->policy.compact ? &workspace->subset : NULL;
+    struct sdr_view view = {&run->problem, run->layout.block, NULL, node->task->version};
+    struct sdr_update update = {.sense = run->use.kind->sense};
     uint32_t first =
         (uint32_t)(net->policy.joint ? batch->at % net->policy.batch / SDR_LEAF_ROWS : 0);
+    if (subset) {
+        SDR_TRY(assemble_subset(node, subset, batch));
+        view.problem = &subset->problem;
+        view.block = subset->layout.block;
+        view.w = subset->w;
+    } else {
+        SDR_TRY(sdr_assemble_view(node, workspace, batch, &view.w));
+    }
+    if (node->task->sparse) /* the next batch needs others */
+        sdr_forget_task(node);
+    facts->leaves = sdr_leaves(batch->count);
     facts->losses = workspace->losses;
-    for (uint32_t from = 0; from < batch->count && !atomic_load(stop); from += net->policy.local) {
+    if (batch->count)
+        SDR_TRY(sdr_batch_gradient(&workspace->space, &view, subset ? &subset->batch : batch, first,
+                                   workspace->losses, stop, &update));
+    if (subset)
+        SDR_TRY(sdr_subset_translate(subset, batch, &update));
+    return pack_for_all(node, workspace, &update, facts, stop);
+}
+
+/* Steps that the worker takes with a batch, one for every `local` rows of it. */
+static enum sdr_status compute_steps(struct sdr_node *node, struct sdr_workspace *workspace,
+                                     const struct sdr_batch *batch, const atomic_uint *stop,
+                                     struct sdr_wire_facts *facts)
+{
+    struct sdr_run *run = node->run;
+    uint32_t local = run->network->policy.local;
+    struct sdr_view view = {&run->problem, run->layout.block, NULL, node->task->version};
+    SDR_TRY(sdr_assemble_view(node, workspace, batch, &view.w));
+    if (node->task->sparse)
+        sdr_forget_task(node);
+    SDR_TRY(sdr_own_writes_begin(node, workspace, batch));
+    facts->losses = workspace->losses;
+    for (uint32_t from = 0; from < batch->count && !atomic_load(stop); from += local) {
         struct sdr_batch part = *batch;
         struct sdr_update update;
-        if (net->policy.steps) {
-            part.row += from;
-            part.at += from;
-            part.count =
-                batch->count - from < net->policy.local ? batch->count - from : net->policy.local;
-            part.of = part.count;
-        }
-        SDR_TRY(sdr_batch_gradient(&workspace->space, &view, &part, first,
+        part.row += from;
+        part.at += from;
+        part.count = batch->count - from < local ? batch->count - from : local;
+        part.of = part.count;
+        SDR_TRY(sdr_batch_gradient(&workspace->space, &view, &part, 0,
                                    workspace->losses + facts->leaves, stop, &update));
         facts->leaves += sdr_leaves(part.count);
-        if (!net->policy.steps) {
-            for (int s = 0; s < node->servers && !atomic_load(stop); s++)
-                SDR_TRY(
-                    sdr_pack_update(node, workspace, s, &update, facts, &node->task->result[s]));
-            return SDR_OK;
-        }
         if (!atomic_load(stop))
             sdr_own_writes_step(node, workspace, &update);
     }
-    if (net->policy.steps)
-        return sdr_own_writes_end(node, workspace, batch, facts);
-    struct sdr_update nothing = {.sense = run->use.kind->sense}; /* a batch of no rows */
-    for (int s = 0; s < node->servers; s++)
-        SDR_TRY(sdr_pack_update(node, workspace, s, &nothing, facts, &node->task->result[s]));
-    return SDR_OK;
+    return sdr_own_writes_end(node, workspace, batch, facts);
 }
 
 static enum sdr_status compute(void *argument, uint32_t step, const atomic_uint *stop)
@@ -213,18 +262,13 @@ static enum sdr_status compute(void *argument, uint32_t step, const atomic_uint 
     struct sdr_task *task = node->task;
     struct sdr_workspace *workspace = &net->workspace[net->workspaces == 1 ? 0 : node->worker];
     struct sdr_batch batch;
-    const float *w;
     (void)step;
     SDR_TRY(sdr_network_batch(run, task->batch, node->worker, workspace->row, &batch));
     sdr_fetch_leaf(&run->problem, &batch);
-    SDR_TRY(sdr_assemble_view(node, workspace, &batch, &w));
-    if (task->sparse) /* the next batch needs others */
-        sdr_forget_task(node);
-    if (net->policy.steps)
-        SDR_TRY(sdr_own_writes_begin(node, workspace, &batch));
     struct sdr_wire_facts facts = {.rows = batch.count,
                                    .rate = task->own.rate * steps_of(net, batch.count)};
-    return compute_batch(node, workspace, &batch, w, stop, &facts);
+    return net->policy.steps ? compute_steps(node, workspace, &batch, stop, &facts)
+                             : compute_one(node, workspace, &batch, stop, &facts);
 }
 
 enum sdr_status sdr_compute_gradient(struct sdr_node *node, bool *done)

@@ -1,4 +1,4 @@
-/* Trained models: made from a run, used to predict and evaluate. Files: model_file.c. */
+/* Trained models: created from a run, used to predict and evaluate. Files: model_file.c. */
 #include "trained/model.h"
 #include "base/cpu.h"
 #include "base/hash.h"
@@ -10,7 +10,17 @@
 
 #include <string.h>
 
-/* ---- making ---- */
+/* ---- creation ---- */
+static void add_values(struct sdr_hasher *hasher, const struct sdr_model *model, const float *value,
+                       uint64_t count)
+{
+    for (uint64_t at = 0; at < count; at += SDR_PIECE) {
+        uint64_t some = count - at < SDR_PIECE ? count - at : SDR_PIECE;
+        sdr_hasher_add(hasher, value + at, some * sizeof *value);
+        sdr_model_passed(model, value + at, some);
+    }
+}
+
 enum sdr_status sdr_model_hash(struct sdr_model *model)
 {
     struct sdr_hasher *hasher = sdr_hasher_create();
@@ -22,8 +32,8 @@ enum sdr_status sdr_model_hash(struct sdr_model *model)
         uint32_t shape[2] = {block->rows, block->cols};
         sdr_hasher_add(hasher, block->name, strlen(block->name) + 1);
         sdr_hasher_add(hasher, shape, sizeof shape);
-        sdr_hasher_add(hasher, model->value + block->offset,
-                       (size_t)block->rows * block->cols * sizeof(float));
+        add_values(hasher, model, model->value + block->offset,
+                   (uint64_t)block->rows * block->cols);
     }
     for (uint32_t k = 0; k < model->classes.count; k++)
         sdr_hasher_add(hasher, model->classes.text[k], strlen(model->classes.text[k]) + 1);
@@ -32,7 +42,7 @@ enum sdr_status sdr_model_hash(struct sdr_model *model)
     return SDR_OK;
 }
 
-/* "name:key=value,…" of the options in force. */
+/* "name:key=value,…" with the current options. */
 static enum sdr_status print_spec(const struct sdr_model_kind *kind, const void *options,
                                   char **spec)
 {
@@ -45,8 +55,8 @@ static enum sdr_status print_spec(const struct sdr_model_kind *kind, const void 
     return sdr_text_take(&text, spec);
 }
 
-/* What defines the model; not where files lay or how many threads there were, so that equal
-   training gives equal bytes. */
+/* The options that define the model. Excludes paths and thread counts: equal training gives equal
+   bytes. */
 static enum sdr_status print_training(const struct sdr_run *run, char **text)
 {
     static const char *const names[] = {
@@ -57,7 +67,7 @@ static enum sdr_status print_training(const struct sdr_run *run, char **text)
     json_t *object = sdr_json_begin(json_object());
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         sdr_json_set(object, names[i], sdr_option_json(&run->options, names[i]));
-    /* What was chosen where the options left it open. */
+    /* Values chosen for options left at auto. */
     sdr_json_set(object, "optimizer", json_string(run->use.optimizer->name));
     sdr_json_set(object, "schedule", json_string(run->use.schedule->name));
     sdr_json_set(object, "scale", json_string(run->set.scale ? "feature" : "none"));
@@ -66,8 +76,7 @@ static enum sdr_status print_training(const struct sdr_run *run, char **text)
     return sdr_json_text(object, text);
 }
 
-/* Without classes nobody asks which labels there were: the file stays small, and does not carry the targets of
-   training away. */
+/* Models without classes drop the labels: smaller files that do not contain the training targets. */
 static void forget_labels(struct sdr_schema *schema)
 {
     sdr_dictionary_free(&schema->labels);
@@ -75,7 +84,7 @@ static void forget_labels(struct sdr_schema *schema)
     schema->label_value = NULL;
 }
 
-enum sdr_status sdr_model_create(const struct sdr_run *run, const float *w,
+enum sdr_status sdr_model_create(struct sdr_run *run, enum sdr_array which,
                                  struct sdr_model **result)
 {
     const struct sdr_layout *layout = &run->layout;
@@ -93,10 +102,10 @@ enum sdr_status sdr_model_create(const struct sdr_run *run, const float *w,
     SDR_CHECK(print_spec(run->use.kind, run->use.model_options, &model->kind_spec));
     SDR_CHECK(sdr_plugin_choose("model", sdr_model_kind_table, model->kind_spec, &plugin,
                                 &model->options));
-    SDR_CHECK(sdr_allocate(&model->value, layout->count, sizeof(float), "a model"));
-    memcpy(model->value, w, layout->count * sizeof(float));
+    SDR_CHECK(sdr_model_values_collect(run, which, &model->values));
+    model->value = model->values->value;
     if (run->set.center && run->use.kind->uncenter && model->intercept)
-        run->use.kind->uncenter(model->block, run->set.center, model->value);
+        run->use.kind->uncenter(model->block, run->set.center, model->values->value);
     SDR_CHECK(sdr_classes_copy(&model->classes, &run->set.classes));
     SDR_CHECK(sdr_schema_copy(&model->schema, &run->data->schema));
     model->schema.features = run->problem.features;
@@ -128,8 +137,8 @@ enum sdr_status sdr_model_copy(const struct sdr_model *from, struct sdr_model **
     SDR_CHECK(sdr_copy_string(&model->kind_spec, from->kind_spec));
     SDR_CHECK(sdr_plugin_choose("model", sdr_model_kind_table, model->kind_spec, &plugin,
                                 &model->options));
-    SDR_CHECK(sdr_allocate(&model->value, from->count, sizeof(float), "a model"));
-    memcpy(model->value, from->value, from->count * sizeof(float));
+    model->values = sdr_model_values_hold(from->values);
+    model->value = from->value;
     SDR_CHECK(sdr_classes_copy(&model->classes, &from->classes));
     SDR_CHECK(sdr_schema_copy(&model->schema, &from->schema));
     SDR_CHECK(sdr_copy_string(&model->training, from->training));
@@ -146,7 +155,7 @@ void sdr_model_destroy(struct sdr_model *model)
         return;
     sdr_release(model->kind_spec);
     sdr_release(model->options);
-    sdr_release(model->value);
+    sdr_model_values_drop(model->values);
     sdr_release(model->training);
     sdr_classes_free(&model->classes);
     sdr_schema_free(&model->schema);
@@ -184,7 +193,7 @@ enum sdr_status sdr_model_block(const struct sdr_model *model, const char *name,
     return sdr_fail(SDR_USAGE, "the model has no block '%s'", name);
 }
 
-/* Rows of a model of pairs may lack one of the two, or both, but have no third. */
+/* Rows of a pair model have at most two features; one or both may be missing. */
 static enum sdr_status check_pairs(const struct sdr_model *model, const struct sdr_data *data)
 {
     bool pairs = !data->rows.dense;

@@ -1,4 +1,4 @@
-/* Model files: safetensors, the blocks as arrays, everything else as text in the metadata. */
+/* Model files: safetensors with the blocks as arrays and everything else as text metadata. */
 #include "base/file.h"
 #include "base/json.h"
 #include "base/memory.h"
@@ -33,9 +33,24 @@ static enum sdr_status set_text(json_t *object, const char *key, json_t *value)
     return set ? SDR_OK : sdr_fail(SDR_RUNTIME, "out of memory: metadata");
 }
 
+/* A block of a model, for whoever writes it piece by piece. */
+struct block_of {
+    const struct sdr_model *model;
+    const float *value;
+};
+
+static enum sdr_status read_block(void *context, uint64_t first, uint64_t count, void *to)
+{
+    const struct block_of *of = context;
+    memcpy(to, of->value + first, count * sizeof(float));
+    sdr_model_passed(of->model, of->value + first, count);
+    return SDR_OK;
+}
+
 enum sdr_status sdr_model_save(const struct sdr_model *model, const char *path)
 {
     struct sdr_tensor tensor[SDR_BLOCKS_MOST] = {0};
+    struct block_of of[SDR_BLOCKS_MOST];
     json_t *metadata = NULL, *schema = NULL;
     enum sdr_status status;
     for (int b = 0; b < model->blocks; b++) {
@@ -43,6 +58,9 @@ enum sdr_status sdr_model_save(const struct sdr_model *model, const char *path)
         tensor[b].shape[0] = model->block[b].rows;
         tensor[b].shape[1] = model->block[b].cols;
         tensor[b].data = model->value + model->block[b].offset;
+        of[b] = (struct block_of){model, tensor[b].data};
+        tensor[b].context = &of[b];
+        tensor[b].read = model->values->mapped ? read_block : NULL;
     }
     metadata = sdr_json_begin(json_pack("{s:s, s:s, s:s, s:s, s:s}", "format", "sounder", "version",
                                         "1", "model", model->kind_spec, "training", model->training,
@@ -63,7 +81,7 @@ static enum sdr_status bad_model(const char *path, const char *why)
     return sdr_fail(SDR_BAD_FILE, "%s: not a Sounder model: %s", path, why);
 }
 
-/* Names data that was given for a model; the reason why nothing else is one comes from its reader. */
+/* Explains that a data file was given instead of a model. */
 static enum sdr_status refuse_data(const char *path)
 {
     char head[sizeof SDR_CACHE_MAGIC];
@@ -143,10 +161,11 @@ static enum sdr_status load_blocks(const char *path, const struct sdr_tensors *f
             tensor->shape[1] != block->cols)
             return bad_model(path, "an array has the wrong shape");
     }
-    SDR_TRY(sdr_allocate(&model->value, model->count, sizeof(float), "a model"));
+    SDR_TRY(sdr_model_values_create(model->count, &model->values));
+    model->value = model->values->value;
     for (int b = 0; b < model->blocks; b++) {
         const struct sdr_block *block = &model->block[b];
-        memcpy(model->value + block->offset, sdr_tensors_find(file, block->name)->data,
+        memcpy(model->values->value + block->offset, sdr_tensors_find(file, block->name)->data,
                (size_t)block->rows * block->cols * sizeof(float));
     }
     for (uint64_t i = 0; i < model->count; i++)
@@ -172,7 +191,7 @@ static enum sdr_status load(const char *path, const struct sdr_tensors *file,
         return bad_model(path, "it was written by a newer version");
     enum sdr_status status =
         sdr_plugin_choose("model", sdr_model_kind_table, kind, &plugin, &model->options);
-    if (status == SDR_USAGE) /* a model this version does not know */
+    if (status == SDR_USAGE) /* a model kind this version does not know */
         return sdr_fail_in(SDR_BAD_FILE, "%s: ", path);
     SDR_TRY(status);
     model->kind = (const struct sdr_model_kind *)plugin;

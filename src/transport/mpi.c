@@ -1,4 +1,4 @@
-/* Nodes in the processes of an MPI job: servers in the first one, workers one to a process (or more, in turn).
+/* Nodes in the processes of an MPI job; which lives where: server/placement.c.
    Messages to nodes of the same process go into their mailbox, others travel (mpi_link.c). Nothing blocks inside MPI:
    whoever waits for a message looks after all of them, and a thread that mostly sleeps does so while others compute.
 
@@ -37,11 +37,6 @@ struct shared {
 
 static struct sdr_mpi_job *const job = &sdr_mpi_job;
 
-static bool lives_here(const struct sdr_node *node)
-{
-    return sdr_mpi_process_of(node->run->network, node->id) == job->process;
-}
-
 /* ---- for nodes ---- */
 /* While nodes compute somebody must hear what is urgent. */
 static void *carry(void *argument)
@@ -64,7 +59,7 @@ static void *carry(void *argument)
 static enum sdr_status send(struct sdr_node *node, struct sdr_message *message)
 {
     struct shared *shared = node->run->network->shared;
-    int process = sdr_mpi_process_of(node->run->network, message->to);
+    int process = sdr_process_of(node->run->network, message->to);
     if (process > 0 && job->process > 0)
         atomic_fetch_add_explicit(&shared->links.bytes, sdr_message_bytes(message),
                                   memory_order_relaxed);
@@ -214,7 +209,7 @@ static enum sdr_status launch(struct sdr_run *run, enum sdr_status (*loop)(struc
     SDR_TRY(begin(run));
     if (pthread_create(&shared->carrier, NULL, carry, run) != 0)
         return sdr_fail(SDR_RUNTIME, "a thread that looks after messages cannot be started");
-    enum sdr_status status = sdr_node_threads_launch(run, loop, lives_here);
+    enum sdr_status status = sdr_node_threads_launch(run, loop, sdr_is_here);
     atomic_store(&shared->over, true);
     pthread_join(shared->carrier, NULL);
     if (status == SDR_OK)
@@ -243,7 +238,6 @@ SDR_REGISTER(transport, mpi) = {
     .barrier = barrier,
     .share = sdr_mpi_share,
     .open = open_mpi,
-    .is_here = lives_here,
     .launch = launch,
     .send = send,
     .receive = receive,

@@ -17,11 +17,6 @@ struct sdr_mpi_sending {
 
 static struct sdr_mpi_job *const job = &sdr_mpi_job;
 
-int sdr_mpi_process_of(const struct sdr_network *net, int node)
-{
-    return node < net->servers ? 0 : (node - net->servers) % job->processes;
-}
-
 static size_t bytes_of_set(void)
 {
     return ((size_t)job->processes + 7) / 8;
@@ -64,20 +59,20 @@ void sdr_mpi_links_free(struct sdr_mpi_links *links)
 }
 
 /* ---- deaths; here and below the caller holds job->calls ---- */
-/* Nodes of this process are told about the workers of another one. */
+/* Nodes of this process are told about the nodes of another one. */
 static enum sdr_status tell_nodes(struct sdr_run *run, int process)
 {
     const struct sdr_network *net = run->network;
     struct sdr_mpi_links *links = run->network->shared;
-    for (int dead = net->servers; dead < net->nodes; dead++)
-        for (int to = 0; to < net->nodes && sdr_mpi_process_of(net, dead) == process; to++) {
+    for (int dead = 0; dead < net->nodes; dead++)
+        for (int to = 0; to < net->nodes && sdr_process_of(net, dead) == process; to++) {
             struct sdr_message word = {.kind = SDR_MESSAGE_LOST,
                                        .from = dead,
                                        .to = to,
-                                       .about = dead - net->servers,
+                                       .about = dead < net->servers ? -1 : dead - net->servers,
                                        .batch = (uint64_t)process,
                                        .value = job->peer[process].silent};
-            if (sdr_mpi_process_of(net, to) == job->process && sdr_hears_of_deaths(net, to))
+            if (sdr_process_of(net, to) == job->process && sdr_hears_of_deaths(net, to))
                 SDR_TRY(sdr_mailbox_put(&links->threads.mailbox[to], &word));
         }
     return SDR_OK;
@@ -182,8 +177,8 @@ static enum sdr_status deliver(struct sdr_run *run, int from)
     }
     atomic_fetch_add_explicit(&run->network->traffic.bytes, sdr_message_bytes(&message),
                               memory_order_relaxed);
-    if (sdr_mpi_process_of(run->network, message.from) != from ||
-        sdr_mpi_process_of(run->network, message.to) != job->process) {
+    if (sdr_process_of(run->network, message.from) != from ||
+        sdr_process_of(run->network, message.to) != job->process) {
         sdr_body_drop(message.body);
         return makes_no_sense(from);
     }

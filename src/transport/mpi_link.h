@@ -2,7 +2,7 @@
    when one sends to the other for the first time. Messages travel from node to node; nothing here waits.
 
    MPI does not report that a process has died; its missing heartbeats do (mpi_heartbeat.c). Nothing is sent to a lost
-   process any more, what was on its way is abandoned, and nodes are told about its workers. */
+   process any more, what was on its way is abandoned, and nodes are told about its nodes. */
 #ifndef SDR_TRANSPORT_MPI_LINK_H
 #define SDR_TRANSPORT_MPI_LINK_H
 
@@ -37,9 +37,6 @@ struct sdr_mpi_links {
     atomic_uint_fast64_t bytes; /* sent past process 0, which counts what it sees */
     bool parting;               /* the last message of this process was sent */
 };
-
-/* The process that a node lives in. */
-int sdr_mpi_process_of(const struct sdr_network *net, int node);
 
 enum sdr_status sdr_mpi_links_open(struct sdr_run *run, struct sdr_mpi_links *links);
 /* Must not wait for the dead: what MPI may still write to is left behind. */

@@ -52,7 +52,7 @@ static enum sdr_status allocate_state(struct sdr_parameters *p)
 enum sdr_status sdr_parameters_create(struct sdr_parameters *p, const struct sdr_layout *layout,
                                       const struct sdr_step_rule *rule, bool batches, bool average)
 {
-    *p = (struct sdr_parameters){.layout = layout, .rule = *rule};
+    *p = (struct sdr_parameters){.layout = layout, .rule = *rule, .held = sdr_all(layout)};
     SDR_TRY(allocate_state(p));
     SDR_TRY(sdr_allocate(&p->published, layout->count, sizeof(float), "the model"));
     if (average)
@@ -191,15 +191,15 @@ void sdr_parameters_recompute(struct sdr_parameters *p, double rate)
 
 void sdr_parameters_reset(struct sdr_parameters *p, const float *value)
 {
-    uint64_t count = p->layout->count;
-    memcpy(p->value, value, count * sizeof *value);
+    uint64_t first = p->held.first, count = p->held.end - first;
+    memcpy(p->value + first, value + first, count * sizeof *value);
     for (int s = 0; s < p->rule.optimizer->slots; s++)
-        memset(p->slot[s], 0, count * sizeof(float));
+        memset(p->slot[s] + first, 0, count * sizeof(float));
     if (p->penalty_paid)
-        memset(p->penalty_paid, 0, count * sizeof *p->penalty_paid);
+        memset(p->penalty_paid + first, 0, count * sizeof *p->penalty_paid);
     p->penalty_due = 0;
     if (p->average.sum)
-        memset(p->average.sum, 0, count * sizeof *p->average.sum);
+        memset(p->average.sum + first, 0, count * sizeof *p->average.sum);
     p->average.summed = 0;
 }
 
@@ -210,8 +210,13 @@ const float *sdr_parameters_weights(struct sdr_parameters *p)
         return p->value;
     for (int b = 0; b < p->layout->blocks; b++) {
         const struct sdr_block *block = &p->layout->block[b];
-        p->rule.optimizer->publish(&p->target[b], block->rows, block->cols,
-                                   p->published + block->offset);
+        uint32_t first, end;
+        sdr_rows_within(block, p->held, &first, &end);
+        struct sdr_target t = sdr_target_from(p->target[b], first, block->cols);
+        if (first < end)
+            p->rule.optimizer->publish(&t, end - first, block->cols,
+                                       p->published + block->offset +
+                                           (uint64_t)first * block->cols);
     }
     return p->published;
 }
@@ -219,7 +224,7 @@ const float *sdr_parameters_weights(struct sdr_parameters *p)
 void sdr_parameters_average(struct sdr_parameters *p)
 {
     const float *w = sdr_parameters_weights(p);
-    for (uint64_t i = 0; i < p->layout->count; i++)
+    for (uint64_t i = p->held.first; i < p->held.end; i++)
         p->average.sum[i] += w[i];
     p->average.summed++;
 }
@@ -228,7 +233,65 @@ const float *sdr_parameters_result(struct sdr_parameters *p)
 {
     if (!p->average.summed)
         return sdr_parameters_weights(p);
-    for (uint64_t i = 0; i < p->layout->count; i++)
+    for (uint64_t i = p->held.first; i < p->held.end; i++)
         p->published[i] = (float)(p->average.sum[i] / (double)p->average.summed);
     return p->published;
+}
+
+void sdr_parameters_ready(struct sdr_parameters *p)
+{
+    p->ready = (float *)(uintptr_t)sdr_parameters_result(p);
+}
+
+bool sdr_parameters_finite(const struct sdr_parameters *p)
+{
+    float sum = 0;
+    for (uint64_t i = p->held.first; i < p->held.end; i++)
+        sum += p->ready[i] * 0.0f; /* NaN for NaN and infinity, 0 otherwise */
+    return sum == 0.0f;
+}
+
+void sdr_parameters_keep(const struct sdr_parameters *p, float *to)
+{
+    memcpy(to + p->held.first, p->ready + p->held.first,
+           (p->held.end - p->held.first) * sizeof *to);
+}
+
+/* What paying penalties changes; returns how many arrays. */
+static int changed_arrays(const struct sdr_parameters *p, double due, float *array[4])
+{
+    int count = 0;
+    if (!p->penalty_paid || due == 0)
+        return 0;
+    array[count++] = p->value;
+    array[count++] = p->penalty_paid;
+    for (int s = 0; s < p->rule.optimizer->slots; s++)
+        array[count++] = p->slot[s];
+    return count;
+}
+
+enum sdr_status sdr_parameters_save(const struct sdr_parameters *p, struct sdr_saved *saved)
+{
+    uint64_t held = p->held.end - p->held.first;
+    float *array[4];
+    *saved = (struct sdr_saved){.penalty_due = p->penalty_due};
+    int count = changed_arrays(p, p->penalty_due, array);
+    for (int i = 0; i < count; i++) {
+        SDR_TRY(sdr_allocate(&saved->array[i], held, sizeof(float), "parameters to come back to"));
+        memcpy(saved->array[i], array[i] + p->held.first, held * sizeof(float));
+    }
+    return SDR_OK;
+}
+
+void sdr_parameters_restore(struct sdr_parameters *p, struct sdr_saved *saved)
+{
+    uint64_t held = p->held.end - p->held.first;
+    float *array[4];
+    int count = changed_arrays(p, saved->penalty_due, array);
+    for (int i = 0; i < count && saved->array[i]; i++)
+        memcpy(array[i] + p->held.first, saved->array[i], held * sizeof(float));
+    for (int i = 0; i < 4; i++)
+        sdr_release(saved->array[i]);
+    p->penalty_due = saved->penalty_due;
+    *saved = (struct sdr_saved){0};
 }

@@ -31,6 +31,10 @@ struct sdr_average {
 struct sdr_parameters {
     const struct sdr_layout *layout; /* borrowed */
     struct sdr_step_rule rule;
+    /* The values that live in this process: all, or the share of its servers. Arrays are as long as all
+       values, so that a value has one index everywhere; what is not held is never touched, and pages that
+       are never touched take no memory. */
+    struct sdr_span held;
     uint64_t version;                      /* updates applied */
     double penalty_due;                    /* Σ rate since all values last paid */
     float *value, *slot[2], *penalty_paid; /* owned; penalty_paid is NULL without a penalty */
@@ -42,6 +46,7 @@ struct sdr_parameters {
     struct sdr_scratch scratch;            /* for batches; empty where all are single rows */
     struct sdr_average average;
     float *published; /* owned: the weights as others see them */
+    float *ready;     /* weights that were made ready last: published, or the values themselves */
     float *base[3];   /* owned: values and state of a replica as they were pulled; NULL: none */
     bool borrowed;    /* an alias: values and state belong to another handle */
 };
@@ -67,12 +72,19 @@ void sdr_parameters_catch_up(struct sdr_parameters *p, const struct sdr_batch *b
                              struct sdr_span span);
 /* All values of a span pay. */
 void sdr_parameters_catch_up_span(struct sdr_parameters *p, struct sdr_span span);
-/* All values pay, and sums start over; O(values). */
+/* All values that are held pay, and sums start over; O(values). */
 void sdr_parameters_catch_up_all(struct sdr_parameters *p);
 /* What update number `update`, of size `rate`, adds to the penalty due. */
 double sdr_step_penalty(const struct sdr_parameters *p, uint64_t update, double rate);
 /* Penalty of weights w, or of exact where it is not NULL, as the objective counts it. */
 double sdr_parameters_penalty(const struct sdr_parameters *p, const float *w, const double *exact);
+/* The same in pieces: sums over the values of consecutive spans, `w` of the first one of each. */
+struct sdr_penalty_sum {
+    double absolute, square, group;
+};
+void sdr_penalty_add(const struct sdr_parameters *p, const float *w, struct sdr_span span,
+                     struct sdr_penalty_sum *sum);
+double sdr_penalty_total(const struct sdr_parameters *p, const struct sdr_penalty_sum *sum);
 
 /* ---- steps (step.c) ---- */
 /* One step of size `rate`. */
@@ -119,10 +131,21 @@ void sdr_parameters_copy_touched(const struct sdr_parameters *p, const struct sd
 /* Values that are a function of the state (FTRL's) are computed from it, as a step of size `rate`
    would; values that must lie in a set are put back into it. */
 void sdr_parameters_recompute(struct sdr_parameters *p, double rate);
-/* Starts over from these values: no state, no penalty due, no average. */
+/* Starts over from these values, as far as they are held: no state, no penalty due, no average. */
 void sdr_parameters_reset(struct sdr_parameters *p, const float *value);
-/* The weights as they stand, penalties paid: borrowed until the next call. */
+/* The weights that are held as they stand, penalties paid: borrowed until the next call. */
 const float *sdr_parameters_weights(struct sdr_parameters *p);
+/* Makes the result below ready; are all of its values finite; copies them to their places in an array. */
+void sdr_parameters_ready(struct sdr_parameters *p);
+bool sdr_parameters_finite(const struct sdr_parameters *p);
+void sdr_parameters_keep(const struct sdr_parameters *p, float *to);
+/* Making weights ready pays penalties: what that changes is saved before, and restored to the bit. */
+struct sdr_saved {
+    float *array[4]; /* owned; NULL: nothing was due */
+    double penalty_due;
+};
+enum sdr_status sdr_parameters_save(const struct sdr_parameters *p, struct sdr_saved *saved);
+void sdr_parameters_restore(struct sdr_parameters *p, struct sdr_saved *saved);
 /* Adds the weights to the average. */
 void sdr_parameters_average(struct sdr_parameters *p);
 /* The average, or the weights if nothing was averaged: borrowed until the next call. */

@@ -73,14 +73,17 @@ void sdr_parameters_catch_up_all(struct sdr_parameters *p)
         return;
     for (int b = 0; b < p->layout->blocks; b++) {
         const struct sdr_block *block = &p->layout->block[b];
-        struct sdr_target t = p->target[b];
+        uint32_t first, end;
+        sdr_rows_within(block, p->held, &first, &end);
+        struct sdr_target t = sdr_target_from(p->target[b], first, block->cols);
         t.penalty_due = (float)p->penalty_due;
         t.pay_fully = true;
-        if (block->penalised)
-            p->rule.optimizer->catch_up(&t, block->rows, block->cols);
+        if (block->penalised && first < end)
+            p->rule.optimizer->catch_up(&t, end - first, block->cols);
     }
     /* Starting over keeps the float sums exact: what is due stays small against its steps. */
-    memset(p->penalty_paid, 0, p->layout->count * sizeof *p->penalty_paid);
+    memset(p->penalty_paid + p->held.first, 0,
+           (p->held.end - p->held.first) * sizeof *p->penalty_paid);
     p->penalty_due = 0;
 }
 
@@ -90,25 +93,46 @@ double sdr_step_penalty(const struct sdr_parameters *p, uint64_t update, double 
     return o->penalty_due ? o->penalty_due(p->rule.optimizer_options, update, rate) : rate;
 }
 
-double sdr_parameters_penalty(const struct sdr_parameters *p, const float *w, const double *exact)
+/* `w` or `exact` begin with the first value of the span. */
+static void add_penalty(const struct sdr_parameters *p, const float *w, const double *exact,
+                        struct sdr_span span, struct sdr_penalty_sum *sum)
 {
     const struct sdr_penalty *penalty = &p->rule.penalty;
-    double one = 0, two = 0, group = 0;
     for (int b = 0; b < p->layout->blocks; b++) {
         const struct sdr_block *block = &p->layout->block[b];
         const float *scale = block->per_feature && penalty->standardize ? p->rule.scale : NULL;
-        for (uint32_t j = 0; j < block->rows && block->penalised; j++) {
+        uint32_t first, end;
+        sdr_rows_within(block, span, &first, &end);
+        for (uint32_t j = first; j < end && block->penalised; j++) {
             double size = scale ? 1.0 / scale[j] : 1.0, row = 0;
             for (uint32_t k = 0; k < block->cols; k++) {
-                size_t at = block->offset + (size_t)j * block->cols + k;
+                size_t at = block->offset + (size_t)j * block->cols + k - span.first;
                 double v = size * (exact ? exact[at] : w[at]);
-                one += fabs(v);
+                sum->absolute += fabs(v);
                 row += v * v;
             }
-            two += row;
-            group += sqrt(row);
+            sum->square += row;
+            sum->group += sqrt(row);
         }
     }
+}
+
+void sdr_penalty_add(const struct sdr_parameters *p, const float *w, struct sdr_span span,
+                     struct sdr_penalty_sum *sum)
+{
+    add_penalty(p, w, NULL, span, sum);
+}
+
+double sdr_penalty_total(const struct sdr_parameters *p, const struct sdr_penalty_sum *sum)
+{
+    const struct sdr_penalty *penalty = &p->rule.penalty;
     double l2 = p->rule.optimizer->decay ? 0 : penalty->l2; /* decoupled decay is no objective */
-    return penalty->l1 * one + 0.5 * l2 * two + penalty->group * group;
+    return penalty->l1 * sum->absolute + 0.5 * l2 * sum->square + penalty->group * sum->group;
+}
+
+double sdr_parameters_penalty(const struct sdr_parameters *p, const float *w, const double *exact)
+{
+    struct sdr_penalty_sum sum = {0};
+    add_penalty(p, w, exact, sdr_all(p->layout), &sum);
+    return sdr_penalty_total(p, &sum);
 }

@@ -2,6 +2,7 @@
 #include "update/update.h"
 #include "base/memory.h"
 
+#include <math.h>
 #include <string.h>
 
 enum { BLOCK_ALIGN = SDR_ALIGN / sizeof(float) };
@@ -40,13 +41,18 @@ static uint64_t row_cost(const struct sdr_block *block, uint32_t row, const uint
 }
 
 void sdr_cut_spans(const struct sdr_layout *layout, const uint32_t *touched, uint32_t of,
-                   uint32_t spans, struct sdr_span *span)
+                   double by_size, uint32_t spans, struct sdr_span *span)
 {
-    uint64_t total = 0, sum = 0;
+    uint64_t work = 0, size = 0, total, sum = 0, per_value = 0;
     uint32_t p = 0;
     for (int b = 0; b < layout->blocks; b++)
-        for (uint32_t j = 0; j < layout->block[b].rows; j++)
-            total += row_cost(&layout->block[b], j, touched, of);
+        for (uint32_t j = 0; j < layout->block[b].rows; j++) {
+            work += row_cost(&layout->block[b], j, touched, of);
+            size += layout->block[b].cols;
+        }
+    if (by_size > 0) /* so that size · per_value is that share of the total */
+        per_value = (uint64_t)ceil(by_size / (1 - by_size) * (double)work / (double)size);
+    total = work + size * per_value;
     span[0].first = 0;
     for (int b = 0; b < layout->blocks; b++)
         for (uint32_t j = 0; j < layout->block[b].rows; j++) {
@@ -56,7 +62,7 @@ void sdr_cut_spans(const struct sdr_layout *layout, const uint32_t *touched, uin
                 span[p].end = at;
                 span[++p].first = at;
             }
-            sum += row_cost(block, j, touched, of);
+            sum += row_cost(block, j, touched, of) + block->cols * per_value;
         }
     for (; p < spans; p++) {
         span[p].end = layout->count;

@@ -34,9 +34,9 @@ static inline void sdr_rows_within(const struct sdr_block *block, struct sdr_spa
 }
 /* Cuts all values into spans of whole rows with about the same work. A row of a block that is per
    feature costs as often as its feature is touched (touched[j] of `of` rows; NULL: always), others
-   always. span[p] is written for p < spans. */
+   always; a share `by_size` of the cost is that of their values. span[p] is written for p < spans. */
 void sdr_cut_spans(const struct sdr_layout *layout, const uint32_t *touched, uint32_t of,
-                   uint32_t spans, struct sdr_span *span);
+                   double by_size, uint32_t spans, struct sdr_span *span);
 
 /* ---- multiplying out ---- */
 /* Where parts are multiplied out: as long as the values, and as the rows of all blocks. Two threads may

@@ -22,10 +22,10 @@ static const float weight[6] = {1, -2, 3.5f, 0, 1e-38f, -1e38f};
 static const double sum[2] = {1e-300, 3};
 static const unsigned char state_bytes[3] = {0, 255, 7};
 static const struct sdr_tensor tensors[] = {
-    {"weight", SDR_F32, {2, 3}, weight},
-    {"sum", SDR_F64, {2, 0}, sum},
-    {"state", SDR_U8, {3, 0}, state_bytes},
-    {"nothing", SDR_F32, {0, 0}, weight},
+    {.name = "weight", .dtype = SDR_F32, .shape = {2, 3}, .data = weight},
+    {.name = "sum", .dtype = SDR_F64, .shape = {2, 0}, .data = sum},
+    {.name = "state", .dtype = SDR_U8, .shape = {3, 0}, .data = state_bytes},
+    {.name = "nothing", .dtype = SDR_F32, .shape = {0, 0}, .data = weight},
 };
 enum { COUNT = sizeof tensors / sizeof *tensors };
 

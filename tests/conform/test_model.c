@@ -525,7 +525,8 @@ static void the_same_seed_gives_the_same_start(void **unused)
             start[i] = exactly(t.layout.count * sizeof(float));
             t.problem.seed = i < 2 ? 11 : 12;
             if (s.kind->start)
-                assert_int_equal(s.kind->start(&t.problem, t.layout.block, &all, 2, start[i]),
+                assert_int_equal(s.kind->start(&t.problem, t.layout.block, &all, 2,
+                                               sdr_all(&t.layout), start[i]),
                                  SDR_OK);
         }
         assert_memory_equal(start[0], start[1], t.layout.count * sizeof(float));
@@ -533,6 +534,46 @@ static void the_same_seed_gives_the_same_start(void **unused)
             assert_true(isfinite(start[2][i]));
         for (int i = 0; i < 3; i++)
             free(start[i]);
+    }
+}
+
+/* Servers in different processes start with their own spans. */
+static void a_start_by_spans_is_the_whole_start(void **unused)
+{
+    enum { SPANS = 3 };
+    (void)unused;
+    FOR_EVERY_MODEL(s)
+    FOR_EVERY_TRIAL(s, t)
+    {
+        struct sdr_batch all = {.rows = &t.rows, .count = ROWS};
+        struct sdr_span span[SPANS];
+        float *whole = exactly(t.layout.count * sizeof(float));
+        float *pieces = exactly(t.layout.count * sizeof(float));
+        if (!s.kind->start) {
+            free(whole);
+            free(pieces);
+            continue;
+        }
+        sdr_cut_spans(&t.layout, NULL, 1, 0.5, SPANS, span);
+        memset(whole, 0, t.layout.count * sizeof(float));
+        memset(pieces, 0, t.layout.count * sizeof(float));
+        assert_int_equal(
+            s.kind->start(&t.problem, t.layout.block, &all, 2, sdr_all(&t.layout), whole), SDR_OK);
+        for (int i = 0; i < SPANS; i++) {
+            float *own = exactly(t.layout.count * sizeof(float));
+            memset(own, 0, t.layout.count * sizeof(float));
+            assert_int_equal(s.kind->start(&t.problem, t.layout.block, &all, 2, span[i], own),
+                             SDR_OK);
+            for (uint64_t at = 0; at < t.layout.count; at++) {
+                if (at < span[i].first || at >= span[i].end)
+                    assert_true(own[at] == 0);
+                pieces[at] += own[at];
+            }
+            free(own);
+        }
+        assert_memory_equal(whole, pieces, t.layout.count * sizeof(float));
+        free(whole);
+        free(pieces);
     }
 }
 
@@ -612,6 +653,7 @@ int main(void)
         cmocka_unit_test(statistics_do_not_depend_on_the_batch),
         cmocka_unit_test(kmeans_adds_rows_to_the_nearest_center),
         cmocka_unit_test(the_same_seed_gives_the_same_start),
+        cmocka_unit_test(a_start_by_spans_is_the_whole_start),
         cmocka_unit_test(a_row_that_was_projected_stays_where_it_is),
         cmocka_unit_test(a_model_that_was_loaded_gives_the_same_scores),
     };

@@ -121,7 +121,7 @@ static void spans_cover_everything_once_with_whole_rows(void **unused)
         for (uint32_t j = 0; j < FEATURES; j++)
             touched[j] = random_below(4) ? random_below(3) : random_below(1000);
         for (uint32_t spans = 1; spans <= MOST; spans += 1 + spans / 8) {
-            sdr_cut_spans(&layout, tries % 3 ? touched : NULL, 1000, spans, span);
+            sdr_cut_spans(&layout, tries % 3 ? touched : NULL, 1000, 0, spans, span);
             assert_int_equal(span[0].first, 0);
             assert_int_equal(span[spans - 1].end, layout.count);
             for (uint32_t p = 0; p < spans; p++)
@@ -162,7 +162,7 @@ static void spans_have_about_the_same_work(void **unused)
         double total = 0, largest = 0, work[SPANS] = {0};
         for (uint32_t j = 0; j < FEATURES; j++)
             touched[j] = random_below(100);
-        sdr_cut_spans(&world.layout, touched, 100, SPANS, span);
+        sdr_cut_spans(&world.layout, touched, 100, 0, SPANS, span);
         for (int p = 0; p < SPANS; p++)
             for (int b = 0; b < world.layout.blocks; b++) {
                 const struct sdr_block *block = &world.layout.block[b];
@@ -512,7 +512,7 @@ static void what_was_gathered_is_scattered_and_added(void **unused)
             w[i] = 1 + random_dyadic(1) / 2;
             to[i] = -1;
         }
-        sdr_cut_spans(&world.layout, NULL, 1, SPANS, span);
+        sdr_cut_spans(&world.layout, NULL, 1, 0, SPANS, span);
         for (int s = 0; s < SPANS; s++) {
             uint64_t all =
                 sdr_move_values(&world.layout, &marks, of, span[s], w, NULL, 0, SDR_GATHER);
@@ -561,7 +561,7 @@ static void a_step_that_is_described_is_added_where_it_belongs(void **unused)
         bool *moved = exactly(count);
         for (uint64_t i = 0; i < count; i++)
             change[i] = random_dyadic(1) + 2;
-        sdr_cut_spans(&world.layout, NULL, 1, SPANS, span);
+        sdr_cut_spans(&world.layout, NULL, 1, 0, SPANS, span);
         for (int s = 0; s < SPANS; s++) {
             struct sdr_part part[BLOCKS];
             struct sdr_update step;

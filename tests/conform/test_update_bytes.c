@@ -192,7 +192,7 @@ static void what_was_written_is_read(void **unused)
         struct sdr_span span[SPANS_MOST];
         uint32_t spans = 1 + random_below(SPANS_MOST);
         make_update(&world, &sample);
-        sdr_cut_spans(&world.layout, NULL, 1, spans, span);
+        sdr_cut_spans(&world.layout, NULL, 1, 0, spans, span);
         for (uint32_t s = 0; s < spans; s++) {
             struct message message;
             struct sdr_wire_facts facts;
@@ -238,7 +238,7 @@ static void steps_that_travelled_are_added(void **unused)
             float *direct = exactly(count * sizeof *direct);
             for (uint64_t i = 0; i < count; i++)
                 change[i] = random_float(1);
-            sdr_cut_spans(&world.layout, NULL, 1, SPANS, span);
+            sdr_cut_spans(&world.layout, NULL, 1, 0, SPANS, span);
             for (int s = 0; s < SPANS; s++) {
                 struct sdr_part part[BLOCKS];
                 struct sdr_update step, got;
@@ -315,7 +315,7 @@ static void residuals_keep_what_was_left_out(void **unused)
             make_given(&world, FORM_DENSE, 0, 1, &dense);
             struct sdr_update update = {.part = &dense.part, .parts = 1};
             reference_add(&world.layout, &dense.part, NULL, NULL, given, NULL);
-            sdr_cut_spans(&world.layout, NULL, 1, 2, span);
+            sdr_cut_spans(&world.layout, NULL, 1, 0, 2, span);
             for (int s = 0; s < 2; s++) {
                 struct message message;
                 struct sdr_wire_facts facts;
@@ -453,7 +453,7 @@ static void make_message(const struct world *world, const struct sdr_wire *wire,
                          struct message *message, struct sdr_span *span, struct sdr_batch *batch)
 {
     struct sdr_span spans[3];
-    sdr_cut_spans(&world->layout, NULL, 1, 3, spans);
+    sdr_cut_spans(&world->layout, NULL, 1, 0, 3, spans);
     *span = random_below(2) ? sdr_all(&world->layout) : spans[random_below(3)];
     if (random_below(4) == 0) {
         struct sdr_marks marks = {0};

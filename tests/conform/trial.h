@@ -105,7 +105,9 @@ static inline void choose_point(struct trial *t)
     struct sdr_batch all = {.rows = &t->rows, .count = ROWS};
     memset(t->w, 0, t->layout.count * sizeof *t->w);
     if (kind->start)
-        assert_int_equal(kind->start(&t->problem, t->layout.block, &all, 1, t->w), SDR_OK);
+        assert_int_equal(kind->start(&t->problem, t->layout.block, &all, 1,
+                                     sdr_all(&t->layout), t->w),
+                         SDR_OK);
     if (kind->sense == SDR_GRADIENT) {
         for (uint64_t i = 0; i < t->layout.count; i++) /* multiples of 2⁻¹² */
             t->w[i] = rintf(t->w[i] * 4096) / 4096 + (float)((int)random_below(4097) - 2048) / 4096;

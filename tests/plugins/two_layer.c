@@ -46,14 +46,18 @@ static int shape(const struct sdr_problem *problem, struct sdr_block *block)
 
 /* Normal values, so that scores begin at about 1 for features of size 1. */
 static enum sdr_status start(const struct sdr_problem *problem, const struct sdr_block *block,
-                             const struct sdr_batch *rows, double size, float *w)
+                             const struct sdr_batch *rows, double size, struct sdr_span span,
+                             float *w)
 {
     struct sdr_stream stream = sdr_stream_open(problem->seed, SDR_FOR_START, 0);
     (void)rows, (void)size;
     for (int b = W1; b < BLOCKS; b += W2 - W1)
-        for (uint64_t i = 0; i < (uint64_t)block[b].rows * block[b].cols; i++)
-            w[block[b].offset + i] =
-                (float)(sdr_stream_normal(&stream) / sqrt((double)block[b].rows));
+        for (uint64_t i = 0; i < (uint64_t)block[b].rows * block[b].cols; i++) {
+            uint64_t at = block[b].offset + i;
+            double value = sdr_stream_normal(&stream) / sqrt((double)block[b].rows);
+            if (at >= span.first && at < span.end)
+                w[at] = (float)value;
+        }
     return SDR_OK;
 }
 
