@@ -3,7 +3,22 @@
 
 #include <pthread.h>
 
-enum { CLASSES = 40, LEAST = 6 }; /* from 64 bytes on */
+/* Sizes of bodies: 64 bytes, 96, 128, 192, … Even classes are powers of two, odd ones lie between two of them. */
+enum { CLASSES = 80, LEAST = 6 };
+
+static unsigned class_of(uint64_t bytes)
+{
+    uint64_t last = bytes > 1 ? bytes - 1 : 1;
+    int above = 64 - __builtin_clzll(last) - LEAST; /* of the next power of two */
+    if (above <= 0)
+        return 0;
+    return 2 * (unsigned)above - (bytes <= UINT64_C(3) << (above + LEAST - 2));
+}
+
+static size_t room_of(unsigned class)
+{
+    return class % 2 ? (size_t)3 << (class / 2 + LEAST - 1) : (size_t)1 << (class / 2 + LEAST);
+}
 
 struct sdr_pool {
     bool single_threaded; /* used by one thread */
@@ -47,9 +62,7 @@ void sdr_pool_destroy(struct sdr_pool *pool)
 
 enum sdr_status sdr_body_create(struct sdr_pool *pool, uint64_t bytes, struct sdr_body **body)
 {
-    uint64_t last = bytes > 1 ? bytes - 1 : 1;
-    int above = 64 - __builtin_clzll(last) - LEAST;
-    uint16_t class = (uint16_t)(above > 0 ? above : 0);
+    unsigned class = class_of(bytes);
     if (class >= CLASSES)
         return sdr_fail(SDR_RUNTIME, "a message is too large");
     lock(pool);
@@ -59,11 +72,10 @@ enum sdr_status sdr_body_create(struct sdr_pool *pool, uint64_t bytes, struct sd
     unlock(pool);
     if (!*body) {
         unsigned char *memory;
-        size_t room = (size_t)1 << (class + LEAST);
-        SDR_TRY(sdr_allocate(&memory, sizeof **body + room, 1, "a message"));
+        SDR_TRY(sdr_allocate(&memory, sizeof **body + room_of(class), 1, "a message"));
         *body = (struct sdr_body *)(void *)memory;
         (*body)->home = pool;
-        (*body)->class = class;
+        (*body)->class = (uint16_t) class;
         (*body)->single_threaded = pool->single_threaded;
     }
     (*body)->bytes = bytes;

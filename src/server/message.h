@@ -20,7 +20,7 @@ struct sdr_body {
     _Alignas(64) unsigned char data[];
 };
 
-/* Bodies that were let go, by powers of two: loops do not ask the system for memory. */
+/* Bodies that were let go, by size: loops do not ask the system for memory. */
 enum sdr_status sdr_pool_create(bool single_threaded, struct sdr_pool **pool);
 void sdr_pool_destroy(struct sdr_pool *pool);
 enum sdr_status sdr_body_create(struct sdr_pool *pool, uint64_t bytes, struct sdr_body **body);
@@ -73,7 +73,8 @@ struct sdr_message {
     uint8_t kind, flags;
     uint16_t sequence; /* among those of its sender to its receiver; sdr_send gives it */
     int32_t from, to; /* nodes, not processes */
-    int32_t about; /* with ANSWER, DROP, JOINED and LOST: the worker (LOST of a server: −1); with TASK: how many of
+    int32_t
+        about; /* with ANSWER, DROP, JOINED and LOST: the worker (LOST of a server: −1); with TASK: how many of
                               its own steps the values have in them; with ORDER: which */
     uint64_t version; /* of the values: those carried, or those a gradient was computed from */
     uint64_t batch;   /* number of the batch */

@@ -91,7 +91,8 @@ static enum sdr_status give_parameters(struct sdr_run *run, struct sdr_server *s
                                  "the model"));
     }
     if (apart) { /* the coordinator acts for all servers of its process */
-        struct sdr_span *held = run->process == 0 ? &run->parameters.held : &server->parameters->held;
+        struct sdr_span *held =
+            run->process == 0 ? &run->parameters.held : &server->parameters->held;
         held->first = first || run->process > 0 ? server->span.first : held->first;
         held->end = server->span.end;
     }
