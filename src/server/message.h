@@ -67,7 +67,8 @@ enum sdr_message_flag {
 struct sdr_message {
     uint8_t kind, flags;
     int32_t from, to; /* nodes, not processes */
-    int32_t about; /* with ANSWER, DROP, JOINED and LOST: the worker (LOST of a server: −1); with TASK: how many of
+    int32_t
+        about; /* with ANSWER, DROP, JOINED and LOST: the worker (LOST of a server: −1); with TASK: how many of
                               its own steps the values have in them; with ORDER: which */
     uint64_t version; /* of the values: those carried, or those a gradient was computed from */
     uint64_t batch;   /* number of the batch */

@@ -1,9 +1,21 @@
 /* Nodes that exchange messages: batches by number, values that travel, and how a run of them goes. See network.h;
-   what loops are made of is in worker.c and leader.c. */
+   what loops are made of is in worker.c and coordinator.c. */
 #include "server/network.h"
 #include "base/memory.h"
 #include "peer/peers.h"
+#include "run/checkpoint.h"
+#include "run/features.h"
+#include "run/job.h"
 #include "run/run.h"
+#include "run/run_plugins.h"
+#include "server/compute_times.h"
+#include "server/membership.h"
+#include "server/own_writes.h"
+#include "server/placement.h"
+#include "server/sampler.h"
+#include "server/server.h"
+#include "server/worker.h"
+#include "train.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -88,7 +100,8 @@ static enum sdr_status give_parameters(struct sdr_run *run, struct sdr_server *s
                                  "the model"));
     }
     if (apart) { /* the coordinator acts for all servers of its process */
-        struct sdr_span *held = run->process == 0 ? &run->parameters.held : &server->parameters->held;
+        struct sdr_span *held =
+            run->process == 0 ? &run->parameters.held : &server->parameters->held;
         held->first = first || run->process > 0 ? server->span.first : held->first;
         held->end = server->span.end;
     }

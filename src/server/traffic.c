@@ -1,6 +1,9 @@
 /* Messages on their way out, counted, and on their way in, checked. */
+#include "server/traffic.h"
 #include "run/run.h"
 #include "server/network.h"
+#include "server/placement.h"
+#include "server/worker.h"
 
 static void add(const struct sdr_network *net, atomic_uint_fast64_t *sum, uint64_t count)
 {

@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "run/run.h"
 #include "server/network.h"
+#include "server/placement.h"
 #include "transport/mpi_link.h"
 
 #include <math.h>

@@ -8,7 +8,10 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "run/run.h"
+#include "server/compute_times.h"
+#include "server/membership.h"
 #include "server/network.h"
+#include "server/placement.h"
 #include "transport/sim_link.h"
 #include "transport/sim_moments.h"
 #include "transport/sim_queue.h"
@@ -267,18 +270,15 @@ static enum sdr_status plan_join(struct sdr_run *run, int worker, int64_t time)
     if (net->servers == 0)
         return sdr_fail(SDR_USAGE, "sim:joins needs a strategy with a server, such as async");
     for (int s = 0; s < net->servers; s++) {
-        struct sdr_message word = {.kind = SDR_MESSAGE_JOINED,
-                                   .from = net->servers + worker,
-                                   .to = s,
-                                   .about = worker};
+        struct sdr_message word = {
+            .kind = SDR_MESSAGE_JOINED, .from = net->servers + worker, .to = s, .about = worker};
         sdr_member_lose(&net->node[s], worker);
         SDR_TRY(sdr_sim_push_delivery(&shared->queue, time, &word));
     }
     if ((uint64_t)net->lead.alive < net->policy.quorum || net->lead.alive == 0)
-        return sdr_fail(SDR_USAGE,
-                        "sim:joins leaves %d workers at the start, and --sync %s waits for %llu",
-                        net->lead.alive, run->use.strategy->name,
-                        (unsigned long long)net->policy.quorum);
+        return sdr_fail(
+            SDR_USAGE, "sim:joins leaves %d workers at the start, and --sync %s waits for %llu",
+            net->lead.alive, run->use.strategy->name, (unsigned long long)net->policy.quorum);
     return SDR_OK;
 }
 
