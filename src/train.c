@@ -21,7 +21,7 @@
 #include "run/weights.h"
 #include "server/network.h"
 #include "server/placement.h"
-#include "team/account.h"
+#include "team/accounting.h"
 #include "team/plan.h"
 #include "team/turns.h"
 #include "trained/model.h"

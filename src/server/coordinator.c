@@ -10,7 +10,7 @@
 #include "server/placement.h"
 #include "server/server.h"
 #include "server/traffic.h"
-#include "team/account.h"
+#include "team/accounting.h"
 
 #include <string.h>
 

@@ -9,7 +9,7 @@
 #include "server/server.h"
 #include "server/traffic.h"
 #include "server/worker.h"
-#include "team/account.h"
+#include "team/accounting.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -10,7 +10,7 @@
 #include "server/own_writes.h"
 #include "server/sampler.h"
 #include "server/traffic.h"
-#include "team/account.h"
+#include "team/accounting.h"
 
 #include <string.h>
 

@@ -7,7 +7,7 @@
 #include "run/order.h"
 #include "run/record.h"
 #include "run/run_log.h"
-#include "team/account.h"
+#include "team/accounting.h"
 #include "team/plan.h"
 #include "team/team.h"
 #include "team/turns.h"

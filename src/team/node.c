@@ -6,7 +6,7 @@
 #include "run/point.h"
 #include "run/run_log.h"
 #include "run/weights.h"
-#include "team/account.h"
+#include "team/accounting.h"
 #include "train.h"
 
 #include <math.h>

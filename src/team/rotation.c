@@ -9,7 +9,7 @@
 #include "run/evaluate.h"
 #include "run/run.h"
 #include "schedule/blocks.h"
-#include "team/account.h"
+#include "team/accounting.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
 #include "base/memory.h"
 #include "run/order.h"
 #include "run/run.h"
-#include "team/account.h"
+#include "team/accounting.h"
 #include "team/team.h"
 #include "update/wire.h"
 

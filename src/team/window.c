@@ -12,7 +12,7 @@
 #include "run/order.h"
 #include "run/run.h"
 #include "schedule/components.h"
-#include "team/account.h"
+#include "team/accounting.h"
 
 #include <math.h>
 #include <string.h>

@@ -28,10 +28,11 @@ static const struct sdr_option table[] = {
     {"latency", SDR_NUMBER, "0", "SECONDS", 0, 1e6, "one-way latency of every message",
      offsetof(struct options, latency), 0},
     {"bandwidth", SDR_NUMBER, "0", "BYTES", 0, 1e15,
-     "bytes per second of the link between two nodes, one message at a time; 0: no limit",
+     "bandwidth of the link between two nodes in bytes per second, one message at a time; 0: no "
+     "limit",
      offsetof(struct options, bandwidth), 0},
     {"port", SDR_NUMBER, "0", "BYTES", 0, 1e15,
-     "bytes per second into and out of a server, shared by all workers; 0: no limit",
+     "bandwidth of each server's port in bytes per second, shared by all workers; 0: no limit",
      offsetof(struct options, port), 0},
     {"far", SDR_TEXT, "", "W:Fx", 0, 0,
      "make the links of worker W F times slower, such as 2:3x or 2:3x+5:10x",
@@ -42,7 +43,7 @@ static const struct sdr_option table[] = {
     {"joins", SDR_TEXT, "", "W@T", 0, 0,
      "worker W is absent at first and joins after T virtual seconds, such as 2@10 or 2@10+5@20",
      offsetof(struct options, joins), 0},
-    {"silence", SDR_NUMBER, "0", "SECONDS", 0, 1e6, "delay until a death is noticed",
+    {"silence", SDR_NUMBER, "0", "SECONDS", 0, 1e6, "failure-detection timeout in virtual seconds",
      offsetof(struct options, silence), 0},
     {0}};
 

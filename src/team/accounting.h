@@ -1,6 +1,6 @@
 /* Bookkeeping of training, in any role (node.c). Not while workers train. */
-#ifndef SDR_TEAM_ACCOUNT_H
-#define SDR_TEAM_ACCOUNT_H
+#ifndef SDR_TEAM_ACCOUNTING_H
+#define SDR_TEAM_ACCOUNTING_H
 
 #include "base/fail.h"
 
