@@ -7,11 +7,22 @@
        sdr_run_model    the weights in the units of the data, with schema and labels
 
    The loops that train are in sync/; what they may use is in node.h. */
+#include "train.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/thread.h"
+#include "run/defaults.h"
+#include "run/evaluate.h"
+#include "run/order.h"
+#include "run/point.h"
+#include "run/record.h"
+#include "run/run_log.h"
 #include "run/weights.h"
+#include "server/network.h"
+#include "server/placement.h"
+#include "team/accounting.h"
+#include "team/plan.h"
 #include "team/turns.h"
 #include "trained/model.h"
 

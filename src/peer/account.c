@@ -1,7 +1,11 @@
 /* The books of a run without a server: every peer reports its part of an update to peer 0, which counts. */
 #include "base/memory.h"
 #include "peer/peers.h"
+#include "run/checkpoint.h"
 #include "run/run.h"
+#include "server/network.h"
+#include "server/traffic.h"
+#include "team/accounting.h"
 
 #include <string.h>
 

@@ -2,6 +2,9 @@
 #include "base/memory.h"
 #include "peer/peers.h"
 #include "run/run.h"
+#include "server/network.h"
+#include "server/sampler.h"
+#include "server/traffic.h"
 
 int sdr_peer_id(const struct sdr_node *node)
 {

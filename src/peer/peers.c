@@ -1,7 +1,10 @@
 /* The peers of a run: their replicas, and how they begin and end. */
 #include "peer/peers.h"
 #include "base/memory.h"
+#include "run/job.h"
 #include "run/run.h"
+#include "server/network.h"
+#include "server/placement.h"
 
 enum sdr_status sdr_peers_create(struct sdr_run *run)
 {

@@ -1,12 +1,18 @@
 /* Checkpoints: the whole state of a run between two updates, so that a resumed run gives the bits
    of an unbroken one. Files checkpoint-<updates>.safetensors in the run directory; the two newest
    are kept. */
+#include "run/checkpoint.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/memory.h"
 #include "base/tensors.h"
+#include "run/fingerprint.h"
+#include "run/order.h"
+#include "run/run_log.h"
 #include "run/weights.h"
+#include "server/network.h"
+#include "server/placement.h"
 #include "team/turns.h"
 
 #include <dirent.h>
@@ -120,8 +126,8 @@ static void add_copies(struct sdr_run *run, struct sdr_tensor *tensor, int *coun
 static const struct {
     const char *name;
     enum sdr_array array;
-} shards[] = {{"value", SDR_ARRAY_VALUE}, {"slot0", SDR_ARRAY_SLOT0}, {"slot1", SDR_ARRAY_SLOT1},
-              {"charged", SDR_ARRAY_PAID}, {"best", SDR_ARRAY_BEST},  {"good", SDR_ARRAY_GOOD}};
+} shards[] = {{"value", SDR_ARRAY_VALUE},  {"slot0", SDR_ARRAY_SLOT0}, {"slot1", SDR_ARRAY_SLOT1},
+              {"charged", SDR_ARRAY_PAID}, {"best", SDR_ARRAY_BEST},   {"good", SDR_ARRAY_GOOD}};
 enum { SHARDS = sizeof shards / sizeof *shards };
 
 static enum sdr_status read_shard(void *context, uint64_t first, uint64_t count, void *to)

@@ -4,8 +4,13 @@
    (rows × features, model): a9a (32 561 × 123, logistic; its test set), RCV1 (23 749 × 47 236, logistic),
    MNIST (the 10 000 test digits × 784, softmax), housing (20 640 × 9 columns, squared; R²). One row in five is
    held out where there is no test set. */
+#include "run/defaults.h"
 #include "base/thread.h"
+#include "run/features.h"
+#include "run/record.h"
 #include "run/rules.h"
+#include "run/run_plugins.h"
+#include "server/placement.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,5 +1,6 @@
 /* Loss and metrics of given weights on given rows. Rows are cut into fixed leaves whose sums are
    added in order: the result does not depend on the number of threads. */
+#include "run/evaluate.h"
 #include "base/json.h"
 #include "base/memory.h"
 #include "base/thread.h"

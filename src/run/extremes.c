@@ -8,6 +8,8 @@
 
    A largest value of more than 2^24 times the others' size is told: beside it a float keeps no digit of them. */
 #include "base/memory.h"
+#include "run/evaluate.h"
+#include "run/features.h"
 #include "trained/model.h"
 
 #include <math.h>

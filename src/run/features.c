@@ -1,9 +1,13 @@
 /* The features of a problem: how often rows touch them, how to cut them into parts of equal work, and how large
    they are. */
+#include "run/features.h"
 #include "base/memory.h"
 #include "base/rng.h"
 #include "base/thread.h"
+#include "run/evaluate.h"
+#include "run/job.h"
 #include "run/rules.h"
+#include "train.h"
 
 #include <math.h>
 
@@ -43,21 +47,6 @@ enum sdr_status sdr_features_touched(const struct sdr_run *run, uint32_t **touch
         (*touched)[j] = sample.count;
     sdr_release(sample.row);
     return status;
-}
-
-void sdr_features_cut(const uint32_t *touched, uint32_t features, uint32_t parts, uint32_t *cut)
-{
-    uint64_t all = 0, before = 0, part = 1;
-    for (uint32_t j = 0; j < features; j++)
-        all += touched[j];
-    cut[0] = 0;
-    for (uint32_t j = 0; j < features; j++) {
-        while (part < parts && before >= all * part / parts)
-            cut[part++] = j;
-        before += touched[j];
-    }
-    while (part <= parts)
-        cut[part++] = features;
 }
 
 /* ---- how large they are ---- */

@@ -6,6 +6,7 @@
    scheduled towards the end, nodes and their times where messages race.
    Not in it, so that it may change between a checkpoint and --resume: --epochs and --updates otherwise,
    --valid, stopping rules, folders, threads, --memory, the CPU level. */
+#include "run/fingerprint.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/memory.h"
@@ -93,9 +94,9 @@ static void print_file_name(const char *name, const char *path, struct sdr_text 
 
 enum sdr_status sdr_job_text(const struct sdr_run *run, char **text)
 {
-    static const char *const nodes[] = {"epochs",    "updates", "workers", "servers",
-                                        "dedicated-servers",    "transport", "compute", "delay",
-                                        "slow",      "codec",   "aggregate"};
+    static const char *const nodes[] = {
+        "epochs",  "updates", "workers", "servers", "dedicated-servers", "transport",
+        "compute", "delay",   "slow",    "codec",   "aggregate"};
     const struct sdr_settings *settings = &run->options.settings;
     struct sdr_text out = {0};
     char sections[97];

@@ -1,6 +1,8 @@
 /* The processes of a job: which one this is, whether all mean the same, and what the first one tells the others. */
+#include "run/job.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "run/fingerprint.h"
 #include "run/registry.h"
 #include "run/run.h"
 

@@ -1,5 +1,6 @@
 /* Labels: which classes there are, and the class of every row. */
 #include "base/memory.h"
+#include "run/problem.h"
 #include "run/run.h"
 
 #include <math.h>

@@ -1,5 +1,6 @@
 /* Public functions on data: thin wrappers over the data layer. */
 #include "base/memory.h"
+#include "run/job.h"
 #include "run/registry.h"
 #include "run/run.h"
 #include "trained/model.h"

@@ -7,10 +7,13 @@
            sorted by label, there are 32 chunks of 16, so that every window is a mixture.
    blocks  for data that streams: whole blocks in random order, rows in random order within each.
    none    as they stand in the file. */
+#include "run/order.h"
 #include "base/memory.h"
 #include "base/rng.h"
 #include "base/thread.h"
+#include "run/evaluate.h"
 #include "run/run.h"
+#include "team/plan.h"
 
 #include <string.h>
 

@@ -1,8 +1,14 @@
 /* Points of a run's curve (--evaluate-every): objective and validation loss as they stand after every
    so many updates, told to the caller and to metrics.jsonl. The clock stands still meanwhile, and the
    parameters are put back to the bit: a run that is looked at takes the same path as one that is not. */
+#include "run/point.h"
 #include "base/clock.h"
+#include "run/defaults.h"
+#include "run/evaluate.h"
+#include "run/features.h"
+#include "run/run_log.h"
 #include "run/weights.h"
+#include "train.h"
 
 #include <math.h>
 #include <string.h>

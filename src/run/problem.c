@@ -1,8 +1,11 @@
 /* From data to a problem: which model, which classes, targets and weights. */
 #define _GNU_SOURCE /* memrchr */
+#include "run/problem.h"
 #include "base/hash.h"
 #include "base/memory.h"
 #include "kernel/linear.h"
+#include "run/evaluate.h"
+#include "run/features.h"
 #include "run/registry.h"
 #include "run/run.h"
 

@@ -1,5 +1,7 @@
 /* Asking the rules of rules_table.h, and the sentences that need more than names. */
 #include "run/rules.h"
+#include "run/run_plugins.h"
+#include "team/plan.h"
 
 #include <string.h>
 #include <unistd.h>

@@ -6,6 +6,8 @@
 #include "data/data.h"
 #include "kind/aggregate.h"
 #include "kind/codec.h"
+#include "run/evaluate.h"
+#include "run/problem.h"
 #include "run/record.h"
 #include "run/settings.h"
 #include "server/network.h"
@@ -15,37 +17,6 @@
 #include "team/window.h"
 #include "update/parameters.h"
 #include <stdatomic.h>
-
-/* The classes of a problem in their order: numbers ascending, texts by byte order. */
-struct sdr_classes {
-    uint32_t count;
-    char **text;  /* owned, as the labels stood in the data */
-    float *value; /* owned; NULL for text labels */
-};
-
-/* Rows to go over: all of them, or a list. */
-struct sdr_row_list {
-    uint32_t *row; /* owned; NULL: 0 … count−1 */
-    uint32_t count;
-};
-static inline uint32_t sdr_listed(const struct sdr_row_list *list, uint32_t i)
-{
-    return list->row ? list->row[i] : i;
-}
-/* features.c: `most` rows of a list, drawn at random (base/rng.h) and in its order, or all if it has no
-   more. They depend on the list and the seed alone. The caller frees sample->row. */
-enum sdr_status sdr_sample_rows(const struct sdr_row_list *list, uint32_t most, uint64_t seed,
-                                struct sdr_row_list *sample);
-
-/* Sums over rows that were evaluated. */
-struct sdr_evaluation {
-    double loss, weight;     /* weighted sum of losses, sum of weights */
-    double penalty;          /* of penalties that belong to rows (mf), weighted as their losses */
-    double correct, counted; /* classification: weights of the right ones, and of all */
-    double majority;         /* classification: weight of the most frequent class */
-    double target_sum, target_square, error_square; /* regression */
-    uint64_t rows, unknown;                         /* unknown: labels never seen in training */
-};
 
 enum { SDR_PROGRESS = 3 }; /* of a worker with a shard: shares taken, steps, penalties due */
 struct sdr_turns;
@@ -146,7 +117,7 @@ struct sdr_end {
     const char *why_over; /* static text */
     const char *enough;   /* why the strategy wants no more than this epoch, static text; NULL */
     bool trained;         /* sdr_run_train was called */
-    bool was_over; /* before it: its last checkpoint is there, and says what is in flight */
+    bool was_over;        /* before it: its last checkpoint is there, and says what is in flight */
 };
 
 /* The run directory, and the clock. */
@@ -162,7 +133,8 @@ struct sdr_run_log {
     double checkpoint_seconds;
     double seconds_train, seconds_total_start;
     char *path, *fingerprint; /* owned: the options that define the path, and their hash */
-    struct sdr_tensors resumed; /* a checkpoint whose values are still to be handed out to servers */
+    struct sdr_tensors
+        resumed; /* a checkpoint whose values are still to be handed out to servers */
 };
 
 /* --evaluate-every. */
@@ -220,209 +192,5 @@ struct sdr_run {
     struct sdr_result result;
     atomic_uint requests;
 };
-
-/* problem.c: which model, which rows, weights of rows. */
-enum sdr_status sdr_problem_prepare(struct sdr_run *run);
-/* Scores of an example. */
-uint32_t sdr_outputs(const struct sdr_model_kind *kind, const void *options, uint32_t classes);
-void sdr_problem_release(struct sdr_run *run);
-
-/* features.c */
-/* How many of some rows, drawn at random, touch each feature; the caller frees. */
-enum sdr_status sdr_features_touched(const struct sdr_run *run, uint32_t **touched,
-                                     uint32_t *looked_at);
-/* Parts with the same work: features from cut[p] to cut[p + 1]. */
-void sdr_features_cut(const uint32_t *touched, uint32_t features, uint32_t parts, uint32_t *cut);
-/* Sizes and means of features, and the length of a typical row. */
-enum sdr_status sdr_features_measure(struct sdr_run *run);
-double sdr_longest_row(const struct sdr_run *run);
-/* extremes.c: refuses a listed feature whose values are too large to compute with; notes where one value dwarfs
-   the others. */
-enum sdr_status sdr_extremes_check(const struct sdr_run *run, const uint32_t *feature,
-                                   uint32_t count);
-/* summary.c: the name a person knows a feature by: its column, its category, or its index in the file. */
-void sdr_feature_name(const struct sdr_schema *schema, uint32_t feature, struct sdr_text *text);
-/* Threads for what is not training: --threads, or all there are. */
-int sdr_run_threads(const struct sdr_run *run);
-
-/* labels.c */
-/* Lists the labels of arrays a caller handed in; files come with their list. */
-enum sdr_status sdr_labels_list(struct sdr_data *data);
-enum sdr_status sdr_classes_find(const struct sdr_data *data, struct sdr_classes *classes);
-int64_t sdr_class_of_text(const struct sdr_classes *classes, const char *text); /* −1: none */
-/* Class of every row's label by the classes given, −1 where it is none of them. */
-enum sdr_status sdr_targets(const struct sdr_data *data, const struct sdr_classes *classes,
-                            const struct sdr_model_kind *kind, float **target);
-enum sdr_status sdr_classes_copy(struct sdr_classes *to, const struct sdr_classes *from);
-void sdr_classes_free(struct sdr_classes *classes);
-
-/* evaluate.c: sums over rows with given weights; deterministic for any number of threads. */
-enum sdr_status sdr_evaluate(const struct sdr_model_kind *kind, const struct sdr_problem *problem,
-                             const struct sdr_block *block, const float *w,
-                             const struct sdr_row_list *rows, int threads,
-                             struct sdr_evaluation *result);
-/* The same sums from values that live elsewhere: pull() gets the values that some rows read, into a subset made of
-   these rows. */
-struct sdr_subset;
-struct sdr_pull {
-    enum sdr_status (*pull)(void *context, const struct sdr_batch *rows, struct sdr_subset *subset);
-    void *context;
-    const struct sdr_layout *layout;
-};
-enum sdr_status sdr_evaluate_pulled(const struct sdr_model_kind *kind,
-                                    const struct sdr_problem *problem, const struct sdr_pull *pull,
-                                    const struct sdr_row_list *rows, int threads,
-                                    struct sdr_evaluation *result);
-double sdr_evaluation_loss(const struct sdr_evaluation *e);
-/* Accuracy or R²; NaN for clusters, which have no truth to compare with. */
-double sdr_evaluation_metric(const struct sdr_evaluation *e, enum sdr_truth task);
-/* Adds loss, accuracy and its baseline, or rmse and r2 to a JSON object, with a prefix such as "valid_" on their
- * names. */
-void sdr_evaluation_json(const struct sdr_evaluation *e, const struct sdr_model_kind *kind,
-                         const char *prefix, json_t *object);
-
-/* watch.c: the run directory: metrics, status, and what callers are told. */
-enum sdr_status sdr_log_open(struct sdr_run *run); /* resumes, where that is asked for */
-void sdr_log_release(struct sdr_run *run);
-enum sdr_status sdr_log_epoch(struct sdr_run *run, double objective);
-void sdr_log_point(struct sdr_run *run, double objective);
-enum sdr_status sdr_log_tick(struct sdr_run *run);
-/* Halves of a tick: a checkpoint is due; progress is reported if that is due. */
-bool sdr_log_checkpoint_due(const struct sdr_run *run);
-enum sdr_status sdr_log_progress(struct sdr_run *run);
-/* A checkpoint now; one that cannot be written is told, and training goes on. */
-void sdr_log_checkpoint(struct sdr_run *run);
-/* What the run ends with. What cannot be written is in run->missing: the model is worth more than its folder. */
-void sdr_log_last_checkpoint(struct sdr_run *run);
-void sdr_log_model(struct sdr_run *run);
-void sdr_log_close(struct sdr_run *run, const char *state);
-double sdr_run_seconds(const struct sdr_run *run);
-
-/* point.c: --evaluate-every. plan: from the options, or refuses; begin: where the next point is; point: it is
-   evaluated and told. Nobody may be training meanwhile. */
-enum sdr_status sdr_points_plan(struct sdr_run *run);
-void sdr_points_begin(struct sdr_run *run);
-bool sdr_point_due(const struct sdr_run *run, bool epoch_ended);
-enum sdr_status sdr_point(struct sdr_run *run);
-
-/* checkpoint.c */
-enum sdr_status sdr_checkpoint_write(struct sdr_run *run);
-bool sdr_checkpoint_any(const char *folder);
-/* Removes what a killed run left half-written. The folder must be locked: nobody else is writing. */
-void sdr_checkpoint_tidy(const char *folder);
-/* Loads the newest readable checkpoint; SDR_RUNTIME if there is none. */
-enum sdr_status sdr_checkpoint_resume(struct sdr_run *run);
-/* The values of the checkpoint, if there is one, go to the servers that hold them. */
-enum sdr_status sdr_checkpoint_hand_out(struct sdr_run *run);
-/* fingerprint.c: the options and data that decide the path of the run, into run->path and its hash into
-   run->fingerprint. */
-enum sdr_status sdr_fingerprint(struct sdr_run *run);
-/* Refuses a checkpoint of another path than the run's, and names the first difference; saved may be NULL. */
-enum sdr_status sdr_other_path(const struct sdr_run *run, const char *path, const char *saved);
-/* What all processes of a job must agree on. */
-enum sdr_status sdr_job_text(const struct sdr_run *run, char **text);
-/* The name of the first option that is not the same in two paths of runs; "" if none is. */
-void sdr_path_difference(const char *a, const char *b, char name[32]);
-
-/* run_record.c: begins the record that --record asks for, or compares the run with the one --replay names. */
-enum sdr_status sdr_run_record_open(struct sdr_run *run);
-
-/* node.c: `rows` more were trained on: what is due at this place? Ends epochs, reports, writes
-   checkpoints, ends the run. Nobody may be training meanwhile. */
-enum sdr_status sdr_account(struct sdr_run *run, uint64_t rows);
-/* Looks up from the work: requests and the clock. */
-enum sdr_status sdr_poll_requests(struct sdr_run *run);
-/* Data that streams: the rows from a place in the order on are needed. */
-void sdr_stream(struct sdr_run *run, uint64_t at);
-/* The step of an update that begins `at` rows into the present epoch. */
-double sdr_rate_at(const struct sdr_run *run, uint64_t at);
-/* Training goes wrong: goes back to the last good weights if that is wanted, or ends the run. */
-enum sdr_status sdr_diverge(struct sdr_run *run);
-/* The steps of `count` updates, the i-th of which begins i rows behind `at`. */
-void sdr_rates(const struct sdr_run *run, uint64_t at, uint32_t count, double *rate);
-
-/* plan.c: asks the strategy how the work is to be shared, into run->plan; then makes the workers, and the
-   copies and shared memory they need, for batches of so many rows. */
-enum sdr_status sdr_plan_make(struct sdr_run *run);
-enum sdr_status sdr_plan_carry_out(struct sdr_run *run);
-
-/* job.c: which process of a job this is; before there is a run, and in one: bytes of the first process become
-   everybody's, where there are several. */
-int sdr_job_process(void);
-enum sdr_status sdr_job_share(void *bytes, size_t count);
-enum sdr_status sdr_share(const struct sdr_run *run, void *bytes, size_t count);
-/* The job has ended, and this process has not noticed: calls what sdr_job_watch was given. */
-void sdr_job_overdue(enum sdr_status status, const char *sentence);
-/* A hash of the sources of the library, the compiler and its flags. */
-extern const char sdr_build_id[];
-/* Processes that mean different things must not train together: compares what sdr_job_text says. */
-enum sdr_status sdr_job_meet(const struct sdr_run *run);
-
-/* verdict.c: notes about a model that learnt nothing. */
-void sdr_verdict(const struct sdr_run *run);
-
-/* setup.c: the values of a span that training begins with, into the parameters and the good weights. */
-enum sdr_status sdr_start_values(struct sdr_run *run, struct sdr_span span);
-
-/* defaults.c: what the options leave open. Workers, and rows of an update; epochs and the length of the schedule;
-   averaging; the step. setup.c says what each needs. */
-enum sdr_status sdr_choose_workers(struct sdr_run *run);
-void sdr_choose_length(struct sdr_run *run);
-enum sdr_status sdr_choose_averaging(struct sdr_run *run);
-void sdr_choose_rate(struct sdr_run *run);
-/* Updates that an epoch makes, on average where they do not end with it. */
-double sdr_updates_an_epoch(const struct sdr_run *run);
-/* The step without --lr. */
-double sdr_automatic_rate(const struct sdr_run *run);
-
-/* run_plugins.c: the plug-ins that options name; then those that the model means by auto. */
-enum sdr_status sdr_choose_plugins(struct sdr_run *run);
-enum sdr_status sdr_choose_by_model(struct sdr_run *run);
-/* Whether nodes exchange messages; where a strategy can do without, threads share memory. */
-bool sdr_by_messages(const struct sdr_run *run);
-/* Gradients of an update: K, or those of all workers where they compute one batch. */
-enum sdr_status sdr_choose_quorum(const struct sdr_run *run, uint64_t workers, uint64_t *quorum);
-/* Whether the strategy takes its steps itself, without --optimizer. */
-bool sdr_own_steps(const struct sdr_run *run);
-/* Batches that a worker takes steps with before it sends what they changed. */
-uint64_t sdr_local_steps(const struct sdr_run *run);
-/* Whether workers may have to go on from the values they have, and their own steps since. */
-bool sdr_keeps_values(const struct sdr_run *run);
-/* Whether workers take steps and send these, not gradients. */
-bool sdr_sends_steps(const struct sdr_run *run);
-
-/* team.c: runs the strategy's loop in as many threads as there are workers. */
-enum { SDR_WORKERS_MOST = 1024 };
-enum sdr_status sdr_team_work(struct sdr_run *run);
-/* On a worker's turn: waits until every other worker has finished its gradient. */
-enum sdr_status sdr_team_rest(struct sdr_run *run);
-/* Rows dealt since workers last met. */
-uint64_t sdr_team_dealt(const struct sdr_run *run);
-
-/* train.c, for whoever runs the strategy's loops: before the first update; after the last one, while the weights
-   are still where they were trained: the last checkpoint, the evaluation, the model. */
-enum sdr_status sdr_run_begin(struct sdr_run *run);
-enum sdr_status sdr_run_conclude(struct sdr_run *run);
-/* train.c, for node.c: an epoch's rows were all dealt; evaluates and decides what follows. */
-enum sdr_status sdr_epoch_end(struct sdr_run *run);
-/* train.c, for point.c: whether the validation loss, or the objective, is good enough. */
-void sdr_consider_target(struct sdr_run *run, double reached);
-
-/* order.c: the order of the rows in the epoch that begins, into run->order. */
-enum sdr_status sdr_order_allocate(struct sdr_run *run);
-void sdr_shuffle_epoch(struct sdr_run *run);
-/* The same of any epoch, windows, cells and shards aside. Not by two threads at a time. */
-void sdr_epoch_order(const struct sdr_run *run, uint64_t epoch, uint32_t *order);
-/* For each of `count` rows of the order from `from` on, one to fetch from memory meanwhile; false:
-   there is none. */
-bool sdr_order_ahead(const struct sdr_run *run, const uint32_t *from, uint32_t count,
-                     uint32_t *ahead);
-/* The place in the order where the rows of a worker's own shard begin. */
-uint64_t sdr_shard_start(const struct sdr_run *run, int worker);
-/* Shares that every shard is cut into in this epoch, and the rows of the first so many of them: whole batches. A
-   share ends after every plan.share rows of the run, and where an epoch ends; whole: it is not cut there. */
-uint64_t sdr_shard_shares(const struct sdr_run *run);
-uint64_t sdr_shard_rows(const struct sdr_run *run, uint64_t length, uint64_t shares);
-bool sdr_shard_whole(const struct sdr_run *run, uint64_t shares);
 
 #endif

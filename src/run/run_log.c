@@ -1,11 +1,15 @@
 /* What others see of a run: reports to the caller, metrics.jsonl and status.json in the run
  * directory. */
 #define _GNU_SOURCE /* flock */
+#include "run/run_log.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/memory.h"
+#include "run/checkpoint.h"
+#include "run/evaluate.h"
 #include "run/run.h"
+#include "team/plan.h"
 
 #include <fcntl.h>
 #include <math.h>

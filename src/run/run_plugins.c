@@ -1,4 +1,5 @@
 /* The plug-ins of a run: chosen by its options and its model, and what they mean for how it works. */
+#include "run/run_plugins.h"
 #include "base/memory.h"
 #include "run/registry.h"
 #include "run/run.h"

@@ -2,6 +2,8 @@
    The files themselves are record.c. */
 #include "base/file.h"
 #include "base/memory.h"
+#include "run/fingerprint.h"
+#include "run/record.h"
 #include "run/run.h"
 
 #include <string.h>

@@ -22,8 +22,20 @@
    Rules (rules.h) are asked between the steps, as soon as what they look at is there. */
 #include "base/clock.h"
 #include "base/memory.h"
+#include "run/defaults.h"
+#include "run/fingerprint.h"
+#include "run/job.h"
+#include "run/order.h"
+#include "run/point.h"
+#include "run/problem.h"
+#include "run/record.h"
 #include "run/rules.h"
+#include "run/run_log.h"
+#include "run/run_plugins.h"
+#include "server/network.h"
+#include "team/plan.h"
 #include "team/turns.h"
+#include "train.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,6 +1,9 @@
 /* Results as JSON: of a run, and what is inside a model. */
 #include "base/clock.h"
 #include "base/json.h"
+#include "run/evaluate.h"
+#include "run/features.h"
+#include "server/network.h"
 #include "trained/model.h"
 
 #include <math.h>

@@ -1,5 +1,8 @@
 /* Notes after training: the model does not beat a constant; --lr is far below the automatic step. */
+#include "run/defaults.h"
+#include "run/evaluate.h"
 #include "run/run.h"
+#include "train.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,6 +1,9 @@
 #include "run/weights.h"
 #include "base/memory.h"
+#include "run/evaluate.h"
 #include "server/network.h"
+#include "server/placement.h"
+#include "train.h"
 
 #include <string.h>
 
@@ -46,10 +49,10 @@ enum sdr_status sdr_weights_ready(struct sdr_run *run, bool *finite)
 enum sdr_status sdr_weights_keep(struct sdr_run *run, enum sdr_array as)
 {
     sdr_parameters_keep(&run->parameters, array_here(run, as));
-    return apart(run) ? sdr_shards_order(
-                            run, as == SDR_ARRAY_GOOD ? SDR_ORDER_KEEP_GOOD : SDR_ORDER_KEEP_BEST,
-                            NULL)
-                      : SDR_OK;
+    return apart(run)
+               ? sdr_shards_order(
+                     run, as == SDR_ARRAY_GOOD ? SDR_ORDER_KEEP_GOOD : SDR_ORDER_KEEP_BEST, NULL)
+               : SDR_OK;
 }
 
 enum sdr_status sdr_weights_reset(struct sdr_run *run)
@@ -194,8 +197,7 @@ enum sdr_status sdr_weights_evaluate(struct sdr_run *run, enum sdr_array which,
 
 enum sdr_status sdr_weights_validate(struct sdr_run *run, enum sdr_array which)
 {
-    enum sdr_status status =
-        evaluate(run, which, true, &run->set.valid_rows, &run->result.valid);
+    enum sdr_status status = evaluate(run, which, true, &run->set.valid_rows, &run->result.valid);
     run->result.valid_known = status == SDR_OK;
     return status;
 }

@@ -1,8 +1,10 @@
 /* Aggregates that need more than a weighted sum: gradients are multiplied out over the values of the
    server, one array each. */
+#include "server/combine.h"
 #include "base/memory.h"
 #include "run/run.h"
 #include "server/network.h"
+#include "server/server.h"
 
 #include <string.h>
 

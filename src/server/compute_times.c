@@ -1,5 +1,6 @@
 /* What gradients take in virtual time, and what holds workers up in real time: --compute, --delay,
    --slow. */
+#include "server/compute_times.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "run/run.h"

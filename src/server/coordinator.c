@@ -1,8 +1,16 @@
 /* Nodes that exchange messages: the first server, which deals batches and decides what becomes of gradients. What
    the loops of strategies are made of. */
+#include "server/coordinator.h"
 #include "base/memory.h"
+#include "run/checkpoint.h"
 #include "run/run.h"
+#include "server/combine.h"
+#include "server/membership.h"
 #include "server/network.h"
+#include "server/placement.h"
+#include "server/server.h"
+#include "server/traffic.h"
+#include "team/accounting.h"
 
 #include <string.h>
 

@@ -3,9 +3,12 @@
 
    A worker joins by a message of its transport, JOINED, and leaves by LOST. The simulator sends both (sim:joins,
    sim:dies), MPI sends LOST. */
+#include "server/membership.h"
 #include "base/memory.h"
 #include "run/run.h"
+#include "server/coordinator.h"
 #include "server/network.h"
+#include "server/server.h"
 
 #include <string.h>
 
@@ -68,7 +71,8 @@ enum sdr_status sdr_member_join(struct sdr_node *node, int worker)
         node->workers = worker + 1;
     if (node->server > 0 || !lead->assignment[worker].gone)
         return SDR_OK;
-    uint64_t steps = lead->assignment[worker].steps; /* of its own that were applied, if it was here */
+    uint64_t steps =
+        lead->assignment[worker].steps; /* of its own that were applied, if it was here */
     lead->assignment[worker] = (struct sdr_assignment){.steps = steps};
     lead->alive++;
     return SDR_OK;

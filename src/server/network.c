@@ -1,9 +1,21 @@
 /* Nodes that exchange messages: batches by number, values that travel, and how a run of them goes. See network.h;
-   what loops are made of is in worker.c and leader.c. */
+   what loops are made of is in worker.c and coordinator.c. */
 #include "server/network.h"
 #include "base/memory.h"
 #include "peer/peers.h"
+#include "run/checkpoint.h"
+#include "run/features.h"
+#include "run/job.h"
 #include "run/run.h"
+#include "run/run_plugins.h"
+#include "server/compute_times.h"
+#include "server/membership.h"
+#include "server/own_writes.h"
+#include "server/placement.h"
+#include "server/sampler.h"
+#include "server/server.h"
+#include "server/worker.h"
+#include "train.h"
 
 #include <math.h>
 #include <stdio.h>

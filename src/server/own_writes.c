@@ -2,9 +2,15 @@
    and its own steps that these do not have in them yet: it reads what it wrote. What a step changed goes to
    the servers, packed in the order in which the batch meets its features; they add it up. Penalties are the
    servers' (a proximal step on the sum). */
+#include "server/own_writes.h"
 #include "base/memory.h"
 #include "run/run.h"
 #include "server/network.h"
+#include "server/prefetch.h"
+#include "server/sampler.h"
+#include "server/server.h"
+#include "server/traffic.h"
+#include "server/worker.h"
 
 #include <string.h>
 

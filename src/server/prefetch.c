@@ -1,9 +1,15 @@
 /* Values that are sent ahead (ESSP and managed communication: Wei et al., 2015). While a worker is busy the
    server offers it the values of its next batch, and patches them as they change: when it is done it goes on
    without asking. A link may have a budget of bytes a second; then what changed most goes first. */
+#include "server/prefetch.h"
 #include "base/memory.h"
 #include "run/run.h"
+#include "server/coordinator.h"
 #include "server/network.h"
+#include "server/server.h"
+#include "server/traffic.h"
+#include "server/worker.h"
+#include "team/accounting.h"
 
 #include <math.h>
 #include <stdlib.h>

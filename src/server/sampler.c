@@ -1,5 +1,7 @@
 /* Batches by number: a number is a stretch of the rows of an epoch, the same for every node. */
+#include "server/sampler.h"
 #include "base/memory.h"
+#include "run/order.h"
 #include "run/run.h"
 #include "server/network.h"
 

@@ -1,8 +1,16 @@
 /* Nodes that exchange messages: what every server does with its part of the parameters, and the loop of those that
    follow the first one. */
+#include "server/server.h"
 #include "base/memory.h"
 #include "run/run.h"
+#include "server/combine.h"
+#include "server/coordinator.h"
+#include "server/membership.h"
 #include "server/network.h"
+#include "server/own_writes.h"
+#include "server/sampler.h"
+#include "server/traffic.h"
+#include "team/accounting.h"
 
 #include <math.h>
 #include <string.h>
@@ -13,7 +21,7 @@ struct sdr_server *sdr_server_of(const struct sdr_node *node)
     return &node->run->network->server[node->server];
 }
 
-enum sdr_status sdr_defer_message(struct sdr_server *server, const struct sdr_message *message)
+static enum sdr_status defer_message(struct sdr_server *server, const struct sdr_message *message)
 {
     if (server->backlogged == server->backlog_room && server->backlog_at > 0) { /* what was taken */
         server->backlogged -= server->backlog_at;
@@ -52,8 +60,9 @@ enum sdr_status sdr_lost_server(struct sdr_node *node, const struct sdr_message 
                     "server %d was lost with its part of the parameters: process %llu was silent "
                     "for %.1f s%s",
                     lost->from, (unsigned long long)lost->batch, lost->value,
-                    node->run->options.settings.run ? "; go on from the last checkpoint with --resume"
-                                                    : "; with --run there would be checkpoints");
+                    node->run->options.settings.run
+                        ? "; go on from the last checkpoint with --resume"
+                        : "; with --run there would be checkpoints");
 }
 
 /* Takes a message out of the backlog. */
@@ -90,7 +99,7 @@ enum sdr_status sdr_await_kind(struct sdr_node *node, int kind, int from,
         if (message->kind == SDR_MESSAGE_LOST && message->about < 0)
             return sdr_lost_server(node, message);
         if (message->kind != SDR_MESSAGE_NONE)
-            SDR_TRY(sdr_defer_message(server, message));
+            SDR_TRY(defer_message(server, message));
     }
 }
 
@@ -319,12 +328,13 @@ static enum sdr_status await_pending(struct sdr_node *node, int worker, uint64_t
         else if (message.kind == SDR_MESSAGE_LOST)
             SDR_TRY(hear_of_death(node, &message));
         else
-            SDR_TRY(sdr_defer_message(server, &message));
+            SDR_TRY(defer_message(server, &message));
         if (server->gone[worker] && !*find_pending(server, worker, batch, version))
-            return sdr_fail(SDR_PEER_LOST,
-                            "worker %d was lost while its gradient was on its way to server %d: go on "
-                            "from the last checkpoint with --resume",
-                            worker, node->server);
+            return sdr_fail(
+                SDR_PEER_LOST,
+                "worker %d was lost while its gradient was on its way to server %d: go on "
+                "from the last checkpoint with --resume",
+                worker, node->server);
     }
     if (!(*link)->body || (*link)->decided)
         return sdr_fail(SDR_RUNTIME, "the first server decided twice on a gradient of worker %d",

@@ -2,6 +2,9 @@
 #include "base/memory.h"
 #include "run/run.h"
 #include "server/network.h"
+#include "server/placement.h"
+#include "server/server.h"
+#include "server/traffic.h"
 
 #include <string.h>
 
@@ -204,9 +207,8 @@ enum sdr_status sdr_shards_order(struct sdr_run *run, enum sdr_order order, bool
     const struct sdr_parameters *p = &run->parameters;
     bool yes = true;
     for (int s = 0; s < net->servers; s++) {
-        struct sdr_message message = {.about = pack_order(order, 0, false),
-                                      .version = p->version,
-                                      .value = p->penalty_due};
+        struct sdr_message message = {
+            .about = pack_order(order, 0, false), .version = p->version, .value = p->penalty_due};
         if (!is_elsewhere(run, s))
             continue;
         if (order == SDR_ORDER_BEGIN) {
@@ -297,14 +299,13 @@ static enum sdr_status place(struct sdr_run *run, int server, struct sdr_body *b
                              struct sdr_subset *subset)
 {
     uint64_t count = body ? body->bytes / sizeof(float) : 0;
-    uint64_t placed =
-        sdr_subset_scatter(subset, &run->layout, run->network->span[server],
-                           body ? (float *)(void *)body->data : NULL, count);
+    uint64_t placed = sdr_subset_scatter(subset, &run->layout, run->network->span[server],
+                                         body ? (float *)(void *)body->data : NULL, count);
     sdr_body_drop(body);
-    return placed == count ? SDR_OK
-                           : sdr_fail(SDR_RUNTIME, "server %d sent %llu values in place of %llu",
-                                      server, (unsigned long long)count,
-                                      (unsigned long long)placed);
+    return placed == count
+               ? SDR_OK
+               : sdr_fail(SDR_RUNTIME, "server %d sent %llu values in place of %llu", server,
+                          (unsigned long long)count, (unsigned long long)placed);
 }
 
 enum sdr_status sdr_shards_pull(struct sdr_run *run, enum sdr_array array, bool valid,
@@ -324,8 +325,8 @@ enum sdr_status sdr_shards_pull(struct sdr_run *run, enum sdr_array array, bool 
         if (is_elsewhere(run, s))
             SDR_TRY(await_answer(run, s, &body, &yes));
         else
-            SDR_TRY(gather(run, &net->server[s], array_of(run, &run->parameters, array), rows,
-                           &body));
+            SDR_TRY(
+                gather(run, &net->server[s], array_of(run, &run->parameters, array), rows, &body));
         SDR_TRY(place(run, s, body, subset));
     }
     return SDR_OK;

@@ -1,8 +1,11 @@
 /* Messages on their way out, counted, and on their way in, checked. */
+#include "server/traffic.h"
 #include "base/memory.h"
 #include "peer/peers.h"
 #include "run/run.h"
 #include "server/network.h"
+#include "server/placement.h"
+#include "server/worker.h"
 
 #include <math.h>
 

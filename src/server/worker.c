@@ -1,7 +1,12 @@
 /* Nodes that exchange messages: a worker's side. */
+#include "server/worker.h"
 #include "base/memory.h"
 #include "run/run.h"
 #include "server/network.h"
+#include "server/own_writes.h"
+#include "server/prefetch.h"
+#include "server/sampler.h"
+#include "server/traffic.h"
 
 #include <string.h>
 
@@ -145,8 +150,8 @@ static enum sdr_status place_piece(struct sdr_node *node, struct sdr_workspace *
     return moved == count ? SDR_OK : wrong_count(server, count, moved);
 }
 
-enum sdr_status sdr_assemble_view(struct sdr_node *node, struct sdr_workspace *workspace,
-                                  const struct sdr_batch *batch, const float **w)
+static enum sdr_status assemble_view(struct sdr_node *node, struct sdr_workspace *workspace,
+                                     const struct sdr_batch *batch, const float **w)
 {
     const struct sdr_network *net = node->run->network;
     const struct sdr_task *task = node->task;
@@ -216,7 +221,7 @@ static enum sdr_status compute_one(struct sdr_node *node, struct sdr_workspace *
         view.block = subset->layout.block;
         view.w = subset->w;
     } else {
-        SDR_TRY(sdr_assemble_view(node, workspace, batch, &view.w));
+        SDR_TRY(assemble_view(node, workspace, batch, &view.w));
     }
     if (node->task->sparse) /* the next batch needs others */
         sdr_forget_task(node);
@@ -238,7 +243,7 @@ static enum sdr_status compute_steps(struct sdr_node *node, struct sdr_workspace
     struct sdr_run *run = node->run;
     uint32_t local = run->network->policy.local;
     struct sdr_view view = {&run->problem, run->layout.block, NULL, node->task->version};
-    SDR_TRY(sdr_assemble_view(node, workspace, batch, &view.w));
+    SDR_TRY(assemble_view(node, workspace, batch, &view.w));
     if (node->task->sparse)
         sdr_forget_task(node);
     SDR_TRY(sdr_own_writes_begin(node, workspace, batch));

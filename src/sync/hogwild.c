@@ -40,8 +40,9 @@ static const struct sdr_option table[] = {
      "with --deterministic: copies of the model, and so the most workers of use",
      offsetof(struct options, lanes), 0},
     {"damping", SDR_FLAG, "yes", NULL, 0, 0,
-     "with more than two copies and exchange=auto: add a part of the changes to busy features, so "
-     "that their sum does not overshoot; no: add all",
+     "with more than two copies, and exchange=auto or --deterministic: add a fraction of the "
+     "changes "
+     "to busy features, so that their sum does not overshoot; no: add all",
      offsetof(struct options, damping), 0},
     {0}};
 

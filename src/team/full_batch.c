@@ -3,6 +3,7 @@
 #include "base/memory.h"
 #include "run/run.h"
 #include "team/node.h"
+#include "train.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,5 +1,6 @@
 /* Joint updates: all workers compute one update. Whoever is free takes the next leaf of the batch
    or the next span of values. */
+#include "team/accounting.h"
 #include "team/team.h"
 
 /* Adds up the leaves in their order. The constants of the step are set only now: catching up needed

@@ -4,6 +4,11 @@
    core does less instead of delaying the others; or in rounds, to all workers. When all rows before
    `stop` are assigned, workers reach a barrier, and the last to arrive does the bookkeeping
    (sdr_account). Workers wait nowhere else. */
+#include "run/order.h"
+#include "run/record.h"
+#include "run/run_log.h"
+#include "team/accounting.h"
+#include "team/plan.h"
 #include "team/team.h"
 #include "team/turns.h"
 

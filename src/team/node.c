@@ -2,7 +2,12 @@
    Batches for several workers: next_batch.c. */
 #include "team/node.h"
 #include "base/clock.h"
+#include "run/order.h"
+#include "run/point.h"
+#include "run/run_log.h"
 #include "run/weights.h"
+#include "team/accounting.h"
+#include "train.h"
 
 #include <math.h>
 

@@ -1,7 +1,9 @@
 /* Work distribution: asks the strategy for its plan, and creates the workers, replicas and shared
    memory it needs. */
+#include "team/plan.h"
 #include "base/affinity.h"
 #include "base/memory.h"
+#include "run/features.h"
 #include "run/rules.h"
 #include "team/turns.h"
 

@@ -6,8 +6,10 @@
 #include "team/rotation.h"
 #include "base/memory.h"
 #include "base/rng.h"
+#include "run/evaluate.h"
 #include "run/run.h"
 #include "schedule/blocks.h"
+#include "team/accounting.h"
 
 #include <string.h>
 

@@ -39,6 +39,8 @@ void sdr_team_break(struct sdr_team *team, enum sdr_status status);
 enum sdr_status sdr_team_status(struct sdr_team *team);
 /* Waits for all workers; the last to arrive runs `work`, if not NULL. */
 enum sdr_status sdr_team_barrier(struct sdr_run *run, enum sdr_status (*work)(struct sdr_run *run));
+/* On a worker's turn: waits until every other worker has finished its gradient. */
+enum sdr_status sdr_team_rest(struct sdr_run *run);
 
 /* next_batch.c */
 /* Sets the place where workers must stop for a barrier. */

@@ -2,6 +2,7 @@
 #include "base/affinity.h"
 #include "base/memory.h"
 #include "base/thread.h"
+#include "team/plan.h"
 #include "team/team.h"
 #include "team/turns.h"
 

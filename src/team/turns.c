@@ -1,6 +1,9 @@
 #include "team/turns.h"
 #include "base/memory.h"
+#include "run/order.h"
 #include "run/run.h"
+#include "team/accounting.h"
+#include "team/team.h"
 #include "update/wire.h"
 
 #include <string.h>

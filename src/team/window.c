@@ -8,8 +8,11 @@
 #include "team/window.h"
 #include "base/memory.h"
 #include "base/rng.h"
+#include "run/evaluate.h"
+#include "run/order.h"
 #include "run/run.h"
 #include "schedule/components.h"
+#include "team/accounting.h"
 
 #include <math.h>
 #include <string.h>
@@ -25,9 +28,9 @@ struct sdr_window {
     /* The current window. */
     uint32_t *row, *place; /* owned: sorted by bin, in window order within each */
     uint32_t start[SDR_BINS + 1];
-    double *rate;               /* owned, by place */
-    double *penalty_due;        /* owned, by place: the total before it; one more at the end */
-    float *dloss;               /* owned, by place */
+    double *rate;        /* owned, by place */
+    double *penalty_due; /* owned, by place: the total before it; one more at the end */
+    float *dloss;        /* owned, by place */
 };
 
 /* ---- window length ---- */

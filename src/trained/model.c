@@ -6,6 +6,8 @@
 #include "base/memory.h"
 #include "base/stop.h"
 #include "base/thread.h"
+#include "run/evaluate.h"
+#include "run/problem.h"
 #include "run/registry.h"
 
 #include <string.h>

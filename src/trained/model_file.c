@@ -5,6 +5,7 @@
 #include "base/tensors.h"
 #include "data/cache.h"
 #include "data/read.h"
+#include "run/problem.h"
 #include "run/registry.h"
 #include "trained/model.h"
 

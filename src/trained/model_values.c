@@ -2,6 +2,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "server/network.h"
+#include "server/placement.h"
 #include "trained/model.h"
 
 #include <stdio.h>
@@ -89,9 +90,8 @@ enum sdr_status sdr_model_values_collect(struct sdr_run *run, enum sdr_array whi
     *values = NULL;
     if (apart && !run->set.center) { /* centers must be folded in, in memory */
         int descriptor = open_somewhere(run);
-        enum sdr_status status = descriptor < 0
-                                     ? SDR_RUNTIME
-                                     : collect_in_file(run, which, descriptor, values);
+        enum sdr_status status =
+            descriptor < 0 ? SDR_RUNTIME : collect_in_file(run, which, descriptor, values);
         if (descriptor >= 0)
             close(descriptor);
         if (status == SDR_OK)

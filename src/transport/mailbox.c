@@ -1,6 +1,7 @@
 #include "transport/mailbox.h"
 #include "base/clock.h"
 #include "base/memory.h"
+#include "server/compute_times.h"
 #include "server/network.h"
 
 #include <time.h>

@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "run/run.h"
 #include "server/network.h"
+#include "server/placement.h"
 #include "transport/mpi_link.h"
 
 #include <math.h>
@@ -20,7 +21,7 @@ struct options {
 };
 static const struct sdr_option table[] = {
     {"deadline", SDR_NUMBER, "300", "SECONDS", 1, 86400,
-     "timeout of start-up, of waiting until all have read their data, and of shut-down",
+     "timeout of start-up, of the barrier after reading, and of shut-down",
      offsetof(struct options, deadline), 0},
     {"silence", SDR_NUMBER, "20", "SECONDS", 0.5, 86400,
      "failure-detection timeout, plus 1 s per MB of a message in flight; if process 0 dies, or "

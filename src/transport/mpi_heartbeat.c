@@ -13,6 +13,7 @@
 #define _GNU_SOURCE /* pthread_timedjoin_np */
 #include "base/clock.h"
 #include "base/memory.h"
+#include "run/job.h"
 #include "run/run.h"
 #include "transport/mpi_job.h"
 

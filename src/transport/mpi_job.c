@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/memory.h"
+#include "run/job.h"
 #include "run/run.h"
 
 #include <dlfcn.h>

@@ -2,6 +2,7 @@
 #include "base/memory.h"
 #include "run/run.h"
 #include "server/network.h"
+#include "server/placement.h"
 
 enum { HEADER_TAG = 7, BODY_TAG = 8 };
 

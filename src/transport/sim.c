@@ -8,7 +8,10 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "run/run.h"
+#include "server/compute_times.h"
+#include "server/membership.h"
 #include "server/network.h"
+#include "server/placement.h"
 #include "transport/sim_link.h"
 #include "transport/sim_moments.h"
 #include "transport/sim_queue.h"
@@ -25,10 +28,11 @@ static const struct sdr_option table[] = {
     {"latency", SDR_NUMBER, "0", "SECONDS", 0, 1e6, "one-way latency of every message",
      offsetof(struct options, latency), 0},
     {"bandwidth", SDR_NUMBER, "0", "BYTES", 0, 1e15,
-     "bytes per second of the link between two nodes, one message at a time; 0: no limit",
+     "bandwidth of the link between two nodes in bytes per second, one message at a time; 0: no "
+     "limit",
      offsetof(struct options, bandwidth), 0},
     {"port", SDR_NUMBER, "0", "BYTES", 0, 1e15,
-     "bytes per second into and out of a server, shared by all workers; 0: no limit",
+     "bandwidth of each server's port in bytes per second, shared by all workers; 0: no limit",
      offsetof(struct options, port), 0},
     {"far", SDR_TEXT, "", "W:Fx", 0, 0,
      "make the links of worker W F times slower, such as 2:3x or 2:3x+5:10x",
@@ -39,7 +43,7 @@ static const struct sdr_option table[] = {
     {"joins", SDR_TEXT, "", "W@T", 0, 0,
      "worker W is absent at first and joins after T virtual seconds, such as 2@10 or 2@10+5@20",
      offsetof(struct options, joins), 0},
-    {"silence", SDR_NUMBER, "0", "SECONDS", 0, 1e6, "delay until a death is noticed",
+    {"silence", SDR_NUMBER, "0", "SECONDS", 0, 1e6, "failure-detection timeout in virtual seconds",
      offsetof(struct options, silence), 0},
     {0}};
 
@@ -267,18 +271,15 @@ static enum sdr_status plan_join(struct sdr_run *run, int worker, int64_t time)
     if (net->servers == 0)
         return sdr_fail(SDR_USAGE, "sim:joins needs a strategy with a server, such as async");
     for (int s = 0; s < net->servers; s++) {
-        struct sdr_message word = {.kind = SDR_MESSAGE_JOINED,
-                                   .from = net->servers + worker,
-                                   .to = s,
-                                   .about = worker};
+        struct sdr_message word = {
+            .kind = SDR_MESSAGE_JOINED, .from = net->servers + worker, .to = s, .about = worker};
         sdr_member_lose(&net->node[s], worker);
         SDR_TRY(sdr_sim_push_delivery(&shared->queue, time, &word));
     }
     if ((uint64_t)net->lead.alive < net->policy.quorum || net->lead.alive == 0)
-        return sdr_fail(SDR_USAGE,
-                        "sim:joins leaves %d workers at the start, and --sync %s waits for %llu",
-                        net->lead.alive, run->use.strategy->name,
-                        (unsigned long long)net->policy.quorum);
+        return sdr_fail(
+            SDR_USAGE, "sim:joins leaves %d workers at the start, and --sync %s waits for %llu",
+            net->lead.alive, run->use.strategy->name, (unsigned long long)net->policy.quorum);
     return SDR_OK;
 }
 

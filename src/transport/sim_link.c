@@ -1,5 +1,6 @@
 #include "transport/sim_link.h"
 #include "base/memory.h"
+#include "server/compute_times.h"
 #include "server/network.h"
 
 #include <math.h>

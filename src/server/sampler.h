@@ -1,0 +1,50 @@
+/* Which rows a batch has: every node computes them from the number of the batch. */
+#ifndef SDR_SERVER_SAMPLER_H
+#define SDR_SERVER_SAMPLER_H
+
+#include "kind/update.h"
+
+#include <pthread.h>
+
+struct sdr_run;
+struct sdr_network;
+
+/* Division by a number that stays, for dividends below 2^63: every message asks where its batch is. */
+struct sdr_divisor {
+    uint64_t by, inverse;
+};
+static inline struct sdr_divisor sdr_divisor(uint64_t by)
+{
+    return (struct sdr_divisor){by, UINT64_MAX / by};
+}
+static inline uint64_t sdr_divide(const struct sdr_divisor *d, uint64_t number, uint64_t *rest)
+{
+    __extension__ typedef unsigned __int128 wide;
+    uint64_t quotient = (uint64_t)((wide)number * d->inverse >> 64); /* or one too small */
+    bool more = number - quotient * d->by >= d->by;
+    quotient += more;
+    *rest = number - quotient * d->by;
+    return quotient;
+}
+
+/* The orders of the epochs that batches are dealt from. */
+struct sdr_sampler {
+    pthread_mutex_t lock;
+    uint64_t slots; /* a power of two */
+    struct {
+        uint64_t epoch;
+        uint32_t *order; /* owned; NULL: not laid yet */
+    } * slot;
+};
+
+enum sdr_status sdr_sampler_create(struct sdr_run *run);
+/* Rows of a batch. */
+uint32_t sdr_network_rows(const struct sdr_run *run, uint64_t number);
+/* The rows of a worker's part of a batch, or with −1 of all of it, into `row`. */
+enum sdr_status sdr_network_batch(struct sdr_run *run, uint64_t number, int worker, uint32_t *row,
+                                  struct sdr_batch *batch);
+/* A worker's part of a batch of `rows` rows: from … end − 1. Parts differ by one unit at most. */
+void sdr_part_of(const struct sdr_network *net, uint32_t rows, int worker, uint32_t *from,
+                 uint32_t *end);
+
+#endif

@@ -1,0 +1,35 @@
+/* Sending and checking messages. */
+#ifndef SDR_SERVER_TRAFFIC_H
+#define SDR_SERVER_TRAFFIC_H
+
+#include "server/message.h"
+
+struct sdr_node;
+struct sdr_run;
+struct sdr_network;
+
+struct sdr_traffic {
+    uint64_t events;                      /* deliveries and ends of work, where time is virtual */
+    atomic_uint_fast64_t bytes, messages; /* sent */
+    int64_t waited;                       /* nanoseconds, of all workers */
+    int present;                          /* workers of this process: those that waited counts */
+    atomic_uint_fast64_t refused;         /* messages that could not be what they said */
+};
+
+/* Two nodes that exchange messages: the number of the next one, from the first of them to the other and back. Each is
+   counted where it is sent, and where it arrives. */
+struct sdr_channel {
+    uint16_t sent[2], heard[2];
+};
+enum sdr_status sdr_channels_create(struct sdr_run *run);
+
+enum sdr_status sdr_send(struct sdr_node *node, struct sdr_message *message);
+/* Checks a message from any sender: kind, sender and receiver go together, numbers are within bounds. Callers drop
+   a message that fails. */
+bool sdr_message_sound(const struct sdr_node *node, const struct sdr_message *message);
+/* For transports: whether a message may go into the mailbox of its receiver. It is sound, and the next one of its
+   sender: a copy, a message of another run or of the wrong sender is not. Those are dropped before they can cancel
+   anything. Called once for every message that was sent, in the order of arrival. */
+bool sdr_message_admitted(struct sdr_network *net, const struct sdr_message *message);
+
+#endif
