@@ -10,8 +10,14 @@ enum sdr_truth { SDR_REGRESSION, SDR_BINARY, SDR_CLASSES, SDR_UNSUPERVISED };
 /* Which values a gradient reads: those of the features of its rows (and all blocks that are not per
    feature), or all. */
 enum sdr_reads { SDR_READS_TOUCHED, SDR_READS_ALL };
-/* What the rows must have. PAIRS: two features, which have no size; SIDES: one is a user, one an item. */
-enum sdr_needs { SDR_NEEDS_LABELS = 1, SDR_NEEDS_PAIRS = 2, SDR_NEEDS_SIDES = 4 };
+/* What the rows must have. PAIRS: two features, which have no size; SIDES: one is a user, one an item.
+   NUMBERS: what a feature is depends on its number, so features cannot be renumbered. */
+enum sdr_needs {
+    SDR_NEEDS_LABELS = 1,
+    SDR_NEEDS_PAIRS = 2,
+    SDR_NEEDS_SIDES = 4,
+    SDR_NEEDS_NUMBERS = 8,
+};
 
 /* The problem as the model sees it: fixed before training, const afterwards. */
 struct sdr_problem {

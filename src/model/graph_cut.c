@@ -184,7 +184,7 @@ SDR_REGISTER(model_kind, graph_cut) = {
     .options = table,
     .options_size = sizeof(struct options),
     .truth = SDR_UNSUPERVISED,
-    .needs = SDR_NEEDS_LABELS | SDR_NEEDS_PAIRS,
+    .needs = SDR_NEEDS_LABELS | SDR_NEEDS_PAIRS | SDR_NEEDS_NUMBERS, /* the first are terminals */
     .no_intercept = true,
     .defaults = {.epochs = 20},
     .loss = loss,

@@ -175,8 +175,7 @@ static enum sdr_status evaluate(struct sdr_run *run, enum sdr_array which, bool 
     struct sdr_pull by_rows = {pull, &asked, &run->layout};
     float *copy;
     const float *w;
-    if (apart(run) && !problem->rows->dense && !run->set.center &&
-        run->use.kind->reads == SDR_READS_TOUCHED)
+    if (apart(run) && !run->set.center && sdr_subset_suits(run->use.kind, problem))
         return sdr_evaluate_pulled(run->use.kind, problem, &by_rows, rows, sdr_run_threads(run),
                                    result);
     enum sdr_status status = sdr_weights_all(run, which, &copy, &w);

@@ -169,7 +169,7 @@ static bool compacts_views(const struct sdr_run *run)
     enum { VALUES_MOST = 1 << 20 };
     const struct sdr_network *net = run->network;
     return net->policy.sparse && !net->policy.steps && net->processes > 1 &&
-           run->layout.count > VALUES_MOST;
+           run->layout.count > VALUES_MOST && sdr_subset_suits(run->use.kind, &run->problem);
 }
 
 static void fetch_worker(const struct sdr_node *node)

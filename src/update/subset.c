@@ -3,6 +3,12 @@
 
 #include <string.h>
 
+bool sdr_subset_suits(const struct sdr_model_kind *kind, const struct sdr_problem *problem)
+{
+    return !problem->rows->dense && !problem->center && kind->reads == SDR_READS_TOUCHED &&
+           !(kind->needs & SDR_NEEDS_NUMBERS);
+}
+
 /* An array of at least `count` elements, with nothing in it. */
 static enum sdr_status renew(void *pointer, uint64_t count, size_t size)
 {

@@ -22,6 +22,8 @@ struct sdr_subset {
     float *value, *target, *metric_weight, *row_weight;
     uint8_t *side;
 };
+/* Whether a model can be computed from a subset of these rows. */
+bool sdr_subset_suits(const struct sdr_model_kind *kind, const struct sdr_problem *problem);
 /* The rows of a batch of sparse rows. Fails without memory. */
 enum sdr_status sdr_subset_make(struct sdr_subset *subset, const struct sdr_problem *problem,
                                 const struct sdr_layout *layout, const struct sdr_batch *batch);

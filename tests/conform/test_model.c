@@ -1,6 +1,9 @@
 /* The contract of every model: scores, gradients and statistics of batches, saving and loading. A new
    model is held to it without another line: its rows are made by what it needs. */
 #include "conform/trial.h"
+
+#include "base/fault.h"
+#include "update/subset.h"
 #include "data/files.h"
 
 #include "sounder/sounder.h"
@@ -577,6 +580,92 @@ static void a_start_by_spans_is_the_whole_start(void **unused)
     }
 }
 
+/* Values that servers gather for rows from their spans, as a worker or an evaluation gets them. */
+static void pull_subset(struct trial *t, const struct sdr_batch *batch, struct sdr_subset *subset)
+{
+    enum { SPANS = 3 };
+    struct sdr_span span[SPANS];
+    struct sdr_marks marks;
+    float *packed = exactly(t->layout.count * sizeof *packed);
+    assert_int_equal(sdr_marks_create(&marks, FEATURES), SDR_OK);
+    sdr_cut_spans(&t->layout, NULL, 1, 0.5, SPANS, span);
+    for (int i = 0; i < SPANS; i++) {
+        uint64_t count = sdr_move_values(&t->layout, &marks, batch, span[i], t->w, packed,
+                                         t->layout.count, SDR_GATHER);
+        assert_int_equal(sdr_subset_scatter(subset, &t->layout, span[i], packed, count), count);
+    }
+    sdr_marks_free(&marks);
+    free(packed);
+}
+
+static void gradients_and_scores_of_a_subset_are_those_of_its_rows(void **unused)
+{
+    (void)unused;
+    FOR_EVERY_MODEL(s)
+    FOR_EVERY_TRIAL(s, t)
+    {
+        static const uint32_t counts[] = {40, 1, 7, 70, 3};
+        struct sdr_subset subset = {0};
+        struct sdr_view view = view_of(&t);
+        for (size_t c = 0; sdr_subset_suits(s.kind, &t.problem) && c < 5; c++) {
+            struct sdr_batch batch = batch_of(&t, counts[c]);
+            struct sdr_update update;
+            float *score[2];
+            double *g[2];
+            for (int i = 0; i < 2; i++) {
+                g[i] = exactly(t.layout.count * sizeof *g[i]);
+                score[i] = exactly((size_t)batch.count * s.outputs * sizeof *score[i]);
+                memset(g[i], 0, t.layout.count * sizeof *g[i]);
+                struct sdr_batch rows = batch;
+                if (i == 1) {
+                    assert_int_equal(
+                        sdr_subset_make(&subset, &t.problem, &t.layout, &batch), SDR_OK);
+                    pull_subset(&t, &batch, &subset);
+                    view = (struct sdr_view){&subset.problem, subset.layout.block, subset.w, 7};
+                    rows = subset.batch;
+                } else {
+                    view = view_of(&t);
+                }
+                assert_int_equal(s.kind->score(&view, &rows, t.workspace, score[i]), SDR_OK);
+                assert_int_equal(
+                    sdr_batch_gradient(&t.space, &view, &rows, 0, NULL, NULL, &update), SDR_OK);
+                if (i == 1)
+                    assert_int_equal(sdr_subset_translate(&subset, &batch, &update), SDR_OK);
+                for (int p = 0; p < update.parts; p++)
+                    reference_add(&t.layout, &update.part[p], &update.batch, NULL, g[i], NULL);
+            }
+            assert_memory_equal(score[0], score[1],
+                                (size_t)batch.count * s.outputs * sizeof *score[0]);
+            assert_memory_equal(g[0], g[1], t.layout.count * sizeof *g[0]);
+            for (int i = 0; i < 2; i++) {
+                free(g[i]);
+                free(score[i]);
+            }
+        }
+        sdr_subset_free(&subset);
+    }
+}
+
+static void a_subset_without_memory_fails_and_frees_what_it_has(void **unused)
+{
+    (void)unused;
+    FOR_EVERY_MODEL(s)
+    FOR_EVERY_TRIAL(s, t)
+    {
+        struct sdr_batch batch = batch_of(&t, 20);
+        bool failed = sdr_subset_suits(s.kind, &t.problem);
+        for (uint64_t nth = 1; failed; nth++) {
+            struct sdr_subset subset = {0};
+            sdr_fault_arm(SDR_FAULT_ALLOCATE, nth);
+            failed = sdr_subset_make(&subset, &t.problem, &t.layout, &batch) != SDR_OK;
+            sdr_fault_arm(SDR_FAULT_ALLOCATE, 0);
+            if (failed) /* once more, with memory */
+                assert_int_equal(sdr_subset_make(&subset, &t.problem, &t.layout, &batch), SDR_OK);
+            sdr_subset_free(&subset);
+        }
+    }
+}
+
 static void a_row_that_was_projected_stays_where_it_is(void **unused)
 {
     (void)unused;
@@ -654,6 +743,8 @@ int main(void)
         cmocka_unit_test(kmeans_adds_rows_to_the_nearest_center),
         cmocka_unit_test(the_same_seed_gives_the_same_start),
         cmocka_unit_test(a_start_by_spans_is_the_whole_start),
+        cmocka_unit_test(gradients_and_scores_of_a_subset_are_those_of_its_rows),
+        cmocka_unit_test(a_subset_without_memory_fails_and_frees_what_it_has),
         cmocka_unit_test(a_row_that_was_projected_stays_where_it_is),
         cmocka_unit_test(a_model_that_was_loaded_gives_the_same_scores),
     };
