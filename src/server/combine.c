@@ -22,29 +22,37 @@ static enum sdr_status make_room(struct sdr_server *server, uint64_t n)
     return SDR_OK;
 }
 
+/* One gradient multiplied out, into an array of the values of the span that is zero. */
+static enum sdr_status expand(struct sdr_node *node, const struct sdr_gradient *gradient, float *out)
+{
+    struct sdr_server *server = sdr_server_of(node);
+    struct sdr_parameters *p = server->parameters;
+    struct sdr_wire_facts facts;
+    struct sdr_update update;
+    SDR_TRY(sdr_read_update(node, gradient, server->row, &facts, &update));
+    /* Marks of gradients, counted down, never meet those of updates. */
+    server->combined = server->combined ? server->combined - 1 : UINT32_MAX;
+    struct sdr_expansion to = {.layout = p->layout,
+                               .kernels = p->rule.kernels,
+                               .center = p->rule.center,
+                               .scratch = &p->scratch,
+                               .mark = server->combined,
+                               .times = 1};
+    sdr_update_expand(&to, &update, server->span, out);
+    return SDR_OK;
+}
+
 /* Gradient i lies at server->dense + i × (values of the span). */
 static enum sdr_status expand_all(struct sdr_node *node, const struct sdr_gradient *gradient,
                                   uint64_t count)
 {
     struct sdr_server *server = sdr_server_of(node);
-    struct sdr_parameters *p = server->parameters;
     uint64_t values = server->span.end - server->span.first;
     SDR_TRY(make_room(server, count));
+    SDR_TRY(sdr_server_row_room(server, node->run->network->policy.batch));
     memset(server->dense, 0, count * values * sizeof(float));
-    for (uint64_t i = 0; i < count; i++) {
-        struct sdr_wire_facts facts;
-        struct sdr_update update;
-        SDR_TRY(sdr_read_update(node, &gradient[i], server->row, &facts, &update));
-        /* Marks of gradients, counted down, never meet those of updates. */
-        server->combined = server->combined ? server->combined - 1 : UINT32_MAX;
-        struct sdr_expansion to = {.layout = p->layout,
-                                   .kernels = p->rule.kernels,
-                                   .center = p->rule.center,
-                                   .scratch = &p->scratch,
-                                   .mark = server->combined,
-                                   .times = 1};
-        sdr_update_expand(&to, &update, server->span, server->dense + i * values);
-    }
+    for (uint64_t i = 0; i < count; i++)
+        SDR_TRY(expand(node, &gradient[i], server->dense + i * values));
     return SDR_OK;
 }
 
@@ -54,14 +62,25 @@ enum sdr_status sdr_combine(struct sdr_node *node, const struct sdr_gradient *gr
     const struct sdr_run *run = node->run;
     struct sdr_server *server = sdr_server_of(node);
     uint64_t values = server->span.end - server->span.first;
+    uint32_t used = 0;
     const float **each;
     SDR_TRY(expand_all(node, gradient, count));
     SDR_TRY(sdr_allocate(&each, count, sizeof *each, "gradients"));
-    for (uint64_t i = 0; i < count; i++)
-        each[i] = server->dense + i * values;
+    for (uint64_t i = 0; i < count; i++) {
+        float *own = server->dense + i * values;
+        for (uint64_t v = 0; v < values && gradient[i].weight != 1; v++)
+            own[v] *= gradient[i].weight;
+        if (gradient[i].weight > 0) /* others are as if they had not come */
+            each[used++] = own;
+    }
     float *out = server->dense + count * values;
-    enum sdr_status status =
-        run->use.aggregate->combine(run->use.aggregate_options, (uint32_t)count, each, values, out);
+    enum sdr_status status = SDR_OK;
+    if (used > 1)
+        status = run->use.aggregate->combine(run->use.aggregate_options, used, each, values, out);
+    else if (used == 1)
+        memcpy(out, each[0], values * sizeof *out);
+    else
+        memset(out, 0, values * sizeof *out);
     sdr_release(each);
     sdr_update_dense(&run->layout, out, server->span, server->sum.part, update);
     return status;

@@ -329,14 +329,15 @@ static void sort_by_worker(struct sdr_gradient *gradient, uint64_t count)
         }
 }
 
-/* The weight of each gradient in the sum: that of the aggregate, times its own. Parts of one batch, and
-   statistics, are summed up as they are. */
+/* The weight of each gradient in the sum: that of the aggregate, times its own (staleness-aware steps; 0 for
+   gradients from before a restart). Parts of one batch, and statistics, are summed up as they are. An aggregate that
+   combines value by value gets gradients times their own weight. */
 static enum sdr_status weigh(struct sdr_node *node, struct sdr_gradient *gradient, uint64_t count)
 {
     struct sdr_run *run = node->run;
     struct sdr_network *net = run->network;
     if (!net->policy.joint && !net->policy.steps && run->use.kind->sense == SDR_GRADIENT &&
-        count > 1) {
+        count > 1 && run->use.aggregate->weights) {
         float *weight;
         double *distance = NULL;
         SDR_TRY(sdr_allocate(&weight, count, sizeof *weight, "weights of gradients"));

@@ -103,7 +103,7 @@ enum sdr_status sdr_await_kind(struct sdr_node *node, int kind, int from,
     }
 }
 
-static enum sdr_status room_for_rows(struct sdr_server *server, uint64_t rows)
+enum sdr_status sdr_server_row_room(struct sdr_server *server, uint64_t rows)
 {
     if (rows <= server->row_room)
         return SDR_OK;
@@ -161,7 +161,7 @@ enum sdr_status sdr_server_step(struct sdr_node *node, const struct sdr_gradient
         return SDR_OK;
     for (uint64_t i = 0; i < count && run->network->policy.batch * count > server->row_room; i++)
         rows += rows_of(run, &gradient[i]);
-    SDR_TRY(room_for_rows(server, rows));
+    SDR_TRY(sdr_server_row_room(server, rows));
     if (run->use.aggregate->combine && count > 1) {
         SDR_TRY(sdr_combine(node, gradient, count, &update));
         sdr_parameters_begin(p, rate);
@@ -201,7 +201,7 @@ static enum sdr_status take_snapshot(struct sdr_node *node, uint64_t batch)
     if (run->network->policy
             .joint) { /* others are not read; bits depend on when a penalty is paid */
         struct sdr_batch rows;
-        SDR_TRY(room_for_rows(server, run->network->policy.batch));
+        SDR_TRY(sdr_server_row_room(server, run->network->policy.batch));
         SDR_TRY(sdr_network_batch(run, batch, -1, server->row, &rows));
         sdr_parameters_catch_up(p, &rows, server->span);
     } else {

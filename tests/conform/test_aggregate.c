@@ -86,10 +86,10 @@ static bool weigh(const struct subject *s, const struct gradients *g, float *wei
 static bool merge(const struct subject *s, const struct gradients *g, float *out)
 {
     float weight[WORKERS_MOST];
-    if (!weigh(s, g, weight))
-        return false;
     if (s->aggregate->combine)
         return s->aggregate->combine(s->options, g->n, g->each, VALUES, out) == SDR_OK;
+    if (!weigh(s, g, weight))
+        return false;
     memset(out, 0, VALUES * sizeof *out);
     for (uint32_t i = 0; i < g->n; i++)
         for (int v = 0; v < VALUES; v++)
@@ -103,6 +103,10 @@ static void weights_are_finite_and_sum_to_one(void **unused)
     FOR_EVERY_AGGREGATE(s)
     {
         int taken = 0;
+        assert_true(!s.aggregate->weights == !!s.aggregate->combine); /* one of the two */
+        assert_true(s.aggregate->weights || !s.aggregate->needs_distances);
+        if (!s.aggregate->weights)
+            continue;
         for (uint32_t n = 1; n <= WORKERS_MOST; n++)
             for (int equal = 0; equal < 2; equal++) {
                 struct gradients g;

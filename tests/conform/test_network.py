@@ -138,7 +138,9 @@ right = sum(line.split()[0] == str(i % 3) for i, line in enumerate(run("predict"
 expect("eval and predict", abs(float(accuracy[0][1]) - right / 450) < 1e-6 and abs(trained["train_accuracy"] - right / 450) < 1e-6,
        "%d rows" % right)
 
-# ---- a codec and an aggregate that the library does not have ----
+# ---- a codec and aggregates that the library does not have ----
+AGGREGATES = [line.split()[0] for line in run("list", "aggregate").splitlines() if line.strip()]
+expect("aggregates of tests are there", {"mean", "test-middle", "test-nearest"} <= set(AGGREGATES), str(AGGREGATES))
 for model in MODELS:
     for sync in "bsp", "k-async:2", "ssp":
         common = [sparse, "--model", model, "--epochs", 30, "--batch", 16, "--workers", 3, "--transport", "sim", "--sync", sync]
@@ -156,6 +158,15 @@ for model in MODELS:
                seen[0]["train_loss"] < 0.7 * CHANCE and len({one["model_hash"] for one in seen}) == 1, "%.3f" % seen[0]["train_loss"])
     for sync in "bsp", "ssp":
         expect("%s: no middle of %s" % (model, sync), "test-middle" in train(*common, "--sync", sync, "--aggregate", "test-middle", code=2))
+    # Every aggregate: it learns, twice the same, and stale gradients make smaller steps where that is asked for.
+    for rule in AGGREGATES:
+        runs = [told(*common, "--sync", sync, "--aggregate", rule, "--compute", "exp:rate=1", "--slow", "1:3x")
+                for sync in ("k-async:3", "k-async:3", "k-async:k=3,aware=yes")]
+        expect("%s, %s: it learns" % (model, rule), runs[0]["train_loss"] < 0.7 * CHANCE, "%.3f" % runs[0]["train_loss"])
+        expect("%s, %s: the same again" % (model, rule), runs[0]["model_hash"] == runs[1]["model_hash"])
+        expect("%s, %s: weights of gradients count" % (model, rule), runs[0]["model_hash"] != runs[2]["model_hash"])
+    expect(model + ": distances of whole gradients", "leave --servers out" in train(
+        *common, "--sync", "k-async:3", "--aggregate", "test-nearest", "--servers", 2, code=2))
     # One gradient is its own middle, and two have their mean in the middle.
     pair = [told(*common, "--sync", "k-sync:2", "--aggregate", rule)["train_loss"] for rule in ("mean", "test-middle")]
     expect(model + ": the middle of two is their mean", abs(pair[0] - pair[1]) < 1e-3 * pair[0], "%.6f and %.6f" % tuple(pair))

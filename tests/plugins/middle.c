@@ -6,15 +6,6 @@
 
 enum { MOST = 256 };
 
-static enum sdr_status weights(const void *options, uint32_t n, const double *distance,
-                               float *weight)
-{
-    (void)options, (void)distance;
-    for (uint32_t i = 0; i < n; i++)
-        weight[i] = 1.0f / (float)n;
-    return SDR_OK;
-}
-
 static enum sdr_status combine(const void *options, uint32_t n, const float *const *gradient,
                                uint64_t count, float *out)
 {
@@ -38,6 +29,5 @@ static enum sdr_status combine(const void *options, uint32_t n, const float *con
 SDR_REGISTER(aggregate, test_middle) = {
     .name = "test-middle",
     .summary = "for tests: the middle gradient, value by value",
-    .weights = weights,
     .combine = combine,
 };
