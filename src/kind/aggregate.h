@@ -1,4 +1,4 @@
-/* Aggregates: how several updates become one. */
+/* Aggregates: combine several gradients into one. */
 #ifndef SDR_KIND_AGGREGATE_H
 #define SDR_KIND_AGGREGATE_H
 
@@ -7,11 +7,13 @@
 struct sdr_aggregate {
     SDR_ABOUT;
     bool needs_distances;
-    /* The weight of each of n updates in their sum. distance[i·n + k] is the squared distance of
-       gradients i and k, NULL unless needs_distances. Nothing is multiplied out for a weighted sum. */
+    /* Writes the weight of each of n updates in their sum. distance[i·n + k] is the squared
+       distance of gradients i and k; NULL unless needs_distances. A weighted sum needs no
+       expanded gradients. */
     enum sdr_status (*weights)(const void *options, uint32_t n, const double *distance,
                                float *weight);
-    /* Value by value instead: out[i] from the i-th values of n gradients. NULL: the weighted sum. */
+    /* Alternatively, value by value: out[i] from the i-th values of n gradients. NULL: the
+       weighted sum. */
     enum sdr_status (*combine)(const void *options, uint32_t n, const float *const *gradient,
                                uint64_t count, float *out);
 };

@@ -6,7 +6,7 @@
 enum { CLASSES = 40, LEAST = 6 }; /* from 64 bytes on */
 
 struct sdr_pool {
-    bool single_threaded; /* used by one thread */
+    bool single_threaded; /* all users are on one thread */
     pthread_mutex_t lock;
     struct sdr_body *free[CLASSES];
 };
