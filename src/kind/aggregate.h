@@ -1,4 +1,4 @@
-/* Aggregates: how several updates become one. */
+/* Aggregates: combine several gradients into one. */
 #ifndef SDR_KIND_AGGREGATE_H
 #define SDR_KIND_AGGREGATE_H
 

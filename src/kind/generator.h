@@ -1,4 +1,4 @@
-/* Generators: data with known truth. */
+/* Generators: synthetic data with known true parameters. */
 #ifndef SDR_KIND_GENERATOR_H
 #define SDR_KIND_GENERATOR_H
 
@@ -6,12 +6,12 @@
 
 struct sdr_generate_options {
     uint64_t rows, features, nnz, classes, seed;
-    double noise; /* share of labels flipped, or standard deviation of the noise added */
+    double noise; /* fraction of labels flipped, or standard deviation of the noise */
 };
 struct sdr_generator {
     SDR_ABOUT;
-    /* Writes the data to path, in the format of its extension, and the truth it was made from to
-       path.truth.json where that is small. The same options give the same bytes. */
+    /* Writes the data to path, in the format of its extension, and the true parameters to
+       path.truth.json if they are small. The same options give the same bytes. */
     enum sdr_status (*make)(const struct sdr_generate_options *options, const char *path);
 };
 

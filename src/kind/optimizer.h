@@ -1,11 +1,11 @@
-/* Optimizers: gradient → step. */
+/* Optimizers: turn a gradient into a step. */
 #ifndef SDR_KIND_OPTIMIZER_H
 #define SDR_KIND_OPTIMIZER_H
 
 #include "kind/model.h"
 
-/* Where a step lands: slices of the parameter array that move together, and this step's constants.
-   All arrays run over values, except scale, which runs over features. */
+/* The target of a step: slices of the parameter array that are stepped together, and the
+   constants of the step. All arrays run over values, except scale, which runs over features. */
 struct sdr_target {
     float *value;
     float *slot[2];      /* optimizer state; NULL where the optimizer has less */
@@ -17,30 +17,31 @@ struct sdr_target {
     float l1, l2, group;   /* penalty weights */
     bool standardize;      /* the penalty is on the scaled weights */
     bool plain_decay;      /* l2 ignores scales: standardized, or decoupled decay */
-    bool pay_fully;        /* charge what is due however little it is */
+    bool pay_fully;        /* charge the penalty due, however small */
 };
 enum { SDR_CONSTANTS = 8 };
 
-/* A row of two features, copied. */
+/* A copy of a row with two features. */
 struct sdr_pair {
     uint32_t one, two;
     float target, weight;
 };
 
 struct sdr_optimizer;
-/* Rows with one output that one worker steps on one after the other, each a batch of its own; rows of
-   a linear model, or pairs. */
+/* Consecutive steps of one worker, each on a batch of one row with one output; rows of a linear
+   model, or pairs. */
 struct sdr_fused_steps {
     const struct sdr_problem *problem;
     const struct sdr_model_kind *kind;
     const struct sdr_optimizer *optimizer;
     const uint32_t *row;         /* count of them */
-    const struct sdr_pair *pair; /* the same rows where they were copied; NULL: they were not */
-    const uint32_t *ahead;       /* for each, a row to fetch from memory meanwhile; NULL: none */
-    const double *rate;          /* the step of each */
-    /* Rows that are part of a window others train on too: the place of each in it. Then rate is per
-       place, and so are charge_at (Σ rate before each; NULL without penalties) and slope, which takes
-       the slopes: the intercept rests. NULL: rows follow each other. */
+    const struct sdr_pair *pair; /* copies of the same rows; NULL: not copied */
+    const uint32_t *ahead;       /* for each, a row to prefetch meanwhile; NULL: none */
+    const double *rate;          /* step size of each */
+    /* Rows of a window that other workers train on too: the position of each row in it. Then
+       rate, penalty_due_at (Σ rate before each row; NULL without penalties) and dloss (output:
+       ∂loss/∂score) are indexed by position, and the intercept is not stepped. NULL: rows are
+       consecutive. */
     const uint32_t *place;
     const double *penalty_due_at;
     float *dloss;
@@ -50,14 +51,13 @@ struct sdr_fused_steps {
     const void *optimizer_options;
     struct sdr_target *weight, *intercept; /* intercept may be NULL */
     float *constant;                       /* of both targets */
-    uint64_t version;                      /* updates so far; moves on */
-    double penalty_due;                    /* Σ rate so far; moves on where there is a penalty */
-    double loss_sum, weight_sum;           /* of the rows, each before its step; added to */
+    uint64_t version;                      /* updates so far; incremented */
+    double penalty_due;                    /* Σ rate so far; increased if there is a penalty */
+    double loss_sum, weight_sum;           /* over the rows, each before its step; added to */
 };
 
-/* Compiled once per CPU level from optimizer/step.h; see there for the loops. A value's state
-   advances when a row touches it; penalties of the steps in between are charged when it is next
-   read. */
+/* Compiled once per CPU level from optimizer/step.h, which has the loops. The state of a value
+   advances when a row touches it; penalties of skipped steps are charged when it is next read. */
 struct sdr_optimizer {
     SDR_ABOUT;
     int slots;        /* state arrays, each as long as the values, zero at the start */
@@ -65,9 +65,8 @@ struct sdr_optimizer {
     int rate_power;   /* 2: plain gradient steps; 1: steps normalised per value; 0: absolute */
     bool uniform;     /* one metric for all values of a row: group lasso is exact */
     bool own_penalty; /* charges l1 and l2 itself (FTRL) */
-    bool sums;        /* its state sums gradients up: what several workers added is added up too;
-                         otherwise a state is an average, and theirs are averaged */
-    /* Constants of update number `update` (from 1) with step `rate`. */
+    bool sums;        /* state is a sum of gradients: replicas are added; otherwise averaged */
+    /* Constants of update number `update` (from 1) with step size `rate`. */
     void (*begin)(const void *options, uint64_t update, double rate,
                   const struct sdr_target *target, float constant[SDR_CONSTANTS]);
     /* One step with gradient u·x on one output: index and x of a sparse row, or a dense row. */
@@ -83,26 +82,25 @@ struct sdr_optimizer {
                      const float *u, uint32_t outputs);
     void (*matrix)(const struct sdr_target *t, const float *x, uint32_t n, const float *u,
                    uint32_t outputs);
-    /* Settle, score, slope, step for one row after the other: what pull, gradient and commit do, to
-       the bit, with each row's weights gathered once. */
+    /* For each row: charge penalties, score, ∂loss/∂score, step. Bit-identical to pull, gradient
+       and commit; each row's weights are gathered once. */
     void (*fused)(struct sdr_fused_steps *fused);
-    /* The same on weights that other workers change meanwhile, without locks (Hogwild!). */
+    /* The same on weights that other workers change concurrently, without locks (Hogwild!). */
     void (*fused_shared)(struct sdr_fused_steps *fused);
-    /* Charges the penalty up to now on the values of the given rows; n rows from first, or listed.
-     */
+    /* Charges the penalty due on the values of n rows: from `first`, or listed. */
     void (*catch_up16)(const struct sdr_target *t, const uint16_t *index, uint32_t n,
                        uint32_t outputs);
     void (*catch_up32)(const struct sdr_target *t, const uint32_t *index, uint32_t n,
                        uint32_t outputs);
     void (*catch_up)(const struct sdr_target *t, uint32_t n, uint32_t outputs);
-    /* The weights where they differ from the point gradients are taken at (Nesterov); NULL: the
-       same. n rows into out. */
+    /* The published weights if they differ from the point of the gradients (Nesterov), n rows
+       into out; NULL: they are the same. */
     void (*publish)(const struct sdr_target *t, uint32_t n, uint32_t outputs, float *out);
-    /* Decoupled decay (AdamW): replaces l2 and is no part of the objective; NULL: none. The decay is
-       in the constants of targets with l2, so the intercept has constants of its own. */
+    /* Decoupled decay (AdamW): replaces l2 and is not part of the objective; NULL: none. The
+       decay is in the constants of targets with l2, so the intercept has its own constants. */
     double (*decay)(const void *options);
-    /* The penalty that update number `update` with step `rate` makes due, in units of Σ rate; NULL:
-       `rate`. */
+    /* The penalty due after update number `update` with step size `rate`, in units of Σ rate;
+       NULL: `rate`. */
     double (*penalty_due)(const void *options, uint64_t update, double rate);
 };
 

@@ -5,15 +5,15 @@
 #include "kind/about.h"
 
 struct sdr_schedule_time {
-    double epoch, at; /* whole epochs, and rows of the present one */
+    double epoch, at; /* finished epochs, and rows of the present one */
     double per_row;   /* 1 / rows of an epoch */
     double epochs;    /* planned */
 };
 struct sdr_schedule {
     SDR_ABOUT;
-    bool needs_end; /* needs to know when the run ends */
-    /* Factors on the rate at `count` places, factor[i] where `when->epoch` epochs and when->at + i
-       rows more have passed. */
+    bool needs_end; /* depends on the length of the run */
+    /* Factors on the step size at `count` positions: factor[i] after `when->epoch` epochs and
+       when->at + i rows. */
     void (*factors)(const void *options, const struct sdr_schedule_time *when, uint32_t count,
                     double *factor);
 };

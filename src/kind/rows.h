@@ -1,4 +1,4 @@
-/* Rows: the examples, as kernels and models see them. */
+/* Rows: the examples, as seen by kernels and models. */
 #ifndef SDR_KIND_ROWS_H
 #define SDR_KIND_ROWS_H
 
@@ -18,10 +18,10 @@ struct sdr_rows {
     uint64_t stride;
     const float *label;  /* raw labels; NULL: none */
     const float *weight; /* NULL: all one */
-    const struct sdr_data
-        *streams; /* set if the rows lie on disk: say what was passed; else NULL */
+    /* Set if the rows lie on disk (call sdr_rows_release after a pass); else NULL. */
+    const struct sdr_data *streams;
 };
-/* A pass is done with rows [first, end) for now: rows that stream give their memory back. */
+/* A pass has finished with rows [first, end): streamed rows release their memory. */
 void sdr_rows_release(const struct sdr_rows *rows, uint64_t first, uint64_t end);
 
 /* One sparse row. */

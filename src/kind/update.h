@@ -1,4 +1,4 @@
-/* Blocks, batches and updates: what models compute and steps are made of. */
+/* Blocks, batches and updates: the data exchanged between models, optimizers and strategies. */
 #ifndef SDR_KIND_UPDATE_H
 #define SDR_KIND_UPDATE_H
 
@@ -13,10 +13,11 @@ struct sdr_block {
     enum sdr_dtype dtype; /* SDR_F32, or SDR_I32 for numbers in the same four bytes */
     bool per_feature;     /* row j belongs to feature j: it has the feature's scale */
     bool penalised;       /* --l1, --l2 and decay act on it */
-    bool fixed;           /* keeps the values it starts with: no update has a part of it */
+    bool fixed;           /* keeps its initial values: no update has a part of it */
 };
 enum { SDR_BLOCKS_MOST = 64 };
-/* Values first … end − 1 of that array, whole rows of blocks: what is cut for servers and threads. */
+/* Values first … end − 1 of that array, whole rows of blocks: the unit of work of servers and
+   threads. */
 struct sdr_span {
     uint64_t first, end;
 };
@@ -25,9 +26,10 @@ struct sdr_batch {
     const struct sdr_rows *rows; /* borrowed */
     const uint32_t *row;         /* count row numbers, borrowed until the next batch */
     uint32_t count;
-    uint64_t number; /* updates before it: what to compute again after a loss */
-    uint64_t at;     /* rows of the epoch before it: sets the step's place in its schedule */
-    uint32_t of;     /* rows of the batch it is a part of; 0: it is a whole one */
+    /* Updates before it: identifies the batch when it is recomputed after a loss. */
+    uint64_t number;
+    uint64_t at; /* rows of the epoch before it: its position in the schedule of the step size */
+    uint32_t of; /* rows of the whole batch that this is a part of; 0: it is a whole one */
 };
 
 /* How one block's part of an update is written down. A part is multiplied out as late as possible.
@@ -46,21 +48,22 @@ struct sdr_part {
     enum sdr_right right;
     bool distinct;
     uint32_t count;
-    uint32_t first;        /* DENSE: the row of the block that the values begin with */
-    uint32_t leaf, leaves; /* DENSE: the leaves of the batch that are summed up in it */
+    uint32_t first;        /* DENSE: first row of the values */
+    uint32_t leaf, leaves; /* DENSE: the leaves of the batch that it sums up */
     const uint32_t *index;
     const float *value;
     const float *v;
 };
-/* What an update is. A statistic is a sum over rows: it is added, and no optimizer is asked. */
+/* The kind of an update. A statistic is a sum over rows: it is added to the values without an
+   optimizer. */
 enum sdr_sense { SDR_GRADIENT, SDR_STEP, SDR_STATE, SDR_STATISTIC };
 struct sdr_update {
     enum sdr_sense sense;
     uint64_t version;       /* of the view it was computed from */
     double loss;            /* weighted sum of the losses before the update */
-    double weight;          /* sum of the weights: what the sum of losses is divided by */
-    struct sdr_batch batch; /* the examples of FACTORS; its place in the schedule */
-    struct sdr_part *part;  /* borrowed, with room for one a block */
+    double weight;          /* sum of the weights: the divisor of the sum of losses */
+    struct sdr_batch batch; /* the examples of FACTORS; its position in the schedule */
+    struct sdr_part *part;  /* borrowed, with room for one per block */
     int parts;
 };
 

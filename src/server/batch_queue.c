@@ -35,7 +35,7 @@ enum sdr_status sdr_batch_queue_return(struct sdr_batch_queue *queue, uint64_t n
     return SDR_OK;
 }
 
-/* ---- which numbers are applied ---- */
+/* ---- applied numbers ---- */
 static uint64_t *word_of(const struct sdr_batch_queue *queue, uint64_t number)
 {
     return &queue->window[number / BITS & (queue->words - 1)];
@@ -99,7 +99,7 @@ void sdr_batch_queue_save(const struct sdr_batch_queue *queue, double *saved)
             saved[count++] = (double)number;
 }
 
-/* A saved number is whole, and larger than the one before it. */
+/* A saved number is an integer, and larger than the one before it. */
 static bool is_sound(const double *saved, uint64_t count)
 {
     if (count == 0)
@@ -119,7 +119,7 @@ enum sdr_status sdr_batch_queue_resume(struct sdr_batch_queue *queue, const doub
     if (!is_sound(saved, count))
         return sdr_fail(SDR_BAD_FILE, "the checkpoint's batches are not of this run");
     uint64_t first = (uint64_t)saved[0];
-    if (first > end) { /* the run is to be shorter than it was */
+    if (first > end) { /* the run is shorter now than it was */
         first = end;
         while (count > 1 && (uint64_t)saved[count - 1] >= end)
             count--;
@@ -130,7 +130,7 @@ enum sdr_status sdr_batch_queue_resume(struct sdr_batch_queue *queue, const doub
         SDR_TRY(sdr_batch_queue_return(queue, (uint64_t)saved[i]));
     if (count == 1)
         return SDR_OK;
-    /* The numbers between the first of them and `first` are applied, but for these. */
+    /* Numbers between the first saved one and `first` are applied, except those listed. */
     queue->oldest = (uint64_t)saved[1];
     SDR_TRY(make_room(queue, first));
     uint64_t open = 1;

@@ -1,5 +1,5 @@
-/* Aggregates that need more than a weighted sum: gradients are multiplied out over the values of the
-   server, one array each. */
+/* Aggregates that need more than a weighted sum: gradients are expanded over the server's
+   values, one array each. */
 #include "server/combine.h"
 #include "base/memory.h"
 #include "run/run.h"
@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-/* Room for n arrays of gradients and one for what becomes of them. */
+/* Allocates n arrays of gradients and one for the result. */
 static enum sdr_status make_room(struct sdr_server *server, uint64_t n)
 {
     uint64_t values = server->span.end - server->span.first, wanted = (n + 1) * values;
@@ -30,7 +30,7 @@ static enum sdr_status expand(struct sdr_node *node, const struct sdr_gradient *
     struct sdr_wire_facts facts;
     struct sdr_update update;
     SDR_TRY(sdr_read_update(node, gradient, server->row, &facts, &update));
-    /* Marks of gradients, counted down, never meet those of updates. */
+    /* Marks of gradients count down from the top, so that they never equal those of updates. */
     server->combined = server->combined ? server->combined - 1 : UINT32_MAX;
     struct sdr_expansion to = {.layout = p->layout,
                                .kernels = p->rule.kernels,

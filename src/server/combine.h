@@ -4,7 +4,7 @@
 
 #include "server/role.h"
 
-/* What the aggregate makes of gradients, over the server's values. */
+/* Combines gradients by the aggregate, over the server's values. */
 enum sdr_status sdr_combine(struct sdr_node *node, const struct sdr_gradient *gradient,
                             uint64_t count, struct sdr_update *update);
 /* Squared distances (count × count), over the server's values. */

@@ -1,5 +1,4 @@
-/* What gradients take in virtual time, and what holds workers up in real time: --compute, --delay,
-   --slow. */
+/* --compute, --delay and --slow: compute times in virtual time, and delays in real time. */
 #include "server/compute_times.h"
 #include "base/memory.h"
 #include "base/text.h"
@@ -25,7 +24,7 @@ static int64_t delay(const struct sdr_node *node, const struct sdr_work *work)
                           (uint32_t)node->worker, work->number);
 }
 
-/* The next step's share of a time; the shares of all steps add up to it. */
+/* The share of the next step in a time; the shares of all steps add up to it exactly. */
 static int64_t step_share(const struct sdr_work *work, int64_t time)
 {
     double before = 0, after = 0, sum = 0;

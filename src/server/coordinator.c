@@ -1,5 +1,5 @@
-/* Nodes that exchange messages: the first server, which deals batches and decides what becomes of gradients. What
-   the loops of strategies are made of. */
+/* The coordinator: assigns batches, accepts gradients, decides what is applied. Called by the
+   server loops of strategies. */
 #include "server/coordinator.h"
 #include "base/memory.h"
 #include "run/checkpoint.h"
@@ -115,7 +115,7 @@ enum sdr_status sdr_assign_kept(struct sdr_node *node, int worker)
     return assign(node, worker, SDR_KEEP);
 }
 
-/* Hands returned batches to workers that found the queue empty. */
+/* Assigns returned batches to workers that found the queue empty. */
 static enum sdr_status assign_idle(struct sdr_node *node)
 {
     struct sdr_network *net = node->run->network;
@@ -140,8 +140,8 @@ static enum sdr_status drop_everywhere(struct sdr_node *node, int worker, uint64
     return SDR_OK;
 }
 
-/* A gradient has come from the worker it was expected of: what the ledger will say of it, and what the
-   worker does now. */
+/* Accepts a gradient from its worker: fills the ledger record, and updates the worker's
+   assignment. */
 static enum sdr_status accept_gradient(struct sdr_node *node, const struct sdr_message *message,
                                        struct sdr_gradient *gradient)
 {
@@ -169,7 +169,7 @@ static enum sdr_status accept_gradient(struct sdr_node *node, const struct sdr_m
                    .computing = facts.computing,
                    .travelling = (float)(under_way > 0 ? under_way : 0),
                    .waiting = (float)((double)(assigned->assigned - assigned->came) * 1e-9)}};
-    assigned->busy = assigned->prefetched; /* it goes on with the task that it was sent ahead */
+    assigned->busy = assigned->prefetched; /* it continues with the prefetched task */
     assigned->came = now;
     net->lead.last = worker;
     if (assigned->prefetched) {
@@ -182,7 +182,7 @@ static enum sdr_status accept_gradient(struct sdr_node *node, const struct sdr_m
     return SDR_OK;
 }
 
-/* A worker is gone: what it had is dealt again. */
+/* A worker is lost: its batches return to the queue. */
 static enum sdr_status lose(struct sdr_node *node, const struct sdr_message *message,
                             struct sdr_gradient *gradient)
 {
@@ -222,7 +222,7 @@ enum sdr_status sdr_go_on_without(struct sdr_node *node, const struct sdr_gradie
                     (unsigned long long)needed, rest);
 }
 
-/* Watching must not end what is watched. */
+/* A failure to log must not end the run. */
 static void log_gradient(struct sdr_node *node, struct sdr_gradient *gradient, uint64_t applied)
 {
     struct sdr_network *net = node->run->network;
@@ -238,7 +238,7 @@ enum sdr_status sdr_await_gradient(struct sdr_node *node, struct sdr_gradient *g
     for (;;) {
         struct sdr_message message;
         SDR_TRY(sdr_next_message(node, &message));
-        if (message.kind == SDR_MESSAGE_NONE) { /* nobody has come for a while */
+        if (message.kind == SDR_MESSAGE_NONE) { /* timeout without a message */
             SDR_TRY(sdr_poll_requests(node->run));
             *more = !node->run->end.over;
             if (!*more)
@@ -260,7 +260,7 @@ enum sdr_status sdr_await_gradient(struct sdr_node *node, struct sdr_gradient *g
                 (of->version == message.version || net->policy.steps)) {
                 return accept_gradient(node, &message, gradient);
             }
-            /* It crossed the message that cancelled it. */
+            /* The gradient crossed the message that cancelled it. */
             SDR_TRY(drop_everywhere(node, worker, message.batch, message.version));
         }
         sdr_body_drop(message.body);
@@ -276,7 +276,7 @@ enum sdr_status sdr_drop(struct sdr_node *node, struct sdr_gradient *gradient)
     return sdr_return_number(node->run->network, gradient->batch);
 }
 
-/* The other servers take the same step, and say when they have. */
+/* The other servers take the same step, and answer when done. */
 static enum sdr_status spread_decision(struct sdr_node *node, const struct sdr_gradient *gradient,
                                        uint64_t count, double rate)
 {
@@ -318,10 +318,10 @@ static enum sdr_status await_others(struct sdr_node *node)
     return SDR_OK;
 }
 
-/* Sums of losses are taken in the order of the rows where bits matter. */
+/* In deterministic order, losses are summed in the order of the rows. */
 static void sort_by_worker(struct sdr_gradient *gradient, uint64_t count)
 {
-    for (uint64_t i = 0; i < count; i++) /* one of every worker: each has its place */
+    for (uint64_t i = 0; i < count; i++) /* one gradient per worker: its index is the place */
         while ((uint64_t)gradient[i].worker != i) {
             struct sdr_gradient other = gradient[gradient[i].worker];
             gradient[gradient[i].worker] = gradient[i];
@@ -370,7 +370,8 @@ static enum sdr_status count_gradient(struct sdr_node *node, struct sdr_gradient
     struct sdr_network *net = run->network;
     uint64_t missed = sdr_current_version(node) - gradient->version;
     struct sdr_wire_facts facts;
-    sdr_wire_facts_of(gradient->body->data, gradient->body->bytes, &facts); /* it was accepted */
+    sdr_wire_facts_of(gradient->body->data, gradient->body->bytes,
+                      &facts); /* checked when it was accepted */
     net->lead.applied++;
     net->lead.assignment[gradient->worker].steps++;
     log_gradient(node, gradient, sdr_current_version(node));
@@ -415,7 +416,7 @@ enum sdr_status sdr_apply(struct sdr_node *node, struct sdr_gradient *gradient, 
 enum sdr_status sdr_dismiss(struct sdr_node *node)
 {
     struct sdr_network *net = node->run->network;
-    /* Servers elsewhere answer until the run has concluded. */
+    /* Servers in other processes answer requests until the run has concluded. */
     for (int i = sdr_servers_apart(net) ? net->servers : 1; i < net->nodes; i++) {
         struct sdr_message message = {.kind = SDR_MESSAGE_STOP, .flags = SDR_URGENT, .to = i};
         SDR_TRY(sdr_send(node, &message));

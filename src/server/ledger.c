@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { TOGETHER = 4096 }; /* records that are written at a time */
+enum { TOGETHER = 4096 }; /* records per write */
 
 static void add(struct sdr_ledger *ledger, const struct sdr_ledger_record *record)
 {
@@ -58,7 +58,7 @@ enum sdr_status sdr_ledger_make_places(struct sdr_ledger *ledger, int workers)
     return SDR_OK;
 }
 
-/* The bytes of a ledger that tell of updates before a version, whole records; 0: it is no ledger. */
+/* Length of the records of updates before a version, whole records, in bytes; 0: not a ledger. */
 static off_t known_until(int file, uint64_t version)
 {
     char magic[sizeof SDR_LEDGER_MAGIC - 1];
@@ -76,7 +76,7 @@ static off_t known_until(int file, uint64_t version)
     return good;
 }
 
-/* A run that goes on from a checkpoint adds to what it had written by then. */
+/* A resumed run appends to the records before its checkpoint. */
 static enum sdr_status begin(struct sdr_ledger *ledger, uint64_t version)
 {
     ledger->begun = true;
@@ -123,7 +123,7 @@ void sdr_ledger_free(struct sdr_ledger *ledger)
     *ledger = (struct sdr_ledger){0};
 }
 
-/* ---- what it says ---- */
+/* ---- summary ---- */
 static int ascending(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
@@ -136,8 +136,7 @@ static double pace(const struct sdr_ledger_sum *sum)
     return gradients ? (sum->computing + sum->travelling) / (double)gradients : 0;
 }
 
-/* The worker whose gradients take longest, if that is half as long again as the median; −1: nobody stands
-   out. */
+/* The worker with the longest compute time, if that is 1.5 times the median or more; −1: none. */
 static enum sdr_status straggler(const struct sdr_ledger *ledger, int *worker)
 {
     double *paces, median = 0;
@@ -213,7 +212,7 @@ static bool times_sound(const struct sdr_ledger_record *record)
     return isfinite(record->computing) && isfinite(record->travelling) && isfinite(record->waiting);
 }
 
-/* The records of a file, in portions. */
+/* Reads the records of a file, chunk by chunk. */
 static enum sdr_status read_records(const char *path, int file, struct sdr_ledger *ledger,
                                     sdr_ledger_each *each, void *context)
 {
@@ -225,7 +224,7 @@ static enum sdr_status read_records(const char *path, int file, struct sdr_ledge
     SDR_TRY(sdr_allocate(&ledger->record, TOGETHER, sizeof *ledger->record, "the ledger"));
     while ((bytes = read(file, ledger->record, TOGETHER * sizeof *ledger->record)) > 0) {
         size_t whole =
-            (size_t)bytes / sizeof *ledger->record; /* a run that goes on may be writing */
+            (size_t)bytes / sizeof *ledger->record; /* a running run may be writing the rest */
         for (size_t i = 0; i < whole; i++) {
             const struct sdr_ledger_record *record = &ledger->record[i];
             if (record->worker >= SDR_LEDGER_WORKERS || record->waited_for >= SDR_LEDGER_WORKERS ||
@@ -257,7 +256,7 @@ enum sdr_status sdr_ledger_read(const char *folder, struct sdr_ledger *ledger,
         status = read_records(path, file, ledger, each, context);
     if (file >= 0)
         close(file);
-    while (ledger->workers > 0) { /* rooms were doubled */
+    while (ledger->workers > 0) { /* capacity was doubled */
         const struct sdr_ledger_sum *sum = &ledger->sum[ledger->workers - 1];
         if (sum->applied + sum->dropped > 0 || sum->awaited > 0)
             break;

@@ -1,5 +1,5 @@
-/* The ledger: what became of every gradient, who made it and what it cost. A record takes 48 bytes; they go to
-   `ledger` in the run directory, and their sums are kept for the summary. */
+/* The ledger: origin, staleness and cost of every gradient. A record takes 48 bytes. Records go
+   to `ledger` in the run directory; their sums are kept for the summary. */
 #ifndef SDR_LEDGER_H
 #define SDR_LEDGER_H
 
@@ -10,8 +10,8 @@
 
 struct sdr_ledger_record {
     uint32_t worker;
-    int32_t
-        waited_for; /* the worker whose gradient ended the wait before this task; −1: there was none */
+    /* The worker whose gradient ended the wait before this task; −1: there was none. */
+    int32_t waited_for;
     uint64_t read,
         applied;    /* versions: of the values it was computed from (with its own steps, where
                                workers take them), and the one it made into the next; applied is SDR_LEDGER_DROPPED where it made none */
@@ -29,33 +29,34 @@ struct sdr_ledger {
     char *path;                       /* owned; NULL: sums alone */
     struct sdr_ledger_record *record; /* owned: not written yet */
     uint32_t records;
-    bool begun; /* the file has what belongs before the records */
+    bool begun; /* the file has its header */
     int workers;
     uint64_t staleness[SDR_LEDGER_STALENESS]; /* gradients applied, by the updates they missed */
     struct {
         uint64_t staleness[SDR_LEDGER_STALENESS];
         double computing, travelling, waiting;
-    } since; /* the last interval ended */
+    } since; /* since the end of the last interval */
     struct sdr_ledger_sum {
-        uint64_t applied, dropped, missed; /* missed: updates, of those applied */
+        uint64_t applied, dropped, missed; /* missed: staleness of the applied ones */
         double computing, travelling, waiting;
-        double awaited; /* what others have waited for it */
+        double awaited; /* time that others have waited for it */
     } * sum;            /* owned, per worker */
 };
 
-/* `folder` may be NULL, and need not be there yet. */
+/* `folder` may be NULL, and need not exist yet. */
 enum sdr_status sdr_ledger_open(struct sdr_ledger *ledger, const char *folder, int workers);
-/* Sums of more workers. */
+/* Allocates sums for more workers. */
 enum sdr_status sdr_ledger_make_places(struct sdr_ledger *ledger, int workers);
-/* Fails if the records cannot be written; sums are right in any case. */
+/* Fails if records cannot be written; the sums are right in any case. */
 enum sdr_status sdr_ledger_note(struct sdr_ledger *ledger, const struct sdr_ledger_record *record);
-/* Writes the records noted so far. The first call with version 0 starts a new file; with another it appends to the records
-   of the updates before that version. */
+/* Writes the records noted so far. The first call with version 0 starts a new file; with another
+   version it appends to the records of updates before that version. */
 enum sdr_status sdr_ledger_flush(struct sdr_ledger *ledger, uint64_t version);
 void sdr_ledger_free(struct sdr_ledger *ledger);
-/* Adds what was noted since the last call: gradients, staleness_counts, and shares of the workers' time. */
+/* Adds the figures since the last call: gradients, staleness_counts, and fractions of the
+   workers' time. */
 void sdr_ledger_interval(struct sdr_ledger *ledger, json_t *object);
-/* Adds staleness_counts, workers_detail and, where somebody stands out, straggler to an object. */
+/* Adds staleness_counts, workers_detail and, if there is one, straggler to an object. */
 void sdr_ledger_json(const struct sdr_ledger *ledger, json_t *object);
 /* Sums of a ledger in a run directory; `each`, if it is not NULL, is called for every record. */
 typedef void sdr_ledger_each(void *context, const struct sdr_ledger_record *record);

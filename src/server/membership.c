@@ -1,8 +1,8 @@
-/* Which workers there are: a table with a place for every worker, which grows when one joins and keeps the place of one
-   that is lost. Each server has its own; the first server's says what every worker is busy with.
+/* Membership: a table with a place for every worker. It grows when a worker joins, and keeps the
+   place of a lost worker. Each server has its own table; the coordinator's also holds assignments.
 
-   A worker joins by a message of its transport, JOINED, and leaves by LOST. The simulator sends both (sim:joins,
-   sim:dies), MPI sends LOST. */
+   A transport reports a new worker by JOINED, a lost one by LOST. The simulator sends both
+   (sim:joins, sim:dies), MPI sends LOST. */
 #include "server/membership.h"
 #include "base/memory.h"
 #include "run/run.h"
@@ -12,7 +12,7 @@
 
 #include <string.h>
 
-/* An array of `had` elements becomes one of `count`, the new ones zero. */
+/* Extends an array from `had` to `count` elements; the new ones are zero. */
 static enum sdr_status extend(void *pointer, uint64_t had, uint64_t count, size_t size)
 {
     unsigned char *old, *larger;
@@ -71,8 +71,7 @@ enum sdr_status sdr_member_join(struct sdr_node *node, int worker)
         node->workers = worker + 1;
     if (node->server > 0 || !lead->assignment[worker].gone)
         return SDR_OK;
-    uint64_t steps =
-        lead->assignment[worker].steps; /* of its own that were applied, if it was here */
+    uint64_t steps = lead->assignment[worker].steps; /* applied before it was lost, if it is back */
     lead->assignment[worker] = (struct sdr_assignment){.steps = steps};
     lead->alive++;
     return SDR_OK;

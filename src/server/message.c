@@ -21,7 +21,7 @@ static size_t room_of(unsigned class)
 }
 
 struct sdr_pool {
-    bool single_threaded; /* used by one thread */
+    bool single_threaded; /* all users are on one thread */
     pthread_mutex_t lock;
     struct sdr_body *free[CLASSES];
 };

@@ -39,8 +39,8 @@ struct sdr_workspace {
     struct sdr_part *part;           /* owned: of a step */
     struct sdr_wire_writer writer;
     struct sdr_wire_reader reader;
-    struct sdr_parameters
-        stepper;              /* takes steps on w, with the state of a worker; where workers do */
+    /* Takes steps on w, with the state of a worker; where workers do. */
+    struct sdr_parameters stepper;
     struct sdr_subset subset; /* a batch by itself, where views hold what it touches alone */
     float *packed;     /* owned: values on their way into a message; where workers take steps */
     float *before;     /* owned: the values before the steps, for every server; the same */

@@ -12,8 +12,8 @@ struct sdr_pending {
     struct sdr_pending *next; /* owned: of the same worker */
 };
 struct sdr_server {
-    struct sdr_parameters
-        *parameters; /* the run's, or an alias of them; NULL: it lives elsewhere */
+    /* The run's, or an alias of them; NULL: it lives elsewhere. */
+    struct sdr_parameters *parameters;
     struct sdr_parameters alias;
     struct sdr_span span;           /* its values */
     struct sdr_body *snapshot;      /* owned: the values of a version; NULL: none yet */
