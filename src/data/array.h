@@ -38,7 +38,7 @@ enum sdr_status sdr_idx_header(const char *name, const char *bytes, size_t count
 bool sdr_npy_is(const char *bytes, size_t count);
 bool sdr_idx_is(const char *bytes, size_t count);
 
-size_t sdr_array_size(enum sdr_array_type type); /* of one number */
+size_t sdr_array_size(enum sdr_array_type type); /* bytes per element */
 bool sdr_array_is_whole(enum sdr_array_type type);
 /* Sets rows and width; SDR_BAD_DATA if the array is empty or exceeds the address space. */
 enum sdr_status sdr_array_measure(const char *name, struct sdr_array *array);

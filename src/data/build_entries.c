@@ -139,7 +139,8 @@ static uint64_t resolve_row(struct sdr_builder *b, uint32_t *index, float *value
     return categories ? sort_row(index, value, kept) : kept;
 }
 
-/* Plain features must lie below the first category. */
+/* Checks that every index is in range: numeric features below `numbers`, categories below the
+   piece's number of categories. */
 static enum sdr_status check_indices(const struct sdr_builder *b, const struct sdr_piece *piece)
 {
     for (uint64_t i = 0; i < piece->entries; i++) {

@@ -372,7 +372,7 @@ static enum sdr_status take(struct sdr_run *run, const char *path, const struct 
     static const uint64_t width[] = {4, 8, 1, 4};
     for (int i = 0; i < count; i++) {
         const struct sdr_tensor *found = sdr_tensors_find(file, tensor[i].name);
-        if (found && !tensor[i].read) /* others are handed out */
+        if (found && !tensor[i].read) /* others go to servers elsewhere, later */
             memcpy((void *)(uintptr_t)tensor[i].data, found->data,
                    found->shape[0] * width[found->dtype]);
     }

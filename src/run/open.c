@@ -29,7 +29,7 @@ static void note_unseen(const struct sdr_options *options, const struct sdr_data
                  data->name, (unsigned long long)data->unseen);
 }
 
-/* What --model names, before data is read; NULL: auto. */
+/* Looks up the plug-in given by --model; NULL for auto, which needs the data. */
 static const struct sdr_model_kind *model_named(const struct sdr_options *options)
 {
     const char *model = options->settings.model;

@@ -100,7 +100,7 @@ const struct sdr_option sdr_settings_table[] = {
      AT(scale), TRAINS | MODEL},
     /* training */
     {"optimizer", SDR_TEXT, "auto", "NAME", 0, 0,
-     "update rule ('sounder list optimizer'); auto: adagrad, or the model's default", AT(optimizer),
+     "update rule ('sounder list optimizer'); auto: the model's default if it has one, else adagrad", AT(optimizer),
      TRAINS | OPTIMISATION | COMMON},
     {"lr", SDR_NUMBER, "0", "X", 0, 1e30,
      "learning rate (step size), in units of the scaled features (--scale); 0: chosen from the "

@@ -13,7 +13,7 @@ enum sdr_status sdr_weights_ready(struct sdr_run *run, bool *finite);
 enum sdr_status sdr_weights_keep(struct sdr_run *run, enum sdr_array as);
 /* The parameters go back to GOOD. */
 enum sdr_status sdr_weights_reset(struct sdr_run *run);
-/* Between these two weights can be made ready without a trace in the parameters. */
+/* Save and restore the parameters around sdr_weights_ready, which pays penalties. */
 enum sdr_status sdr_weights_save(struct sdr_run *run, struct sdr_saved *saved);
 enum sdr_status sdr_weights_restore(struct sdr_run *run, struct sdr_saved *saved);
 /* After every epoch: what the model does to its values. */

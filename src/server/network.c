@@ -70,8 +70,8 @@ static void free_workspace(struct sdr_workspace *workspace)
     sdr_release(workspace->row);
 }
 
-/* By how often rows touch them, which the first process has looked at; where servers are in different processes, by
-   three parts size and one part that, so that no process holds more than 4/3 of its share. */
+/* By how often rows touch them, which the first process has looked at; where servers are in different processes, weighted
+   ¾ by size and ¼ by that, so that no process holds more than 4/3 of its share. */
 static enum sdr_status cut_values(struct sdr_run *run)
 {
     struct sdr_network *net = run->network;

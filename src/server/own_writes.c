@@ -65,7 +65,7 @@ void sdr_own_writes_free(struct sdr_node *node)
     sdr_release(task->own.local);
 }
 
-/* Adds a step of its own, which lies in messages as it was sent. */
+/* Adds one of the worker's own steps to its view, decoded from the messages in which it was sent. */
 static enum sdr_status add_own(struct sdr_node *node, struct sdr_workspace *workspace,
                                const struct sdr_own_step *own)
 {

@@ -44,8 +44,8 @@ bool sdr_is_gone(const struct sdr_node *node, int worker);
    budget: bytes a second of the link, 0: no limit; within it the largest relative changes go first. The
    worker begins with that batch when it has finished its own. */
 enum sdr_status sdr_prefetch(struct sdr_node *node, int worker, double budget);
-/* Waits for the next gradient of a batch that its worker still has, or for a worker that joins, or for the loss of
-   one, whose batch returns to the queue. *more is false if the run ended meanwhile. */
+/* Waits for the next event: a gradient whose task was not cancelled, a worker that joins (`joined`), or a lost worker
+   (`lost`; its batch returns to the queue). *more is false if the run ended meanwhile. */
 enum sdr_status sdr_await_gradient(struct sdr_node *node, struct sdr_gradient *gradient,
                                    bool *more);
 /* One step with the gradients, at most as many as make an update, as the aggregate combines them; where workers

@@ -282,7 +282,7 @@ void sdr_release_pending(struct sdr_pending **link)
     sdr_release(pending);
 }
 
-/* A gradient, or the word that it will not be needed, whichever comes first. */
+/* A gradient, or the notice (DROP) that it will not be needed, whichever comes first. */
 static enum sdr_status keep_pending(struct sdr_server *server, int worker,
                                     const struct sdr_message *message)
 {
@@ -303,7 +303,7 @@ static enum sdr_status keep_pending(struct sdr_server *server, int worker,
     return SDR_OK;
 }
 
-/* What a lost worker had sent has come by then: its process was silent for long. */
+/* Messages sent before the loss have arrived by then: the process was silent for long. */
 static enum sdr_status hear_of_death(struct sdr_node *node, const struct sdr_message *lost)
 {
     if (lost->about < 0)

@@ -49,7 +49,8 @@ enum sdr_status sdr_current_values(struct sdr_node *node, int worker, uint64_t n
 enum sdr_status sdr_send_task(struct sdr_node *node, int worker, uint64_t number, uint8_t flags);
 /* Makes room for the numbers of so many rows at server->row. */
 enum sdr_status sdr_server_row_room(struct sdr_server *server, uint64_t rows);
-/* Reads the update in a message; its row numbers go to `row`. Borrowed until the next call. */
+/* Decodes the update in a gradient's message and writes the batch's row numbers to `row`. The arrays of *update are
+   valid until the next call. */
 enum sdr_status sdr_read_update(struct sdr_node *node, const struct sdr_gradient *gradient,
                                 uint32_t *row, struct sdr_wire_facts *facts,
                                 struct sdr_update *update);

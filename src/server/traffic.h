@@ -16,8 +16,8 @@ struct sdr_traffic {
     atomic_uint_fast64_t refused;         /* messages that could not be what they said */
 };
 
-/* Two nodes that exchange messages: the number of the next one, from the first of them to the other and back. Each is
-   counted where it is sent, and where it arrives. */
+/* Sequence numbers between two nodes a < b. Index 0: messages from a to b, 1: from b to a. `sent`: the next
+   number to send; `heard`: the next number expected. */
 struct sdr_channel {
     uint16_t sent[2], heard[2];
 };

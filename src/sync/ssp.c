@@ -31,7 +31,8 @@ struct options {
 static const struct sdr_option table[] = {
     STALENESS,
     {"lazy", SDR_FLAG, "no", NULL, 0, 0,
-     "pull values only when the cached ones are too old, as in the paper; no: for every batch",
+     "yes: pull values only when the cached ones exceed the staleness bound (Ho et al., 2013); "
+     "no: pull for every batch",
      offsetof(struct options, lazy), 0},
     {0}};
 static const struct sdr_option eager_table[] = {

@@ -84,7 +84,7 @@ void sdr_plan_ahead(struct sdr_node *node, const struct sdr_batch *window);
 enum sdr_status sdr_train_apart(struct sdr_node *node, const struct sdr_batch *window,
                                 uint64_t bin);
 
-/* Rotation: trains on one cell of a round. Rows of different cells have no feature in common. */
+/* Rotation: trains on one cell of a round. Cells of one round have no feature in common, so workers need no locks. */
 enum { SDR_ROTATING = 16 };
 enum sdr_status sdr_train_cell(struct sdr_node *node, const struct sdr_batch *round, uint64_t cell);
 

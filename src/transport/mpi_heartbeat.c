@@ -37,7 +37,7 @@ struct link {
     bool is_receiving, is_sending; /* a request is under way */
     bool may_send;                 /* a heartbeat has come and is not answered yet */
     double waits;                  /* seconds for which it has been */
-    int told;                      /* of heartbeat.gone: how many it was told */
+    int told;                      /* entries of heartbeat.gone already sent to this process */
 };
 
 static struct sdr_mpi_job *const job = &sdr_mpi_job;
