@@ -1,13 +1,13 @@
-/* The command line after the command's name: --name value, --name=value, flags, --no-flag, "--" and
-   positional arguments. The program keeps its own few options; the library gets all others, knows
-   their values and names the nearest one when a name is wrong. */
+/* Parses the command line after the command's name: --name value, --name=value, flags, --no-flag,
+   "--" and positional arguments. The program has a few options of its own; the library gets all
+   others, checks their values and suggests the nearest name for an unknown one. */
 #include "cli.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 const struct cli_own_option cli_own_options[] = {
-    {"out", "FILE", CLI_OUT, NULL}, /* its help is the command's out_help */
+    {"out", "FILE", CLI_OUT, NULL}, /* help: the command's out_help */
     {"proba", NULL, CLI_PROBA, "write the probability of every class behind the label"},
     {"scores", NULL, CLI_SCORES, "write the raw scores behind the label"},
     {"sparsity", NULL, CLI_SPARSITY, "data: how much rows conflict (omega, delta, rho)"},
@@ -37,7 +37,7 @@ static const struct cli_own_option *own_find(const char *name)
     return NULL;
 }
 
-/* The library suggests among its own options only, so a slip in one of ours is caught here. */
+/* The nearest of the program's own options; the library suggests only among its own. */
 static const char *own_nearest(const char *name, unsigned takes)
 {
     const char *nearest = NULL;
@@ -72,15 +72,15 @@ static enum sdr_status not_taken(const struct cli_arguments *arguments, const ch
                     name, command);
 }
 
-/* A walk over the texts; `value` is what stood behind '=' of the option at hand, or NULL. */
+/* Position in argv; `value` is the text after '=' of the current option, or NULL. */
 struct walk {
     char **texts;
     int at, count;
     const char *value;
 };
 
-/* A value may start with one dash ("-" is standard input, -1 a number), but two dashes are far more
-   likely the next option, and its value forgotten. */
+/* A value may start with one dash ("-" is standard input, -1 a number). With two dashes it is more
+   likely the next option, and the value was forgotten. */
 static enum sdr_status take_value(struct walk *walk, const char *name, const char **value)
 {
     *value = walk->value;
@@ -147,7 +147,7 @@ static enum sdr_status library_option(struct cli_arguments *arguments, struct wa
     return sdr_options_set(arguments->options, name, value);
 }
 
-/* One text that starts with "--" and has more behind it. */
+/* Handles one text that starts with "--" and continues. */
 static enum sdr_status one_option(struct cli_arguments *arguments, struct walk *walk)
 {
     const char *text = walk->texts[walk->at] + 2;
@@ -159,7 +159,7 @@ static enum sdr_status one_option(struct cli_arguments *arguments, struct walk *
     memcpy(name, text, length);
     name[length] = '\0';
     const struct cli_own_option *own = own_find(name);
-    /* Some mean one thing to a command of ours and another to the library. */
+    /* Some names mean one thing to a command of the program and another to the library. */
     if (own && ((arguments->command->takes & own->bit) || !library_knows(name)))
         return own_option(arguments, walk, own, true);
     own = strncmp(name, "no-", 3) == 0 ? own_find(name + 3) : NULL;
@@ -177,7 +177,7 @@ enum sdr_status cli_arguments_parse(struct cli_arguments *arguments,
     arguments->paths = calloc((size_t)count + 1, sizeof *arguments->paths);
     if (!arguments->paths)
         return cli_fail(SDR_RUNTIME, "out of memory");
-    /* Help is wanted most by those whose line is wrong, so it is looked for first. */
+    /* --help is searched first: those who need it often have an error in the line. */
     for (int i = 0; i < count && strcmp(texts[i], "--") != 0; i++) {
         bool all = strcmp(texts[i], "--help=all") == 0;
         if (all || strcmp(texts[i], "--help") == 0 || strcmp(texts[i], "-h") == 0) {
@@ -201,7 +201,7 @@ enum sdr_status cli_arguments_parse(struct cli_arguments *arguments,
                 "there is no option %s; options are written --name, a file of that name ./%s", text,
                 text);
     }
-    /* Last, because sdr_options_load keeps what is already set: the line wins over the file. */
+    /* Last, because sdr_options_load keeps options already set: the command line wins over the file. */
     return arguments->config ? sdr_options_load(arguments->options, arguments->config) : SDR_OK;
 }
 

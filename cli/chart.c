@@ -1,5 +1,5 @@
-/* Curves as SVG: a title, a legend that takes the room it needs, two axes, a band and a line for each. Colours
-   are classes (l0 …: lines, b0 …: areas) of chart_style.c. */
+/* Line charts as SVG: title, legend, two axes, and a band and a line per curve. Colours are CSS
+   classes (l0 …: lines, b0 …: areas) of chart_style.c. */
 #include "compare.h"
 
 #include <math.h>
@@ -14,7 +14,7 @@ enum {
     LEGEND_ROW = 22,
     SWATCH = 26,
 };
-static const double letter = 7.4; /* the widest that a letter of the legend is on average */
+static const double letter = 7.4; /* upper bound of a legend letter's mean width */
 
 void cli_html(FILE *out, const char *text)
 {
@@ -101,7 +101,7 @@ static double down(const struct frame *f, double y)
     return f->top + PLOT * (1 - fmin(share_of(y, f->y_low, f->y_high, f->y_log), 1));
 }
 
-/* Where a curve has made this share of its fall; NaN: it does not fall. */
+/* Where a curve has completed this share of its fall; NaN if it does not fall. */
 static double fallen(const struct cli_band *band, double share)
 {
     double least = INFINITY;
@@ -113,8 +113,9 @@ static double fallen(const struct cli_band *band, double share)
     return NAN;
 }
 
-/* On a linear axis a curve that makes 70 % of its fall within 5 % of the time cannot be seen. A logarithmic one
-   begins where the quickest curve has made 5 % of its fall. Returns where, or 0: linear. */
+/* The start of a logarithmic time axis, or 0 for a linear one. A curve that completes 70 % of its
+   fall within 5 % of the time cannot be read on a linear axis. A logarithmic axis starts where the
+   fastest curve has completed 5 % of its fall. */
 static double log_axis_start(const struct cli_chart *chart, double x_high)
 {
     enum { DECADES_MOST = 6 };
@@ -128,7 +129,7 @@ static double log_axis_start(const struct cli_chart *chart, double x_high)
     return fmin(fmax(start, x_high * pow(10, -DECADES_MOST)), x_high / 100);
 }
 
-/* What all curves, and the target, lie within. */
+/* The range of all curves and the target. */
 static void measure_frame(const struct cli_chart *chart, struct frame *f)
 {
     double low = INFINITY, high = -INFINITY;
@@ -137,7 +138,8 @@ static void measure_frame(const struct cli_chart *chart, struct frame *f)
         const struct cli_band *band = chart->series[i].band;
         for (size_t k = 0; k < band->count; k++) {
             low = fmin(low, band->low[k]);
-            high = fmax(high, band->mean[k]); /* one bad seed does not flatten all curves */
+            /* the mean: one bad seed must not flatten all curves */
+            high = fmax(high, band->mean[k]);
             f->x_high = fmax(f->x_high, band->x[k]);
         }
     }
@@ -199,7 +201,7 @@ static void draw_axes(FILE *out, const struct cli_chart *chart, const struct fra
 }
 
 /* ---- the legend ---- */
-/* Walks over the entries, and draws them if there is `out`; returns the rows they take. */
+/* Lays out the entries, and draws them unless `out` is NULL; returns the number of lines. */
 static int legend(FILE *out, const struct cli_chart *chart)
 {
     double x = LEFT;
@@ -228,7 +230,7 @@ static int legend(FILE *out, const struct cli_chart *chart)
 }
 
 /* ---- curves ---- */
-/* What lies left of a logarithmic axis' start is not drawn. */
+/* The first point right of the start of a logarithmic axis. */
 static size_t first_drawn(const struct frame *f, const struct cli_band *band)
 {
     size_t k = 0;

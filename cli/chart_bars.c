@@ -1,4 +1,4 @@
-/* Bars as SVG: a histogram, and who spent time on what. Small, to stand beside each other. */
+/* Bar charts as SVG: a histogram, and time by worker. Small, to be placed side by side. */
 #include "compare.h"
 
 #include <math.h>
@@ -44,7 +44,8 @@ void cli_chart_histogram(FILE *out, const struct cli_histogram *h)
     }
     for (size_t i = 0; i < h->width; i++) {
         bool last = i + 1 == h->width;
-        if (!last && (i % step != 0 || i + step / 2 + 1 >= h->width)) /* the last needs room */
+        /* leaves room for the last label */
+        if (!last && (i % step != 0 || i + step / 2 + 1 >= h->width))
             continue;
         fprintf(out,
                 "<text class=\"tick\" text-anchor=\"middle\" x=\"%.1f\" y=\"%.1f\">%zu%s</text>\n",
@@ -52,7 +53,7 @@ void cli_chart_histogram(FILE *out, const struct cli_histogram *h)
     }
     if (isfinite(h->mean) && h->mean + 0.5 <= (double)h->width) {
         double x = LEFT + slot * (h->mean + 0.5);
-        bool right = x > (LEFT + WIDTH) / 2.0; /* the text goes where there is room */
+        bool right = x > (LEFT + WIDTH) / 2.0; /* puts the text where there is room */
         fprintf(out,
                 "<line class=\"target\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%d\" y2=\"%.1f\"/>"
                 "<text class=\"tick\" text-anchor=\"%s\" x=\"%.1f\" y=\"%d\">mean %.3g</text>\n",

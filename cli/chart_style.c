@@ -1,4 +1,4 @@
-/* Colours and rules of charts: Okabe and Ito's colours, which can be told apart by (nearly) everybody. */
+/* Colours and style rules of charts, in Okabe and Ito's colour-blind safe palette. */
 #include "compare.h"
 
 #include <string.h>
@@ -13,7 +13,7 @@ static const struct {
 };
 enum { PALETTE = sizeof palette / sizeof *palette };
 
-/* A colour is written $name. */
+/* $name stands for a colour. */
 static const char *const rules =
     "text{font-family:system-ui,sans-serif;fill:$ink}.title{font-size:15px;font-weight:600}"
     ".label{font-size:13px;fill:$soft}.tick{font-size:12px;fill:$soft}.name{font-size:13px}\n"

@@ -1,5 +1,5 @@
-/* sounder compare: several strategies on one problem, with several seeds each. What they differ in is in
-   their curves, error against time and against updates, which the library reports point by point. */
+/* sounder compare: several strategies on one problem, with several seeds each. The library reports
+   their curves point by point: error against time and against updates. */
 #include "compare.h"
 
 #include <errno.h>
@@ -11,8 +11,8 @@
 enum { SEEDS = 10, SEEDS_MOST = 10000 };
 
 /* ---- the strategies ---- */
-/* "bsp,k-async:k=4,shuffle=1,async": a comma begins a strategy unless KEY=VALUE follows, which belongs to the
-   one before. */
+/* Length of the first strategy in a list such as "bsp,k-async:k=4,shuffle=1,async": a comma ends it
+   unless KEY=VALUE follows. */
 static size_t strategy_length(const char *text)
 {
     size_t length = strcspn(text, ",");
@@ -160,7 +160,7 @@ static double now(void)
     return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
-/* What depends on this machine and not on the run is left out: equal runs have equal summaries. */
+/* Drops measurements of this machine: equal runs have equal summaries. */
 static enum sdr_status keep_summary(struct cli_trial *trial, const struct sdr_run *run)
 {
     static const char *const passing[] = {"seconds_read", "seconds_total", "peak_rss_bytes"};
@@ -240,13 +240,13 @@ static void tell(const struct cli_comparison *c, size_t contender, size_t seed, 
     fflush(stderr);
 }
 
-/* All processes of a job go through the same runs in the same order. */
+/* All processes of a job execute the same runs in the same order. */
 static enum sdr_status run_all(struct cli_comparison *c, struct sdr_data *train,
                                struct sdr_data *valid)
 {
     double started = now();
     size_t done = 0;
-    for (size_t i = 0; i < c->count; i++) { /* what cannot be is told before anything is trained */
+    for (size_t i = 0; i < c->count; i++) { /* refuse impossible combinations before training */
         struct sdr_run *run = NULL;
         sdr_options_report(c->arguments->options, NULL, NULL);
         CLI_TRY(create_run(c, i, 0, train, valid, &run));
@@ -288,7 +288,7 @@ static enum sdr_status compare(struct cli_arguments *arguments)
     CLI_CHECK(sdr_data_open_valid(arguments->options, train, &valid));
     status = run_all(&c, train, valid);
     if (status == SDR_OK || (cli_signals_stopped() && c.contender[0].trial[0].summary)) {
-        enum sdr_status shown = show(&c); /* what there is, if it was stopped */
+        enum sdr_status shown = show(&c); /* partial results if it was stopped */
         status = status == SDR_OK ? shown : status;
     }
 cleanup:

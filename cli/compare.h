@@ -1,10 +1,10 @@
-/* What the files of `sounder compare` share: the runs, what is measured on them, and charts. */
+/* Shared by the files of `sounder compare`: the runs, their measures, and charts. */
 #ifndef CLI_COMPARE_H
 #define CLI_COMPARE_H
 
 #include "cli.h"
 
-/* A point of a run's curve; NaN where something is not known. */
+/* A point of a run's curve; NaN for unknown values. */
 struct cli_point {
     double seconds, updates, rows, objective, valid_loss, valid_metric;
 };
@@ -16,13 +16,13 @@ struct cli_trial {
     enum cli_outcome outcome;
     struct cli_point *point; /* owned */
     size_t points, room;
-    bool failed;     /* there was no memory for a point */
-    json_t *summary; /* owned: the library's, without times of this machine; NULL: not run */
-    double wall;     /* seconds that it took here */
+    bool failed;     /* out of memory for a point */
+    json_t *summary; /* owned: the library's, without measurements of this machine; NULL: not run */
+    double wall;     /* seconds of real time */
 };
 
 struct cli_contender {
-    char *sync;              /* owned: as it was given */
+    char *sync;              /* owned: the spec as given */
     struct cli_trial *trial; /* owned: one per seed */
 };
 
@@ -32,24 +32,24 @@ struct cli_comparison {
     size_t count, seeds;
     uint64_t first_seed;
     double target;      /* NaN: none */
-    const char *metric; /* static: "accuracy", "r2"; NULL: there is none, or no validation data */
+    const char *metric; /* static: "accuracy", "r2"; NULL without validation data or metric */
     bool simulated;     /* seconds are virtual */
 };
 
-/* The loss that a target is meant for: of validation data, where there is some. */
+/* The loss that --target refers to: of validation data, if there is any. */
 double cli_point_loss(const struct cli_point *point);
 /* The first point at or below the target, or NULL. */
 const struct cli_point *cli_first_at_target(const struct cli_comparison *c,
                                             const struct cli_trial *trial);
-/* A number of a run's summary; NaN if it is not there. */
+/* A number of a run's summary; NaN if absent. */
 double cli_summary_number(const struct cli_trial *trial, const char *key);
 /* Whether runs were measured on validation data. */
 bool cli_has_valid(const struct cli_comparison *c);
 size_t cli_trials_with(const struct cli_comparison *c, size_t contender, enum cli_outcome outcome);
 
-/* ---- what is measured (compare_measure.c) ---- */
-/* Of some numbers: their median, mean, and half the 95 % confidence interval of the mean by Student's t
-   (NaN for one number). */
+/* ---- measures (compare_measure.c) ---- */
+/* Statistics over seeds: median, mean, and half the 95 % confidence interval of the mean by
+   Student's t (NaN for one number). */
 struct cli_spread {
     size_t count;
     double median, mean, half;
@@ -57,7 +57,7 @@ struct cli_spread {
 struct cli_measure {
     const char *key, *heading;
     enum { CLI_PLAIN, CLI_BYTES, CLI_PERCENT } unit;
-    bool precise; /* worth its spread in a table */
+    bool precise; /* show its spread in the table */
     double (*of)(const struct cli_comparison *c, const struct cli_trial *trial);
 };
 extern const struct cli_measure cli_measures[]; /* ends with key NULL */
@@ -66,30 +66,30 @@ enum sdr_status cli_measure_spread(const struct cli_comparison *c, size_t conten
                                    const struct cli_measure *measure, struct cli_spread *spread);
 
 enum { CLI_CELL = 64, CLI_COLUMNS = 16 };
-/* The results as texts, for a table: headings in cell[0 … columns − 1], then a row per strategy. The caller
-   frees *cells. */
+/* The results as texts, for a table: headings in cell[0 … columns − 1], then one row per strategy.
+   The caller frees *cells. */
 struct cli_cells {
     size_t rows, columns;
     char (*text)[CLI_CELL]; /* owned: (rows, columns) */
 };
 enum sdr_status cli_cells_make(const struct cli_comparison *c, struct cli_cells *cells);
-/* How to read them, one sentence. */
+/* One sentence that explains the table. */
 void cli_cells_caption(const struct cli_comparison *c, char *text, size_t room);
 enum sdr_status cli_print_comparison(const struct cli_comparison *c);
 
-/* ---- everything, for programs (compare_json.c) ---- */
+/* ---- JSON (compare_json.c) ---- */
 json_t *cli_comparison_json(const struct cli_comparison *c); /* NULL: out of memory */
 
-/* ---- the page (compare_report.c), and its first curves alone (compare_curve.c) ---- */
+/* ---- the HTML report (compare_report.c), and its first chart alone (compare_curve.c) ---- */
 enum sdr_status cli_report_write(const struct cli_comparison *c, const char *path);
-/* The loss that a target is meant for against time, as an SVG file. */
+/* The loss that --target refers to against time, as an SVG file. */
 enum sdr_status cli_chart_write(const struct cli_comparison *c, const char *path);
 
 /* ---- curves on a common grid (compare_curve.c) ---- */
 enum { CLI_GRID = 240 };
 enum cli_axis { CLI_BY_TIME, CLI_BY_UPDATES };
 enum cli_error { CLI_OBJECTIVE, CLI_VALID_LOSS, CLI_VALID_ERROR };
-/* Mean, smallest and largest over seeds at CLI_GRID places; count is 0 if there is no curve. */
+/* Mean, minimum and maximum over seeds at CLI_GRID points; count is 0 without a curve. */
 struct cli_band {
     size_t count;
     double x[CLI_GRID], mean[CLI_GRID], low[CLI_GRID], high[CLI_GRID];
@@ -105,12 +105,12 @@ enum sdr_status cli_curves_draw(FILE *out, const struct cli_comparison *c, enum 
 
 /* ---- charts (chart.c, chart_bars.c): SVG inside a page, coloured by its style ---- */
 enum { CLI_COLOURS = 7 };
-/* The colours (chart_style.c) as variables of a page, for light and for dark. */
+/* The colours (chart_style.c) as CSS variables, for light and dark mode. */
 void cli_palette(FILE *out);
-/* The rules of charts, on these variables; alone: with the colours themselves, for programs that know no
-   variables. */
+/* The style rules of charts, on these variables; alone: with literal colours, for viewers without
+   CSS variables. */
 void cli_chart_style(FILE *out, bool alone);
-/* Text with <, >, & and quotes written so that HTML takes them as text. */
+/* Escapes <, >, & and quotes for HTML. */
 void cli_html(FILE *out, const char *text);
 struct cli_series {
     const char *name;
@@ -118,29 +118,29 @@ struct cli_series {
 };
 struct cli_chart {
     const char *title, *x_label, *y_label;
-    double target; /* a line across; NaN: none */
+    double target; /* horizontal line; NaN: none */
     const struct cli_series *series;
     size_t count;
 };
 void cli_chart_lines(FILE *out, const struct cli_chart *chart);
-/* The same as a file of its own: with its size, background and colours. */
+/* The same as a stand-alone file, with size, background and colours. */
 void cli_chart_file(FILE *out, const struct cli_chart *chart);
-/* Ticks of an axis: 1, 2 or 5 times a power of ten; for a logarithmic one, of every decade. */
+/* Ticks of an axis: 1, 2 or 5 times a power of ten; on a logarithmic axis, in every decade. */
 enum { CLI_TICKS = 32 };
 size_t cli_ticks(double low, double high, bool logarithmic, double tick[CLI_TICKS]);
 
-/* Shares of the whole by their number, 0 … count − 1. `width` bars have room, so that charts beside each other
-   have the same axis; the last of them is "and more". */
+/* Fractions by number, 0 … count − 1. There is room for `width` bars, so that charts side by side
+   have the same axis; the last bar means "and more". */
 struct cli_histogram {
     const char *title, *x_label;
     int colour;
     const double *share;
     size_t count, width;
-    double highest; /* of the axis */
-    double mean;    /* marked; NaN: not */
+    double highest; /* end of the axis */
+    double mean;    /* marked; NaN: not marked */
 };
 void cli_chart_histogram(FILE *out, const struct cli_histogram *histogram);
-/* A bar per label, of two parts. */
+/* A stacked bar of two parts. */
 struct cli_bar {
     char label[48];
     double computing, waiting;

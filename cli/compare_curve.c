@@ -1,5 +1,4 @@
-/* Curves of several seeds on one grid: seeds have their points at other times, so each is read off between
-   its points. */
+/* Curves of several seeds on a common grid, by interpolation: their points lie at different times. */
 #include "compare.h"
 
 #include <math.h>
@@ -44,13 +43,14 @@ void cli_band_make(const struct cli_comparison *c, size_t contender, enum cli_ax
                    enum cli_error error, struct cli_band *band)
 {
     const struct cli_trial *trial = c->contender[contender].trial;
-    double end = INFINITY; /* of the shortest run: further on seeds would drop out one by one */
+    double end = INFINITY; /* of the shortest run: beyond it seeds would drop out one by one */
     band->count = 0;
     for (size_t s = 0; s < c->seeds; s++)
         if (has_curve(&trial[s]))
             end = fmin(end, place_of(&trial[s].point[trial[s].points - 1], axis));
     for (size_t i = 0; i < CLI_GRID && isfinite(end); i++) {
-        double share = (double)i / (CLI_GRID - 1), x = end * share * share; /* closer at first */
+        /* denser at the start */
+        double share = (double)i / (CLI_GRID - 1), x = end * share * share;
         double sum = 0, low = INFINITY, high = -INFINITY;
         size_t seeds = 0;
         for (size_t s = 0; s < c->seeds; s++) {
@@ -71,7 +71,7 @@ void cli_band_make(const struct cli_comparison *c, size_t contender, enum cli_ax
     }
 }
 
-/* ---- drawn ---- */
+/* ---- drawing ---- */
 enum sdr_status cli_curves_draw(FILE *out, const struct cli_comparison *c, enum cli_axis axis,
                                 enum cli_error error, bool target,
                                 void (*draw)(FILE *out, const struct cli_chart *chart))

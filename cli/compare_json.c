@@ -1,4 +1,4 @@
-/* A comparison as one JSON object: every curve, every summary, and what came of it over seeds. */
+/* A comparison as one JSON object: all curves, all summaries, and statistics over seeds. */
 #include "compare.h"
 
 #include <math.h>
@@ -34,7 +34,7 @@ static json_t *curve(const struct cli_trial *trial)
             known |= isfinite(value);
             cli_json_append(array, number(value));
         }
-        if (known || c < 4) /* without validation data there are no such columns */
+        if (known || c < 4) /* these columns need validation data */
             cli_json_set(object, columns[c].key, array);
         else
             json_decref(array);

@@ -1,4 +1,4 @@
-/* What runs are compared by, over seeds, and the table of it. */
+/* The measures by which runs are compared, over seeds, and their table. */
 #include "compare.h"
 
 #include <math.h>
@@ -55,7 +55,7 @@ static double valid_loss(const struct cli_comparison *c, const struct cli_trial 
     return cli_summary_number(trial, "valid_loss");
 }
 
-/* Of validation rows, or of those that were trained on. */
+/* On validation rows, or on training rows without them. */
 static double accuracy(const struct cli_comparison *c, const struct cli_trial *trial)
 {
     (void)c;
@@ -196,7 +196,7 @@ static void print_cell(const struct cli_measure *measure, const struct cli_sprea
         snprintf(text, CLI_CELL, "%.4g", spread->median);
 }
 
-/* Whether a column would have anything in it. */
+/* Whether a column has any value. */
 static bool known(const struct cli_comparison *c, const struct cli_measure *measure)
 {
     for (size_t i = 0; i < c->count; i++)
@@ -304,7 +304,7 @@ enum sdr_status cli_print_comparison(const struct cli_comparison *c)
     free(cells.text);
     CLI_TRY(status);
     cli_cells_caption(c, caption, sizeof caption);
-    for (const char *at = caption; *at; at++) /* a clause a line */
+    for (const char *at = caption; *at; at++) /* one clause per line */
         if (at == caption || at[-1] != ';')
             putchar(*at == ';' ? '\n' : *at);
     putchar('\n');

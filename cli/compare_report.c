@@ -1,4 +1,4 @@
-/* A comparison as a page: one HTML file with everything in it, no scripts, nothing to load. */
+/* A comparison as one self-contained HTML file, without scripts. */
 #include "compare.h"
 
 #include <math.h>
@@ -83,7 +83,7 @@ static void write_value(FILE *out, const json_t *value)
         fprintf(out, "%.6g", json_number_value(value));
 }
 
-/* What was chosen may differ from strategy to strategy: the step, for one. */
+/* Chosen values may differ between strategies, the step size for example. */
 static void write_option(FILE *out, const struct cli_comparison *c, const char *key)
 {
     bool same = true;
@@ -102,7 +102,7 @@ static void write_option(FILE *out, const struct cli_comparison *c, const char *
     fputs("</td></tr>\n", out);
 }
 
-/* Options that are not what they are by default, and those that were chosen by the library. */
+/* Options that differ from their defaults, and those that the library chose. */
 static enum sdr_status write_options(FILE *out, const struct cli_comparison *c)
 {
     static const char *const always = " model optimizer schedule lr epochs batch ";
@@ -175,8 +175,8 @@ static enum sdr_status write_all_curves(FILE *out, const struct cli_comparison *
 }
 
 /* ---- staleness ---- */
-/* Shares of the gradients of all seeds by staleness, `last` and more in the last one; returns how many there
-   are, or 0. */
+/* Fractions of the gradients of all seeds by staleness; the last bar is `last` and more. Returns
+   the number of bars, or 0. */
 static size_t staleness_shares(const struct cli_comparison *c, size_t contender, size_t last,
                                double share[BUCKETS_MOST])
 {
@@ -199,7 +199,7 @@ static size_t staleness_shares(const struct cli_comparison *c, size_t contender,
     return used;
 }
 
-/* The staleness that one gradient in 200, of no strategy more, goes beyond: stray ones would take the room of
+/* The staleness that at most one gradient in 200 of any strategy exceeds: outliers must not squeeze
    all others. */
 static size_t typical_most(const struct cli_comparison *c, double share[BUCKETS_MOST])
 {
@@ -247,7 +247,8 @@ static void write_staleness(FILE *out, const struct cli_comparison *c)
             json_object_get(c->contender[i].trial[0].summary, "staleness_counts");
         buckets = json_array_size(counts) > buckets ? json_array_size(counts) : buckets;
     }
-    last = last < 4 ? 4 : last < buckets ? last : buckets - 1; /* the library's last: and more */
+    /* the library's last bucket is "and more" */
+    last = last < 4 ? 4 : last < buckets ? last : buckets - 1;
     for (size_t i = 0; i < c->count; i++) {
         size_t count = staleness_shares(c, i, last, share);
         if (count && !begun)
@@ -270,7 +271,7 @@ static int by_waiting(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Many workers: those who waited least to those who waited most, ten groups. */
+/* Many workers are merged into ten groups, from those that waited least to those that waited most. */
 static size_t into_tenths(struct cli_bar *bar, size_t count)
 {
     qsort(bar, count, sizeof *bar, by_waiting);
@@ -282,7 +283,7 @@ static size_t into_tenths(struct cli_bar *bar, size_t count)
             sum.waiting += bar[i].waiting / (double)(end - from);
         }
         snprintf(sum.label, sizeof sum.label, "%zu–%zu", t * 10, t * 10 + 10);
-        bar[t] = sum; /* t ≤ from: what is overwritten has been summed */
+        bar[t] = sum; /* t ≤ from: only summed bars are overwritten */
     }
     return TENTHS;
 }

@@ -1,4 +1,4 @@
-/* sounder convert: text in, a cache file out that is read many times faster. */
+/* sounder convert: data files to a cache file, which loads many times faster. */
 #include "cli.h"
 
 #include <string.h>
@@ -28,7 +28,7 @@ static enum sdr_status run(struct cli_arguments *arguments)
     size_t inputs = arguments->path_count - 1;
     const char *path = arguments->paths[inputs];
     size_t length = strlen(path), tail = sizeof extension - 1;
-    /* "sounder convert a.svm b.svm" most likely forgot OUT, and b.svm must not pay for it. */
+    /* "sounder convert a.svm b.svm" most likely forgot OUT; b.svm must not be overwritten. */
     if (length <= tail || strcmp(path + length - tail, extension) != 0)
         return cli_fail(SDR_USAGE,
                         "the last argument of sounder convert must end in .sdc, not '%s'", path);

@@ -1,4 +1,4 @@
-/* sounder eval: how good a model is on labelled data. */
+/* sounder eval: loss and metrics of a model on labelled data. */
 #include "cli.h"
 
 static enum sdr_status run(struct cli_arguments *arguments)

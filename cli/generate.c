@@ -1,4 +1,4 @@
-/* sounder generate: data with known truth, the same bytes for the same options. */
+/* sounder generate: synthetic data with known truth; the same options give the same bytes. */
 #include "cli.h"
 
 #include <string.h>

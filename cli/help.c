@@ -1,4 +1,4 @@
-/* The commands, and the help that should be enough to work with. */
+/* The commands and their help. */
 #include "cli.h"
 
 #include <string.h>
@@ -19,7 +19,7 @@ const struct cli_command *cli_command_find(const char *name, const char **neares
         if (strcmp(candidate, name) == 0)
             return cli_commands[i];
         size_t errors = cli_typing_errors(name, candidate), length = strlen(name);
-        /* "evaluate" and "gen" are not typing errors, but what is meant is clear. */
+        /* "evaluate" and "gen" are not typing errors, but prefixes that name a command. */
         size_t common = length < strlen(candidate) ? length : strlen(candidate);
         bool begins_alike = common >= 3 && strncmp(name, candidate, common) == 0;
         if (!begins_alike && !cli_is_near(errors, strlen(candidate)))
@@ -65,8 +65,8 @@ static size_t page_width(void)
     return size.ws_col > WIDEST ? WIDEST : size.ws_col < NARROWEST ? NARROWEST : size.ws_col;
 }
 
-/* Bytes of the line that fit into `room` columns: up to a space behind `from`, or all of it.
-   Continuation bytes of UTF-8 take no column. */
+/* Bytes of the line that fit into `room` columns, up to a space after `from`, or all of it. UTF-8
+   continuation bytes take no column. */
 static size_t fitting(const char *line, size_t length, size_t room, size_t from)
 {
     size_t columns = 0, space = 0;
@@ -80,7 +80,7 @@ static size_t fitting(const char *line, size_t length, size_t room, size_t from)
     return length;
 }
 
-/* The library's help has one line an option; long ones go on below their own text. */
+/* The library's help has one line per option; long lines continue below their own text. */
 static void print_options(const char *text)
 {
     size_t width = page_width();
@@ -98,8 +98,8 @@ static void print_options(const char *text)
     }
 }
 
-/* The library knows the commands that take run options; for the others it has no help: NULL. *more: there are
-   options that the text leaves out. */
+/* The library's help for a command with run options; NULL for the others. *more: some options are
+   left out. */
 static enum sdr_status library_options(const struct cli_command *command, bool all, char **text,
                                        bool *more)
 {

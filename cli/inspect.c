@@ -1,11 +1,11 @@
-/* sounder inspect: what is in a model file, in data, or in the folder of a run. */
+/* sounder inspect: the contents of a model file, of data, or of a run's folder. */
 #include "cli.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
-/* A damaged model should be told as one, so the name counts too. */
+/* By name too: a damaged model should be reported as a damaged model. */
 static bool is_model(const char *path)
 {
     static const char extension[] = ".safetensors";

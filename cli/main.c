@@ -1,4 +1,4 @@
-/* sounder: the program. Finds the command, runs it, prints one sentence if it failed. */
+/* sounder: the program. Finds the command, runs it, prints one message if it failed. */
 #include "cli.h"
 
 #include <signal.h>
@@ -69,7 +69,7 @@ static void complain(enum sdr_status status, const char *sentence)
     putc('\n', stderr);
 }
 
-/* The job has ended while this process reads or measures data. */
+/* Called when the job has ended while this process reads or measures data. */
 static void end_at_once(enum sdr_status status, const char *sentence)
 {
     complain(status, sentence);
@@ -92,11 +92,11 @@ enum sdr_status cli_job_start(struct cli_arguments *arguments)
 
 int main(int count, char **texts)
 {
-    /* A reader that has gone (| head) is a failed write: temporary files are removed, and the exit
-       code says so, but nobody needs to read about it. */
+    /* A closed reader (| head) makes a write fail: temporary files are removed and the exit code
+       says so, without a message. */
     signal(SIGPIPE, SIG_IGN);
     cli_mapped_start();
-    setvbuf(stderr, NULL, _IOLBF, 0); /* whole lines, also where several processes write */
+    setvbuf(stderr, NULL, _IOLBF, 0); /* whole lines, also if several processes write */
     enum sdr_status status = find_and_run(count, texts);
     if (status == SDR_OK)
         status = cli_stdout_flush();
@@ -104,7 +104,7 @@ int main(int count, char **texts)
     enum sdr_status left = sdr_job_leave(status);
     if (left != status)
         complain(left, cli_sentence(left));
-    if (in_job) { /* MPI may have threads that wait for a process which has died */
+    if (in_job) { /* MPI threads may wait for a process that has died */
         fflush(NULL);
         _exit((int)left);
     }

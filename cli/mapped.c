@@ -1,6 +1,6 @@
-/* A mapped file that somebody cuts off: the kernel answers a read behind its new end with SIGBUS. The library maps
-   cache files and leaves signals to the program, which asks the kernel whose bytes these were and says so. All of this
-   runs in a signal handler: system calls alone, no stdio and no memory. */
+/* Handles truncation of a mapped file: a read beyond its new end raises SIGBUS. The library maps
+   cache files and leaves signals to the program, which finds out the file and reports it. All of
+   this runs in a signal handler: only system calls, no stdio, no allocation. */
 #define _GNU_SOURCE /* siginfo_t */
 #include "cli.h"
 
@@ -26,7 +26,8 @@ static bool hex(const char **at, uintptr_t *number)
     }
 }
 
-/* The path of a line of /proc/self/maps, "from-to mode offset device inode path", if it has the address. */
+/* The path in a line of /proc/self/maps, "from-to mode offset device inode path", if it covers the
+   address. */
 static const char *path_in(const char *line, uintptr_t address)
 {
     uintptr_t from, to;
@@ -36,7 +37,7 @@ static const char *path_in(const char *line, uintptr_t address)
     return strchr(line, '/');
 }
 
-/* Calls found(path) for the file that is mapped at an address, if one is. */
+/* Calls found(path) for the file mapped at an address, if any. */
 static void look_up(uintptr_t address, void (*found)(const char *path))
 {
     static char line[LINE];
@@ -77,11 +78,11 @@ static void on_bus_error(int number, siginfo_t *information, void *context)
 {
     static atomic_flag taken = ATOMIC_FLAG_INIT;
     (void)context;
-    while (atomic_flag_test_and_set(&taken)) /* one thread says it for all */
+    while (atomic_flag_test_and_set(&taken)) /* only one thread reports */
         pause();
     if (information->si_code == BUS_ADRERR)
         look_up((uintptr_t)information->si_addr, end_with);
-    signal(number, SIG_DFL); /* no file of ours: back to what was done, and end there */
+    signal(number, SIG_DFL); /* not a mapped file: default action */
 }
 
 void cli_mapped_start(void)

@@ -1,4 +1,4 @@
-/* Failures as sentences, clean text for terminals, and the nearest of several names. */
+/* Error messages, clean text for terminals, and the nearest of several names. */
 #include "cli.h"
 
 #include <stdarg.h>
@@ -8,7 +8,7 @@ static char own_sentence[2048];
 
 enum sdr_status cli_fail(enum sdr_status status, const char *format, ...)
 {
-    /* Formatted aside first: an argument may be the sentence in force. */
+    /* A copy first: an argument may be the current message. */
     char text[sizeof own_sentence];
     va_list arguments;
     va_start(arguments, format);
@@ -29,7 +29,7 @@ const char *cli_sentence(enum sdr_status status)
 void cli_print_clean(FILE *stream, const char *text)
 {
     for (const unsigned char *at = (const unsigned char *)text; *at; at++) {
-        /* 0x80 to 0x9f are control characters in UTF-8 only behind the lead byte 0xc2. */
+        /* 0x80 to 0x9f are control characters in UTF-8 only after the lead byte 0xc2. */
         bool wide_control = *at == 0xc2 && at[1] >= 0x80 && at[1] <= 0x9f;
         at += wide_control;
         putc(wide_control || *at < 0x20 || *at == 0x7f ? '?' : *at, stream);

@@ -1,19 +1,19 @@
-/* Model files among the arguments: what begins like one, and loading the one that a command uses. */
+/* Model files among the arguments: recognising and loading them. */
 #include "cli.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A safetensors file is 8 bytes of length, little-endian, and then a JSON object. Text has no zero
-   bytes, and compressed files have other ninth bytes, so the two never meet. Only regular files are looked at: what
-   is read from a pipe here would be missing later. */
+/* A safetensors file starts with 8 bytes of length, little-endian, and a JSON object. Text has no
+   zero bytes, and compressed files differ in the ninth byte. Only regular files are checked: bytes
+   read from a pipe here would be missing later. */
 bool cli_starts_like_model(const char *path)
 {
     unsigned char head[9];
     const uint64_t longest = UINT64_C(1) << 40;
     struct stat facts;
-    int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* takes no memory */
+    int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* allocates nothing */
     if (file < 0)
         return false;
     bool whole = fstat(file, &facts) == 0 && S_ISREG(facts.st_mode) &&

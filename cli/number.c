@@ -1,5 +1,5 @@
 /* Numbers for people: counts, bytes and durations with few digits, floats with as many as needed.
-   The program never sets a locale, so printf and strtof mean the point. */
+   The program never sets a locale, so printf and strtof use the point. */
 #include "cli.h"
 
 #include <math.h>
@@ -42,7 +42,7 @@ const char *cli_duration_text(char text[CLI_NUMBER_TEXT], double seconds)
     return text;
 }
 
-/* A guess, without printing, at the significant digits a float needs: at least 6, at most 9. */
+/* Estimates the significant digits a float needs, without printing: 6 to 9. */
 static int digits_needed(float value)
 {
     double exponent = floor(log10(fabs((double)value)));
@@ -56,12 +56,12 @@ static int digits_needed(float value)
 
 const char *cli_float_text(char text[CLI_NUMBER_TEXT], float value)
 {
-    /* Small integers are the common case of labels and need no search. */
+    /* Small integers, the common case of labels, need no search. */
     if (fabsf(value) < 1e6f && value == truncf(value)) {
         snprintf(text, CLI_NUMBER_TEXT, "%d", (int)value);
         return text;
     }
-    /* Reading back decides; the guess spares most of the tries, and millions of rows feel it. */
+    /* Reading back decides; the estimate saves most attempts, which matters for millions of rows. */
     for (int digits = isfinite(value) ? digits_needed(value) : 6; digits <= 9; digits++) {
         snprintf(text, CLI_NUMBER_TEXT, "%.*g", digits, (double)value);
         if (strtof(text, NULL) == value)

@@ -1,4 +1,4 @@
-/* Files the program writes: checked before the work starts, and there only once they are whole. */
+/* Output files: checked before the work starts, and visible only when complete. */
 #define _XOPEN_SOURCE 700 /* realpath */
 #include "cli.h"
 
@@ -23,7 +23,7 @@ static bool is_file(const char *path, const struct stat *facts)
            input.st_ino == facts->st_ino;
 }
 
-/* An input that is no file is a pattern, as the library takes it. */
+/* An input that is not a file is a pattern, as in the library. */
 static enum sdr_status check_input(const char *what, const char *path, const struct stat *facts,
                                    const char *input)
 {
@@ -90,7 +90,7 @@ enum sdr_status cli_output_check_all(const char *what, const char *path,
 
 static enum sdr_status open_temporary(struct cli_output *output, const char *path)
 {
-    /* Through a symbolic link the file behind it is replaced, not the link. */
+    /* Through a symbolic link, replaces the file behind it instead of the link. */
     output->path = realpath(path, NULL);
     if (!output->path)
         output->path = strdup(path);
@@ -98,7 +98,7 @@ static enum sdr_status open_temporary(struct cli_output *output, const char *pat
     output->temporary = room ? malloc(room) : NULL;
     if (!output->temporary)
         return cli_fail(SDR_RUNTIME, "out of memory");
-    /* A killed process of the same number may have left a file behind. */
+    /* A killed process with the same id may have left a file behind. */
     int descriptor = -1;
     for (int attempt = 0; attempt < 100 && descriptor < 0; attempt++) {
         snprintf(output->temporary, room, "%s.tmp-%ld-%d", output->path, (long)getpid(), attempt);
@@ -126,7 +126,7 @@ enum sdr_status cli_output_open(struct cli_output *output, const char *path)
     enum sdr_status status = SDR_OK;
     output->stream = NULL;
     if (stat(path, &facts) == 0 && !S_ISREG(facts.st_mode)) {
-        /* A pipe or device is written to; a rename would put a file in its place. */
+        /* Pipes and devices are written directly; a rename would replace them by a file. */
         output->stream = fopen(path, "w");
         if (!output->stream)
             status = cli_fail(SDR_RUNTIME, "cannot write '%s': %s", path, strerror(errno));

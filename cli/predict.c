@@ -1,4 +1,4 @@
-/* sounder predict: one line for every row of the data, in its order. */
+/* sounder predict: one line per row of the data, in order. */
 #include "cli.h"
 
 #include <errno.h>
@@ -8,7 +8,7 @@
 struct predictions {
     size_t rows, columns;
     float *value;   /* rows: class numbers or values; owned */
-    float *numbers; /* rows × columns: probabilities or scores; NULL if not asked for; owned */
+    float *numbers; /* rows × columns: probabilities or scores; NULL if not requested; owned */
 };
 
 static enum sdr_status predict_into(const struct sdr_model *model, const struct sdr_data *data,
@@ -37,8 +37,7 @@ static enum sdr_status predict_all(const struct cli_arguments *arguments,
                         predictions->columns, &predictions->numbers);
 }
 
-/* Labels are words as a rule; those of a CSV file may hold spaces, and then tabs set fields apart.
- */
+/* The field separator: a space, or a tab for CSV, whose labels may contain spaces. */
 static char separator(const struct sdr_model *model)
 {
     for (size_t i = 0; i < sdr_model_classes(model); i++) {
@@ -48,7 +47,7 @@ static char separator(const struct sdr_model *model)
     return ' ';
 }
 
-/* Labels that would break the lines, and those that look as if they had, are JSON strings. */
+/* Labels that would break the lines, or look like a quoted label, are printed as JSON strings. */
 static void put_label(FILE *stream, const char *label)
 {
     bool plain = label[0] != '"';
@@ -100,7 +99,7 @@ static enum sdr_status write_lines(FILE *stream, const struct sdr_model *model,
             putc(gap, stream);
             fputs(cli_float_text(text, predictions->numbers[row * columns + i]), stream);
         }
-        /* Asked here, where errno still tells why. */
+        /* Checked here, while errno is still valid. */
         if (putc('\n', stream) == EOF || ferror(stream))
             return cli_stdout_failed("the predictions", errno);
     }

@@ -1,6 +1,5 @@
-/* Progress on standard error: one refreshed line on a terminal, plain lines anywhere else.
-
-   The reports come from the thread that called the library, so the state here needs no lock. */
+/* Progress on standard error: one refreshed line on a terminal, plain lines elsewhere. Reports come
+   from the thread that called the library, so the state needs no lock. */
 #include "cli.h"
 
 #include <math.h>
@@ -13,8 +12,8 @@
 
 static struct {
     bool quiet, terminal, started;
-    bool line_shown;     /* the refreshed line stands on the terminal */
-    double last;         /* when progress was last printed, seconds */
+    bool line_shown;     /* a progress line is on the terminal */
+    double last;         /* time of the last progress, in seconds */
     double valid_metric; /* of the last epoch; NaN if unknown */
     int epochs_shown, points_shown;
 } state = {.valid_metric = NAN};
@@ -60,7 +59,7 @@ void cli_note(const char *format, ...)
     fflush(stderr);
 }
 
-/* A line made of fields two spaces apart; a field that does not fit is left out, whole. */
+/* A line of fields two spaces apart; a field that does not fit is omitted. */
 struct line {
     char text[256];
     size_t length, room;
@@ -103,7 +102,7 @@ static void show(const struct line *line)
     fflush(stderr);
 }
 
-/* True if it is time for another line of progress. */
+/* Whether it is time for the next progress line. */
 static bool due(void)
 {
     double time = now();
@@ -182,7 +181,7 @@ static void show_epoch(const struct sdr_report *report)
 {
     struct line line;
     char text[CLI_NUMBER_TEXT];
-    enum { ALL_SHOWN = 30 }; /* thousands of short epochs would be no progress but a flood */
+    enum { ALL_SHOWN = 30 }; /* thousands of short epochs would flood the output */
     if (report->metric)
         state.valid_metric = report->valid_metric;
     if (++state.epochs_shown > ALL_SHOWN && report->epoch < report->epochs && !due())
@@ -222,7 +221,7 @@ static void on_report(void *context, const struct sdr_report *report)
 {
     (void)context;
     if (!state.started) {
-        /* What takes less than an interval needs no progress at all. */
+        /* Work shorter than an interval shows no progress. */
         state.started = true;
         state.last = now();
     }

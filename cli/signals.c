@@ -1,13 +1,13 @@
-/* Signals as requests. To the running training: SIGUSR1 writes a checkpoint, SIGTERM and SIGINT stop
-   after one. While there is no run SIGTERM and SIGINT end the reading (exit code 75). A second SIGINT ends
-   the process at once, as if nobody had listened. */
+/* Signals as requests. During training SIGUSR1 writes a checkpoint, SIGTERM and SIGINT write one
+   and stop. Before training SIGTERM and SIGINT end the reading (exit code 75). A second SIGINT
+   kills the process at once. */
 #include "cli.h"
 
 #include <signal.h>
 #include <stdatomic.h>
 
 static struct sdr_run *_Atomic listener;
-static volatile sig_atomic_t waiting; /* requests that came while nobody listened */
+static volatile sig_atomic_t waiting; /* requests that arrived before there was a run */
 static volatile sig_atomic_t stopped_by;
 static bool listening;
 
@@ -40,17 +40,17 @@ static void listen_to(int number, struct sigaction *before)
     action.sa_flags = SA_RESTART;
     sigemptyset(&action.sa_mask);
     sigaction(number, NULL, before);
-    /* Whoever started us deaf to a signal (nohup, a shell's background job) meant it. */
+    /* A signal that the parent set to be ignored (nohup, background jobs) stays ignored. */
     if (before->sa_handler != SIG_IGN)
         sigaction(number, &action, NULL);
 }
 
 void cli_signals_start(void)
 {
-    listen_to(SIGUSR1, &before_checkpoint); /* schedulers send it without looking */
+    listen_to(SIGUSR1, &before_checkpoint); /* schedulers send it at any time */
     listen_to(SIGINT, &before_interrupt);
     listen_to(SIGTERM, &before_stop);
-    signal(SIGXFSZ, SIG_IGN); /* a limit on file sizes is a failed write, told like a full disk */
+    signal(SIGXFSZ, SIG_IGN); /* a file size limit becomes a failed write, like a full disk */
     listening = true;
 }
 

@@ -1,6 +1,6 @@
-/* The library's JSON results as aligned lines. Knows shapes, not keys: a scalar is a line, an
+/* The library's JSON results as aligned lines. It knows shapes, not keys: a scalar is a line, an
    object an indented group, an array of objects a table with a header, any other array one line.
-   Keys keep their names, so that what a person reads is what a script would ask for. */
+   Keys are printed unchanged, so that scripts can use the names that people see. */
 #include "cli.h"
 
 #include <math.h>
@@ -10,8 +10,9 @@
 
 enum { LONGEST_ARRAY = 12, WIDEST_CELL = 40, MOST_COLUMNS = 12, SCALAR = 64 };
 
-/* jansson's lexer takes a failed allocation for a bug of its own and aborts: it is left before it sees one. What it
-   had allocated is lost, but so is the command. No library function runs meanwhile. */
+/* jansson's lexer treats a failed allocation as an internal error and aborts: we jump out before it
+   sees one. Its allocations leak, but the command fails anyway. No library function runs
+   meanwhile. */
 static jmp_buf no_memory;
 
 static void *allocate_or_leave(size_t bytes)
@@ -43,7 +44,7 @@ enum sdr_status cli_json_parse(const char *json, json_t **object)
 
 void cli_print_json(const char *json)
 {
-    /* JSON texts have no newline inside strings, so those that there are may become spaces. */
+    /* JSON strings contain no raw newlines, so every newline can become a space. */
     size_t length = strlen(json);
     while (length > 0 && json[length - 1] == '\n')
         length--;
@@ -52,7 +53,7 @@ void cli_print_json(const char *json)
     putchar('\n');
 }
 
-static bool incomplete; /* a value was built without a part of it */
+static bool incomplete; /* an allocation failed while building */
 
 void cli_json_set(json_t *object, const char *key, json_t *value)
 {
@@ -84,7 +85,7 @@ struct buffer {
     size_t count, room;
 };
 
-/* json_dump_callback goes on behind some failures. */
+/* json_dump_callback continues after some failures. */
 static int add_bytes(const char *bytes, size_t count, void *context)
 {
     struct buffer *buffer = context;
@@ -117,7 +118,7 @@ enum sdr_status cli_print_object(json_t *object)
     return SDR_OK;
 }
 
-/* A scalar as text, which is the value's own or in `text`. */
+/* A scalar as text, borrowed from the value or written to `text`. */
 static const char *scalar_text(const json_t *value, char text[SCALAR])
 {
     if (json_is_string(value))
@@ -183,7 +184,7 @@ static void print_value(const json_t *value)
         putchar('-');
 }
 
-/* Columns on a terminal, not bytes: continuation bytes of UTF-8 take none. */
+/* Columns on a terminal: UTF-8 continuation bytes take none. */
 size_t cli_text_width(const char *text)
 {
     size_t width = 0;
@@ -230,7 +231,7 @@ static void print_rows(const json_t *array, int indent)
             const json_t *below = json_object_get(json_array_get(array, 0), names[c]);
             if (c > 0)
                 fputs("  ", stdout);
-            /* No spaces behind the last column. */
+            /* No trailing spaces. */
             print_padded(i ? scalar_text(cell, text) : names[c],
                          c + 1 < count || json_is_number(below) ? widths[c] : 0,
                          json_is_number(below));

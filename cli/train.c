@@ -1,9 +1,9 @@
-/* sounder train: data in, model out, and what came of it on standard output. */
+/* sounder train: data in, model out, results on standard output. */
 #include "cli.h"
 
 #include <string.h>
 
-/* ---- the results, for people ---- */
+/* ---- results ---- */
 
 static double number_of(const json_t *summary, const char *key)
 {
@@ -90,12 +90,12 @@ static enum sdr_status save_model(const struct sdr_run *run, const char *path)
     return status;
 }
 
-/* Training ended early: what it had so far, `what`, is still worth keeping. Returns status, with
-   the library's sentence and what became of the model. */
+/* Training ended early: saves the model trained so far (`what`). Returns status, with the library's
+   message and what happened to the model. */
 static enum sdr_status keep_what_there_is(const struct sdr_run *run, const char *out,
                                           enum sdr_status status, const char *what)
 {
-    /* Copied, because the sentence goes with the library's next failure. */
+    /* A copy: the library's next failure overwrites the message. */
     char reason[1024];
     snprintf(reason, sizeof reason, "%s", cli_sentence(status));
     if (!out)
@@ -119,7 +119,7 @@ static enum sdr_status print_summary(const struct cli_arguments *arguments,
     return status;
 }
 
-/* --out, and if that fails where else the model is. */
+/* Saves to --out; if that fails the message says where else the model is. */
 static enum sdr_status save_elsewhere(const struct cli_arguments *arguments,
                                       const struct sdr_run *run)
 {
@@ -148,13 +148,13 @@ static enum sdr_status train_on(const struct cli_arguments *arguments, struct sd
     CLI_TRY(status);
     if (process > 0)
         return SDR_OK;
-    /* First the model, then the words: standard output may be gone. */
+    /* The model first: standard output may be closed. */
     if (arguments->out)
         CLI_TRY(save_elsewhere(arguments, run));
     return print_summary(arguments, run);
 }
 
-/* Before hours of work, not after them. */
+/* Checks output files before hours of work. */
 static enum sdr_status check_files(const struct cli_arguments *arguments)
 {
     CLI_TRY(cli_arguments_check_input(arguments));

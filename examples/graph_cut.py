@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Segments a noisy picture by a graph cut, on all cores.
+"""Segments a noisy image by a graph cut, on all cores.
 
     examples/graph_cut.py [SOUNDER [OUT.png [SIDE]]]
 
-Makes a picture with `sounder generate image`, turns it into a graph (every pixel is joined to its four
-neighbours, more strongly the more alike they are, and to the two terminals, dark and bright), cuts it with
-`sounder train --model graph-cut --sync hogwild`, and draws the picture, every pixel judged by itself, and the
-cut side by side. Needs numpy."""
+Generates an image with `sounder generate image` and turns it into a graph: edges join every pixel to its four
+neighbours, with weights that grow with their similarity, and to the two terminals, dark and bright. Cuts the
+graph with `sounder train --model graph-cut --sync hogwild`, and draws the image, its threshold per pixel, and
+the cut side by side. Needs numpy."""
 import argparse
 import atexit
 import json
@@ -59,7 +59,7 @@ def write_png(path, grey):
 
 
 def edges(picture, dark, bright):
-    """One end, other end, weight. Vertices 1 and 2 are the terminals, pixels come behind them."""
+    """Edges as (vertex, vertex, weight). Vertices 1 and 2 are the terminals; pixels follow."""
     grey = picture.astype(float)
     number = np.arange(grey.size).reshape(grey.shape) + 3
     for level, terminal in ((dark, 1), (bright, 2)):

@@ -1,12 +1,12 @@
 #!/usr/bin/env -S /usr/bin/python3 -B
-"""What staleness costs, and what helps: examples/staleness_sweep.py TRAIN LABELS TEST TEST-LABELS [--seeds N] [--report PREFIX]
+"""The cost of staleness, and remedies: examples/staleness_sweep.py TRAIN LABELS TEST TEST-LABELS [--seeds N] [--report PREFIX]
 
-Gradients are kept back for a number of updates before they are applied (async:staleness=N), as Chen, Monga, Bengio and
-Jozefowicz (2016) did, with one worker in virtual time: nothing else differs. Then the same with four remedies: a tenth of
-the step, staleness that grows over the first epoch, steps that shrink with staleness, and going back with half the step
-when the loss explodes. Prints the accuracy on the test images; with --report the curves of each go to PREFIX-*.html.
+Every gradient is delayed by a number of updates (async:staleness=N), as in Chen, Monga, Bengio and Jozefowicz (2016), with
+one worker in virtual time: nothing else differs. Then the same with four remedies: a tenth of the step size, staleness that
+grows over the first epoch, steps that shrink with staleness, and restarts with half the step size when the loss explodes.
+Prints the accuracy on the test images; --report writes the curves to PREFIX-*.html.
 
-For digits: train-images-idx3-ubyte.gz train-labels-idx1-ubyte.gz t10k-images-idx3-ubyte.gz t10k-labels-idx1-ubyte.gz."""
+For MNIST: train-images-idx3-ubyte.gz train-labels-idx1-ubyte.gz t10k-images-idx3-ubyte.gz t10k-labels-idx1-ubyte.gz."""
 import argparse, json, os, subprocess, sys
 
 STALENESS = (0, 5, 10, 20, 30, 50)

@@ -1,14 +1,14 @@
 /* Trains on arrays that are already in memory: once dense, once as compressed sparse rows (CSR).
 
    The library borrows the arrays; nothing is copied to a file. Build it against an installed
-   library with:  cc train_from_arrays.c $(pkg-config --cflags --libs sounder)                   */
+   library with:  cc train_from_arrays.c $(pkg-config --cflags --libs sounder) */
 #include <sounder/sounder.h>
 
 #include <stdio.h>
 
 enum { ROWS = 400, FEATURES = 2 };
 
-/* Every call that can fail returns a status; sdr_error() is the sentence that explains it. */
+/* Every call that can fail returns a status; sdr_error() is the message. */
 static int failed(enum sdr_status status, const char *where)
 {
     if (status == SDR_OK)
@@ -17,7 +17,7 @@ static int failed(enum sdr_status status, const char *where)
     return 1;
 }
 
-/* Trains a model on data and prints what it says about the same data. Returns 0 on success. */
+/* Trains a model on data and evaluates it on the same data. Returns 0 on success. */
 static int train_and_evaluate(struct sdr_data *data)
 {
     struct sdr_options *options = NULL;
@@ -38,17 +38,17 @@ static int train_and_evaluate(struct sdr_data *data)
         failed(sdr_run_train(run), "train") || failed(sdr_run_model(run, &model), "model"))
         goto cleanup;
 
-    /* Two labels were found in the data, so the model is one of two classes. */
+    /* The data has two labels, so the model has two classes. */
     if (failed(sdr_model_evaluate(model, data, &json), "evaluate"))
         goto cleanup;
     printf("%s\n", json);
 
-    /* The parameters are named blocks; with NULL only their number is told. */
+    /* Parameters are named blocks; NULL asks only for their size. */
     if (failed(sdr_model_block(model, "weight", NULL, &count), "weight"))
         goto cleanup;
     if (count == FEATURES && !failed(sdr_model_block(model, "weight", weight, &count), "weight")) {
         printf("weights %g %g\n", (double)weight[0], (double)weight[1]);
-        bad = !(weight[0] > 0); /* the first feature carries the label, see below */
+        bad = !(weight[0] > 0); /* the label depends on the first feature, see below */
     }
 
 cleanup: /* destroying NULL is allowed */

@@ -1,9 +1,9 @@
 /* Trains on a file and saves the model, with progress on standard error.
 
-       train_from_file [DATA MODEL]
+      train_from_file [DATA MODEL]
 
-   DATA may have any format that 'sounder list format' names. Without arguments the example writes
-   data of its own. */
+   DATA may have any format that 'sounder list format' names. Without arguments the example
+   generates data. */
 #include <sounder/sounder.h>
 
 #include <stdio.h>
@@ -23,7 +23,7 @@ static int write_data(const char *path)
     return fclose(file) != 0;
 }
 
-/* The library never prints; this function hears what it has to tell. */
+/* The library never prints; this function receives its reports. */
 static void on_report(void *context, const struct sdr_report *report)
 {
     FILE *stream = context;
@@ -34,7 +34,7 @@ static void on_report(void *context, const struct sdr_report *report)
                 report->running_loss, report->valid_loss);
 }
 
-/* Keeps the code below a list of steps: does nothing once a step has failed. */
+/* Runs a step unless an earlier one failed, so that the code below is a list of steps. */
 #define STEP(call)                                                                                 \
     do {                                                                                           \
         if (status == SDR_OK)                                                                      \
@@ -60,7 +60,7 @@ int main(int count, char **texts)
     STEP(sdr_options_set(options, "valid-fraction", "0.2")); /* hold out a fifth of the rows */
     if (status == SDR_OK)
         sdr_options_report(options, on_report, stderr);
-    STEP(sdr_data_open(options, &path, 1, NULL, &data)); /* NULL: no model decides the columns */
+    STEP(sdr_data_open(options, &path, 1, NULL, &data)); /* NULL: no model determines the columns */
     STEP(sdr_run_create(options, data, NULL, &run));     /* NULL: no validation file */
     STEP(sdr_run_train(run));
     STEP(sdr_run_summary(run, &summary));

@@ -20,9 +20,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
         uint64_t body = message.body ? message.body->bytes : 0;
         FUZZ_CHECK(message.from >= 0 && message.from < NODES && message.to >= 0 &&
                    message.to < NODES);
-        FUZZ_CHECK((message.kind < SDR_MESSAGE_KINDS && message.kind != SDR_MESSAGE_NONE &&
-                    message.kind != SDR_MESSAGE_LOST) ||
-                   message.kind == SDR_WIRE_BYE);
+        FUZZ_CHECK(sdr_message_travels(message.kind) || message.kind == SDR_WIRE_BYE);
         FUZZ_CHECK(rest == 0 || (body == 0 && rest > SDR_WIRE_SMALL && rest <= SDR_WIRE_LARGEST));
         FUZZ_CHECK(count == SDR_HEADER_BYTES + body);
         FUZZ_CHECK(sdr_wire_pack(&message, again) == count);

@@ -1,4 +1,4 @@
-/* The mean of the updates: every one counts the same. */
+/* The mean of the updates, with equal weights. */
 #include "kind/aggregate.h"
 
 static enum sdr_status weights(const void *options, uint32_t n, const double *distance,

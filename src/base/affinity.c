@@ -8,7 +8,7 @@ struct sdr_affinity {
     hwloc_topology_t topology;
     int workers;
     hwloc_cpuset_t *cpu;   /* owned: one CPU for each worker */
-    hwloc_cpuset_t before; /* owned: what the first thread was bound to */
+    hwloc_cpuset_t before; /* owned: the first thread's binding before pinning */
 };
 
 int sdr_affinity_nodes(void)
@@ -32,7 +32,7 @@ static enum sdr_status load(const char *described, struct sdr_affinity *p)
     if (described)
         return SDR_OK;
     if (hwloc_get_cpubind(p->topology, p->before, HWLOC_CPUBIND_THREAD) ==
-        0) /* taskset and the like */
+        0) /* respects taskset and cgroup cpusets */
         hwloc_topology_restrict(p->topology, p->before, 0);
     return SDR_OK;
 }

@@ -1,4 +1,4 @@
-/* Sets of small numbers, one bit each: as many words of 64 as the largest number needs. */
+/* Bit sets: one bit per number, in 64-bit words. */
 #ifndef SDR_BASE_BITS_H
 #define SDR_BASE_BITS_H
 
@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Words of a set of numbers below `count`. All bits of zeroed words are off. */
+/* Words of a set over 0 … count−1. Zeroed words are the empty set. */
 static inline size_t sdr_bit_words(size_t count)
 {
     return (count + 63) / 64;

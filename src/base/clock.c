@@ -28,7 +28,7 @@ double sdr_clock_since(int64_t start)
     return (double)(sdr_clock_now() - start) * 1e-9;
 }
 
-/* getrusage also counts what the parent had before exec; the kernel's own line does not. */
+/* VmHWM first: ru_maxrss includes the peak of the parent before exec. */
 uint64_t sdr_peak_rss_bytes(void)
 {
     struct rusage usage;

@@ -1,5 +1,5 @@
-/* Switching stacks takes a dozen instructions on x86-64 and arm64; elsewhere ucontext does it, which asks
-   the kernel each time. Sanitizers are told, since they keep books about stacks. */
+/* A stack switch takes a dozen instructions on x86-64 and arm64. Other CPUs use ucontext, which
+   makes a system call per switch. Sanitizers track stacks and are told of every switch. */
 #define _GNU_SOURCE /* MAP_STACK */
 #include "base/coroutine.h"
 #include "base/memory.h"
@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#if defined(__has_feature) /* clang's way to say it */
+#if defined(__has_feature) /* clang */
 #if __has_feature(address_sanitizer) && !defined(__SANITIZE_ADDRESS__)
 #define __SANITIZE_ADDRESS__ 1
 #endif
@@ -31,15 +31,15 @@
 #include <ucontext.h>
 #endif
 
-/* Lies at the top of its stack, beside what is used when it goes on. */
+/* Stored at the top of its own stack, so that resuming touches neighbouring cache lines. */
 struct sdr_coroutine {
     void (*loop)(void *argument);
     void *argument;
     bool over;
-    unsigned char *stack; /* with a page that must not be touched below */
+    unsigned char *stack; /* the lowest page is an unmapped guard */
     size_t size;
 #if SWITCHES
-    void *own, *other; /* stack pointers while they rest */
+    void *own, *other; /* saved stack pointers */
 #else
     ucontext_t own, other;
 #endif
@@ -54,7 +54,7 @@ struct sdr_coroutine {
 };
 
 #if SWITCHES
-/* Saves what a function must preserve, on the stack that is left, and takes it from the other one. */
+/* Pushes the callee-saved registers on the current stack, switches to `to` and pops them there. */
 void sdr_switch_stacks(void **from, void *to);
 #if defined(__x86_64__)
 __asm__(".text\n"
@@ -69,7 +69,7 @@ __asm__(".text\n"
         "    popq %r15\n    popq %r14\n    popq %r13\n    popq %r12\n    popq %rbx\n    popq %rbp\n"
         "    ret\n"
         ".size sdr_switch_stacks, .-sdr_switch_stacks\n");
-enum { SAVED = 6 }; /* words, below the address that is returned to */
+enum { SAVED = 6 }; /* words below the return address */
 #else
 __asm__(".text\n"
         ".globl sdr_switch_stacks\n"
@@ -93,7 +93,7 @@ __asm__(".text\n"
 #endif
 #endif
 
-/* The coroutine that is being started: a new stack has no arguments yet. */
+/* Passes the coroutine to begin(), which has no arguments. */
 static _Thread_local struct sdr_coroutine *starting;
 
 static void arrived(struct sdr_coroutine *c)
@@ -126,11 +126,12 @@ static void begin(void)
     arrived(c);
     c->loop(c->argument);
     c->over = true;
-    leave(c); /* for good */
+    leave(c); /* never returns */
     __builtin_trap();
 }
 
-/* Stacks of thousands of nodes, all of which begin at a page, would share a few sets of the caches. */
+/* Page-aligned stacks would compete for the same few cache sets when there are thousands of them;
+   this offset spreads them over 48 cache lines. */
 static size_t shift(const void *memory)
 {
     enum { LINE = 64, PLACES = 48 };
@@ -148,11 +149,11 @@ enum sdr_status sdr_coroutine_create(void (*loop)(void *argument), void *argumen
     uintptr_t top = (uintptr_t)memory + size - shift(memory) - sizeof(struct sdr_coroutine);
     struct sdr_coroutine *c = (struct sdr_coroutine *)(top & ~(uintptr_t)63);
     *c = (struct sdr_coroutine){.loop = loop, .argument = argument, .stack = memory, .size = size};
-    /* A stack that overflows faults. Where the kernel allows no more mappings it is not guarded. */
+    /* Guard page: an overflow faults. At the kernel's limit of mappings the stack stays unguarded. */
     (void)mprotect(memory, page, PROT_NONE);
 #if SWITCHES
 #if defined(__x86_64__)
-    void **at = (void **)c - 2; /* as a call leaves it: the return address below a multiple of 16 */
+    void **at = (void **)c - 2; /* as after a call: 16-byte aligned + 8 */
     *at = (void *)(uintptr_t)begin;
     memset(at - SAVED, 0, SAVED * sizeof *at);
     c->own = at - SAVED;
@@ -184,7 +185,7 @@ void sdr_coroutine_destroy(struct sdr_coroutine *c)
     __tsan_destroy_fiber(c->own_fiber);
 #endif
 #if defined(__SANITIZE_ADDRESS__)
-    /* A loop that rests for good has left marks, and the next stack may lie here. */
+    /* A loop that never finished left poisoned frames; the next stack may be mapped here. */
     __asan_unpoison_memory_region(c->stack, c->size);
 #endif
     munmap(c->stack, c->size);
@@ -192,10 +193,7 @@ void sdr_coroutine_destroy(struct sdr_coroutine *c)
 
 void sdr_coroutine_fetch(const struct sdr_coroutine *c)
 {
-    enum {
-        LINE = 64,
-        LINES = 12
-    }; /* as much as loops of nodes have on their stack where they rest */
+    enum { LINE = 64, LINES = 12 }; /* the frames of a suspended node loop */
     for (int i = 0; i <= LINES; i++)
         __builtin_prefetch((const unsigned char *)c + sizeof *c - 1 - i * LINE, 1);
 }

@@ -4,16 +4,16 @@
 
 #include "base/fail.h"
 
-/* In rising order; every level gives the same bits (see kernel/lanes.h). */
+/* In rising order; every level computes the same bits (see kernel/lanes.h). */
 enum sdr_cpu { SDR_CPU_PORTABLE, SDR_CPU_AVX2, SDR_CPU_AVX512, SDR_CPU_LEVELS };
 
-/* The highest level of this CPU. */
+/* The highest level this CPU supports. */
 enum sdr_cpu sdr_cpu_best(void);
 /* The level in use: the highest one, unless sdr_cpu_use() chose another. */
 enum sdr_cpu sdr_cpu_level(void);
-/* Chooses the level of kernels that are looked up from now on; SDR_CPU_LEVELS: the highest. Fails if
-   this CPU lacks it. The choice is the whole process's: predictions take no options, and because bits
-   are equal at all levels, two runs that choose differently do not disturb each other. */
+/* Sets the level used by later kernel lookups; SDR_CPU_LEVELS selects the highest. Fails if the CPU
+   lacks the level. The setting is global because predictions take no options. Concurrent runs may
+   choose different levels: all levels compute the same bits. */
 enum sdr_status sdr_cpu_use(enum sdr_cpu level);
 const char *sdr_cpu_name(enum sdr_cpu level);
 

@@ -17,7 +17,7 @@ static enum sdr_status bad(const char *owner, const char *text, const char *why)
                     owner, text, why);
 }
 
-/* The number behind `key=`, in a list with commas; false: it is not there. */
+/* Finds `key=NUMBER` in a comma-separated list. */
 static bool find(const char *list, const char *key, double *value)
 {
     size_t length = strlen(key);
@@ -41,7 +41,7 @@ static int keys(const char *list)
     return count;
 }
 
-/* The dash between two numbers, which may have exponents. */
+/* Finds the dash of A-B; a minus sign behind 'e' belongs to an exponent. */
 static const char *find_dash(const char *text)
 {
     for (const char *at = text; *at; at++)
@@ -174,7 +174,7 @@ double sdr_delay_mean(const struct sdr_delay *delay)
             mean += (a + b) / 2;
             break;
         case NORMAL:
-            mean += a; /* what is cut off at 0 aside */
+            mean += a; /* ignores the truncation at 0 */
             break;
         case LOGNORMAL:
             mean += a * exp(b * b / 2);

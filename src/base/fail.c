@@ -1,4 +1,4 @@
-/* The sentence of the last failure, one per thread. */
+/* The message of the last failure, one per thread. */
 #include "base/fail.h"
 
 #include <errno.h>
@@ -9,7 +9,7 @@
 enum { SENTENCE_BYTES = 1024 };
 static _Thread_local char sentence[SENTENCE_BYTES];
 
-/* A message is one line whatever a file name or a data field put into it. */
+/* Keeps a message on one line, whatever file names or data fields it quotes. */
 static void flatten(void)
 {
     for (char *p = sentence; *p; p++)
@@ -19,7 +19,7 @@ static void flatten(void)
 
 enum sdr_status sdr_fail(enum sdr_status status, const char *format, ...)
 {
-    char text[SENTENCE_BYTES]; /* the arguments may hold the old sentence */
+    char text[SENTENCE_BYTES]; /* a copy: the arguments may point into the old message */
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);

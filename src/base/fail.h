@@ -1,18 +1,18 @@
-/* How a failure is told: a status code up the call chain and one sentence per thread. */
+/* Error reporting: a status code returned up the call chain, and one message per thread. */
 #ifndef SDR_BASE_FAIL_H
 #define SDR_BASE_FAIL_H
 
 #include "sounder/sounder.h"
 
-/* Records the sentence (one line, no trailing full stop needed) and returns status:
-       return sdr_fail(SDR_USAGE, "--lr must be positive, not %s", text);                     */
+/* Records the message (one line, no full stop needed) and returns status:
+        return sdr_fail(SDR_USAGE, "--lr must be positive, not %s", text); */
 enum sdr_status sdr_fail(enum sdr_status status, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 /* SDR_RUNTIME with strerror(errno) appended: "cannot open 'x': No such file or directory". */
 enum sdr_status sdr_fail_errno(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* Puts text in front of the sentence already recorded, and returns status. */
+/* Prepends text to the recorded message and returns status. */
 enum sdr_status sdr_fail_in(enum sdr_status status, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
@@ -23,7 +23,7 @@ enum sdr_status sdr_fail_in(enum sdr_status status, const char *format, ...)
             return try_status_;                                                                    \
     } while (0)
 
-/* The same in a function with a cleanup label and a variable `status`. */
+/* SDR_TRY for functions with a label `cleanup` and a variable `status`. */
 #define SDR_CHECK(expression)                                                                      \
     do {                                                                                           \
         status = (expression);                                                                     \

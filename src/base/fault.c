@@ -1,4 +1,4 @@
-/* Countdown per kind of operation; see fault.h. */
+/* A countdown per kind of operation; see fault.h. */
 #include "base/fault.h"
 
 #include <errno.h>

@@ -34,7 +34,7 @@ bool sdr_file_exists(const char *path)
     return access(path, F_OK) == 0;
 }
 
-/* Waits for bytes, as those of a pipe may have to be, and for a request to stop. */
+/* Waits until a pipe has bytes; returns early if a stop is requested. */
 static enum sdr_status await_bytes(int descriptor)
 {
     enum { LOOK_MS = 100 };
@@ -106,7 +106,7 @@ enum sdr_status sdr_file_load(const char *path, uint64_t limit, char **bytes, si
         return sdr_fail(SDR_BAD_FILE, "'%s' is too large for what it should be", path);
     int descriptor;
     SDR_TRY(sdr_file_open(path, &descriptor));
-    /* A pipe has no size: up to a megabyte of it is taken. */
+    /* A pipe has no size: read up to 1 MiB. */
     size_t most = facts.regular ? (size_t)facts.bytes : limit < 1 << 20 ? (size_t)limit : 1 << 20;
     enum sdr_status status = sdr_allocate(bytes, most + 1, 1, path);
     if (status == SDR_OK)
@@ -154,15 +154,16 @@ struct sdr_writer {
     char *path, *temporary;
     int descriptor;
     bool unsynced;
-    uint64_t written; /* bytes on disk, without the buffer */
+    uint64_t written; /* flushed bytes, without the buffer */
     size_t held;
     unsigned char buffer[1 << 18];
 };
-/* The temporary files of open writers, for sdr_writers_remove, which a signal handler calls: atomic pointers, because
-   a handler can wait for no lock. A writer that finds no place is not listed, and its file may be left behind. */
+/* Temporary files of open writers, for sdr_writers_remove. That runs in a signal handler, which
+   must not take locks: hence atomic pointers. With the table full a writer stays unlisted, and a
+   signal may leave its file behind. */
 enum { LISTED_MOST = 64 };
 static _Atomic(char *) listed[LISTED_MOST];
-static atomic_bool removing; /* the process is about to end: paths are not freed any more */
+static atomic_bool removing; /* the process is exiting: paths are no longer freed */
 
 static void list_writer(const struct sdr_writer *w)
 {
@@ -192,8 +193,7 @@ void sdr_writers_remove(void)
     }
 }
 
-/* Opens a temporary file beside path under a name nobody has: a killed process may have left some
- * behind. */
+/* Opens a temporary file beside path under an unused name; a killed process may have left some. */
 static enum sdr_status open_temporary(struct sdr_writer *w)
 {
     static atomic_uint serial;
@@ -283,8 +283,8 @@ enum sdr_status sdr_writer_patch(struct sdr_writer *w, uint64_t offset, const vo
     return write_all(w, bytes, count, (off_t)offset);
 }
 
-/* A rename survives a power cut only once its folder is on disk. The rename itself has succeeded:
-   where this cannot be done the file is there all the same. */
+/* A rename survives a power cut only after an fsync of its folder. A failure here is ignored: the
+   rename itself succeeded. */
 static void sync_folder(const char *path)
 {
     char folder[4096] = ".";
@@ -372,10 +372,10 @@ enum sdr_status sdr_file_append(const char *path, const char *line, size_t lengt
     enum sdr_status status = SDR_OK;
     if (n != (ssize_t)length) {
         if (n >= 0)
-            errno = ENOSPC; /* a short write says nothing; the next one would say this */
+            errno = ENOSPC; /* a short write sets no errno; assume a full disk */
         status = sdr_fail_errno("cannot write '%s'", path);
         if (n > 0 && before >= 0)
-            (void)!ftruncate(descriptor, before); /* no half line for the next one to follow */
+            (void)!ftruncate(descriptor, before); /* remove the partial line */
     }
     close(descriptor);
     return status;

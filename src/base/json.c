@@ -31,7 +31,7 @@ bool sdr_json_whole(void)
     return !incomplete;
 }
 
-/* json_dump_callback does not look at what it returns for the names of an object: the text itself remembers. */
+/* jansson ignores this return value for the names of an object; text->failed keeps the error. */
 static int add_bytes(const char *bytes, size_t count, void *context)
 {
     struct sdr_text *text = context;
@@ -65,7 +65,7 @@ enum sdr_status sdr_json_text(json_t *value, char **text)
 }
 
 /* ---- UTF-8 ---- */
-/* The bytes of the character that text begins with; 0: it is none. */
+/* The length in bytes of the UTF-8 character that text begins with; 0 if it is invalid. */
 static size_t character(const unsigned char *text, size_t length)
 {
     static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
@@ -110,8 +110,7 @@ enum { DEPTH_MOST = 64 };
 
 struct parser {
     const char *begin, *at, *end;
-    char *
-        strings; /* as long as the text: a string is never longer than its source, and lies at its place */
+    char *strings; /* decoded strings, each at its source's offset: none outgrows its source */
     int depth;
 };
 
@@ -132,7 +131,7 @@ static void skip_space(struct parser *p)
         p->at++;
 }
 
-static bool take(struct parser *p, const char *word)
+static bool accept(struct parser *p, const char *word)
 {
     size_t length = strlen(word);
     if ((size_t)(p->end - p->at) < length || memcmp(p->at, word, length) != 0)
@@ -141,7 +140,7 @@ static bool take(struct parser *p, const char *word)
     return true;
 }
 
-static bool take_hex(struct parser *p, uint32_t *code)
+static bool parse_hex(struct parser *p, uint32_t *code)
 {
     *code = 0;
     if (p->end - p->at < 4)
@@ -159,8 +158,8 @@ static bool take_hex(struct parser *p, uint32_t *code)
     return true;
 }
 
-/* What follows a backslash; two surrogates are one character. */
-static bool take_escape(struct parser *p, uint32_t *code)
+/* Parses the escape behind a backslash; a surrogate pair gives one character. */
+static bool parse_escape(struct parser *p, uint32_t *code)
 {
     static const char letters[] = "\"\\/bfnrt", meant[] = "\"\\/\b\f\n\r\t";
     uint32_t low;
@@ -172,18 +171,18 @@ static bool take_escape(struct parser *p, uint32_t *code)
         *code = found ? (uint32_t)meant[found - letters] : 0;
         return found;
     }
-    if (!take_hex(p, code) || *code == 0 || (*code >= 0xDC00 && *code < 0xE000))
+    if (!parse_hex(p, code) || *code == 0 || (*code >= 0xDC00 && *code < 0xE000))
         return false;
     if (*code < 0xD800 || *code >= 0xDC00)
         return true;
-    if (!take(p, "\\u") || !take_hex(p, &low) || low < 0xDC00 || low >= 0xE000)
+    if (!accept(p, "\\u") || !parse_hex(p, &low) || low < 0xDC00 || low >= 0xE000)
         return false;
     *code = 0x10000 + ((*code - 0xD800) << 10) + (low - 0xDC00);
     return true;
 }
 
-/* A string without its first quote, and a NUL behind it. */
-static enum sdr_status take_string(struct parser *p, const char **string, size_t *length)
+/* Parses a string behind its opening quote; the result is NUL-terminated. */
+static enum sdr_status parse_string(struct parser *p, const char **string, size_t *length)
 {
     char *to = p->strings + (p->at - p->begin);
     *string = to;
@@ -196,7 +195,7 @@ static enum sdr_status take_string(struct parser *p, const char **string, size_t
             break;
         if (c != '\\')
             *to++ = c;
-        else if (take_escape(p, &code))
+        else if (parse_escape(p, &code))
             to += put_character(to, code);
         else
             return wrong();
@@ -214,20 +213,20 @@ static size_t digits(struct parser *p)
     return (size_t)(p->at - from);
 }
 
-static enum sdr_status take_number(struct parser *p, json_t **value)
+static enum sdr_status parse_number(struct parser *p, json_t **value)
 {
     const char *from = p->at;
     bool real = false;
-    take(p, "-");
-    bool fine = take(p, "0") || digits(p);
-    if (fine && take(p, ".")) {
+    accept(p, "-");
+    bool fine = accept(p, "0") || digits(p);
+    if (fine && accept(p, ".")) {
         real = true;
         fine = digits(p);
     }
-    if (fine && (take(p, "e") || take(p, "E"))) {
+    if (fine && (accept(p, "e") || accept(p, "E"))) {
         real = true;
-        if (!take(p, "+"))
-            take(p, "-");
+        if (!accept(p, "+"))
+            accept(p, "-");
         fine = digits(p);
     }
     if (!fine)
@@ -249,47 +248,47 @@ static enum sdr_status take_number(struct parser *p, json_t **value)
     return errno ? wrong() : made(json_integer(number), value);
 }
 
-static enum sdr_status take_value(struct parser *p, json_t **value);
+static enum sdr_status parse_value(struct parser *p, json_t **value);
 
-static enum sdr_status take_member(struct parser *p, json_t *object)
+static enum sdr_status parse_member(struct parser *p, json_t *object)
 {
     const char *key;
     size_t length;
     json_t *value = NULL;
     skip_space(p);
-    if (!take(p, "\""))
+    if (!accept(p, "\""))
         return wrong();
-    SDR_TRY(take_string(p, &key, &length));
+    SDR_TRY(parse_string(p, &key, &length));
     skip_space(p);
-    if (!take(p, ":") || json_object_get(object, key))
+    if (!accept(p, ":") || json_object_get(object, key))
         return wrong();
-    SDR_TRY(take_value(p, &value));
+    SDR_TRY(parse_value(p, &value));
     return json_object_set_new_nocheck(object, key, value) == 0 ? SDR_OK : made(NULL, &value);
 }
 
-static enum sdr_status take_element(struct parser *p, json_t *array)
+static enum sdr_status parse_element(struct parser *p, json_t *array)
 {
     json_t *value = NULL;
-    SDR_TRY(take_value(p, &value));
+    SDR_TRY(parse_value(p, &value));
     return json_array_append_new(array, value) == 0 ? SDR_OK : made(NULL, &value);
 }
 
-/* Behind the bracket that opens it. */
-static enum sdr_status take_container(struct parser *p, json_t **value, const char *close,
-                                      enum sdr_status (*take_one)(struct parser *, json_t *))
+/* Parses an array or object behind its opening bracket. */
+static enum sdr_status parse_container(struct parser *p, json_t **value, const char *close,
+                                       enum sdr_status (*take_one)(struct parser *, json_t *))
 {
     enum sdr_status status = SDR_OK;
     if (++p->depth > DEPTH_MOST)
         status = wrong();
     skip_space(p);
-    if (status == SDR_OK && !take(p, close))
+    if (status == SDR_OK && !accept(p, close))
         do {
             status = take_one(p, *value);
             skip_space(p);
-        } while (status == SDR_OK && take(p, ","));
+        } while (status == SDR_OK && accept(p, ","));
     else
         close = "";
-    if (status == SDR_OK && !take(p, close))
+    if (status == SDR_OK && !accept(p, close))
         status = wrong();
     p->depth--;
     if (status != SDR_OK) {
@@ -299,31 +298,31 @@ static enum sdr_status take_container(struct parser *p, json_t **value, const ch
     return status;
 }
 
-static enum sdr_status take_value(struct parser *p, json_t **value)
+static enum sdr_status parse_value(struct parser *p, json_t **value)
 {
     const char *string;
     size_t length;
     *value = NULL;
     skip_space(p);
-    if (take(p, "{")) {
+    if (accept(p, "{")) {
         SDR_TRY(made(json_object(), value));
-        return take_container(p, value, "}", take_member);
+        return parse_container(p, value, "}", parse_member);
     }
-    if (take(p, "[")) {
+    if (accept(p, "[")) {
         SDR_TRY(made(json_array(), value));
-        return take_container(p, value, "]", take_element);
+        return parse_container(p, value, "]", parse_element);
     }
-    if (take(p, "\"")) {
-        SDR_TRY(take_string(p, &string, &length));
+    if (accept(p, "\"")) {
+        SDR_TRY(parse_string(p, &string, &length));
         return made(json_stringn_nocheck(string, length), value);
     }
-    if (take(p, "true"))
+    if (accept(p, "true"))
         return made(json_true(), value);
-    if (take(p, "false"))
+    if (accept(p, "false"))
         return made(json_false(), value);
-    if (take(p, "null"))
+    if (accept(p, "null"))
         return made(json_null(), value);
-    return take_number(p, value);
+    return parse_number(p, value);
 }
 
 enum sdr_status sdr_json_parse(const char *text, size_t length, json_t **value)
@@ -333,7 +332,7 @@ enum sdr_status sdr_json_parse(const char *text, size_t length, json_t **value)
     if (!sdr_is_utf8(text, length))
         return wrong();
     SDR_TRY(sdr_allocate(&p.strings, length + 1, 1, "JSON"));
-    enum sdr_status status = take_value(&p, value);
+    enum sdr_status status = parse_value(&p, value);
     skip_space(&p);
     if (status == SDR_OK && p.at != p.end) {
         json_decref(*value);

@@ -16,12 +16,12 @@ enum sdr_status sdr_allocate(void *pointer, size_t count, size_t size, const cha
     if (__builtin_mul_overflow(count, size, &bytes) || bytes > SIZE_MAX - 2 * SDR_ALIGN)
         bytes = SIZE_MAX;
     else if (!sdr_fault_strikes(SDR_FAULT_ALLOCATE))
-        memory = calloc(1, bytes + 2 * SDR_ALIGN); /* large ones are zero without being touched */
+        memory = calloc(1, bytes + 2 * SDR_ALIGN); /* large blocks come zeroed from mmap */
     if (!memory) {
         memset(pointer, 0, sizeof(void *));
         return sdr_fail(SDR_RUNTIME, "out of memory: %s needs %.1f MB", what, (double)bytes / 1e6);
     }
-    /* What calloc gave is kept in front of the aligned block. */
+    /* calloc's pointer is stored in front of the aligned block, for free. */
     unsigned char *block =
         (unsigned char *)(((uintptr_t)memory + 2 * SDR_ALIGN - 1) & ~(uintptr_t)(SDR_ALIGN - 1));
     memcpy(block - sizeof memory, &memory, sizeof memory);
@@ -39,7 +39,7 @@ enum sdr_status sdr_grow(void *pointer, uint64_t *from, uint64_t count, uint64_t
         return SDR_OK;
     SDR_TRY(sdr_allocate(&larger, wanted, size, what));
     memcpy(&old, pointer, sizeof old);
-    uint64_t end = *room - start; /* elements up to where a ring wraps */
+    uint64_t end = *room - start; /* elements before the ring wraps */
     if (count) {
         memcpy(larger, old + start * size, end * size);
         memcpy(larger + end * size, old, start * size);
@@ -92,7 +92,7 @@ static void *map(size_t bytes)
 
 static void *grow(void *old, size_t had, size_t wanted)
 {
-#if defined(__SANITIZE_THREAD__) /* knows no mremap: memory used again would pass for a race */
+#if defined(__SANITIZE_THREAD__) /* it does not track mremap and reports false races */
     void *memory = map(wanted);
     if (memory == MAP_FAILED)
         return memory;

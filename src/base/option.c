@@ -209,7 +209,7 @@ static enum sdr_status set_pair(const struct sdr_option *table, const char *name
         *equals = 0;
         option = sdr_option_find(table, pair);
     } else {
-        option = only && table && table->key ? table : NULL; /* "ssp:3" sets the first one */
+        option = only && table && table->key ? table : NULL; /* "ssp:3" sets the first option */
     }
     if (!option) {
         const char *near = sdr_option_nearest(table, pair);

@@ -1,4 +1,4 @@
-/* Option tables: one table gives a plug-in its keys, their defaults, help, parsing and printing. */
+/* Option tables: a plug-in's keys with defaults, help, parsing and printing. */
 #ifndef SDR_BASE_OPTION_H
 #define SDR_BASE_OPTION_H
 
@@ -12,7 +12,7 @@ enum sdr_option_type {
     SDR_INTEGER, /* uint64_t                                */
     SDR_NUMBER,  /* double                                  */
     SDR_SIZE,    /* uint64_t bytes, "512M"                  */
-    SDR_CHOICE,  /* int: the position in `choices`, "a|b|c" */
+    SDR_CHOICE,  /* int: the index into `choices`, "a|b|c" */
     SDR_TEXT     /* char *, owned by the target             */
 };
 
@@ -20,39 +20,39 @@ enum sdr_option_type {
 struct sdr_option {
     const char *key;
     enum sdr_option_type type;
-    const char *preset;  /* the default, as text; NULL for a TEXT that may be absent */
-    const char *choices; /* CHOICE: "a|b|c"; else what the help shows for the value: its unit, such
-                            as SECONDS; NULL: what shows its type (sdr_option_shown) */
-    double least, most;  /* INTEGER, NUMBER; both 0: any */
+    const char *preset;  /* the default as text; NULL for an optional TEXT */
+    const char *choices; /* CHOICE: "a|b|c"; else the value's placeholder in the help, such as
+                            SECONDS; NULL: by type */
+    double least, most;  /* INTEGER, NUMBER: the allowed range; both 0: unlimited */
     const char *help;    /* one sentence, no full stop */
     size_t offset;
-    unsigned commands; /* run options only: which commands take it */
+    unsigned commands; /* run options only: the commands that take it */
 };
 
-/* What a help shows for the value: `choices`, else yes|no for a flag, N for a whole number, X for a
-   number, SIZE, TEXT. */
+/* The value's placeholder in the help: `choices`, else by type: yes|no, N (integer), X (number),
+   SIZE, TEXT. */
 const char *sdr_option_shown(const struct sdr_option *option);
-/* Fills the target with the defaults. TEXT members must be NULL or owned. */
+/* Sets the target to the defaults. TEXT members must be NULL or owned. */
 enum sdr_status sdr_option_defaults(const struct sdr_option *table, void *target);
-/* Copies all values; texts are duplicated. A text that is absent or empty leaves the target's as it is. */
+/* Copies all values and duplicates texts. An absent or empty text leaves the target's unchanged. */
 enum sdr_status sdr_option_copy(const struct sdr_option *table, const void *from, void *to);
-/* Rows of the table. */
+/* Number of options in the table. */
 size_t sdr_option_count(const struct sdr_option *table);
-/* Sets one option from text. `owner` is for the sentence: "--lr", "adam:beta1". */
+/* Sets one option from text. `owner` names it in error messages: "--lr", "adam:beta1". */
 enum sdr_status sdr_option_set(const struct sdr_option *option, const char *owner,
                                const char *value, void *target);
-/* The option of that key, or NULL. */
+/* The option with that key, or NULL. */
 const struct sdr_option *sdr_option_find(const struct sdr_option *table, const char *key);
-/* The key of the table nearest to a misspelt one, or NULL if none is near. */
+/* The key nearest to a misspelt one, or NULL if none is near. */
 const char *sdr_option_nearest(const struct sdr_option *table, const char *key);
-/* Appends the value in the target as text that sdr_option_set reads. */
+/* Appends the target's value as text that sdr_option_set can read. */
 void sdr_option_print(const struct sdr_option *option, const void *target, struct sdr_text *text);
-void sdr_option_free(const struct sdr_option *table, void *target); /* the TEXT members */
+void sdr_option_free(const struct sdr_option *table, void *target); /* frees the TEXT members */
 
-/* A plug-in as the user names it: "adam", "adam:beta1=0.8,beta2=0.99", "ssp:3" (its first option).
-   Splits spec at the first ':'; *name is given away, *rest borrowed from spec ("" if none). */
+/* Splits a plug-in spec of the user at the first ':': "adam", "adam:beta1=0.8,beta2=0.99", "ssp:3"
+   (its first option). *name is given away, *rest borrowed from spec ("" if none). */
 enum sdr_status sdr_spec_split(const char *spec, char **name, const char **rest);
-/* Parses the part behind the ':' into target, which already holds the defaults. */
+/* Parses the text behind the ':' into target, which already holds the defaults. */
 enum sdr_status sdr_spec_options(const struct sdr_option *table, const char *name, const char *rest,
                                  void *target);
 

@@ -40,13 +40,13 @@ static uint64_t next_u64(struct sdr_stream *stream)
     return high << 32 | sdr_stream_u32(stream);
 }
 
-/* Lemire's multiply-and-reject; 32 bits suffice for all but enormous ranges. */
+/* Lemire's multiply-and-reject; the 32-bit path covers all but enormous ranges. */
 uint64_t sdr_stream_below(struct sdr_stream *stream, uint64_t n)
 {
     if (n <= UINT32_MAX) {
         uint32_t range = (uint32_t)n;
         uint64_t product = (uint64_t)sdr_stream_u32(stream) * range;
-        if ((uint32_t)product < range) /* rare: only here the division is needed */
+        if ((uint32_t)product < range) /* rare: only this case needs the division */
             while ((uint32_t)product < -range % range)
                 product = (uint64_t)sdr_stream_u32(stream) * range;
         return product >> 32;
@@ -63,7 +63,7 @@ double sdr_stream_uniform(struct sdr_stream *stream)
     return (double)(next_u64(stream) >> 11) * 0x1p-53;
 }
 
-/* Box–Muller, one of the pair: simple, and it keeps the stream's position easy to reason about. */
+/* Box–Muller, dropping the second value: every call consumes the same number of draws. */
 double sdr_stream_normal(struct sdr_stream *stream)
 {
     double u = 1.0 - sdr_stream_uniform(stream), v = sdr_stream_uniform(stream);
@@ -79,7 +79,7 @@ void sdr_shuffle(uint32_t *order, uint32_t n, struct sdr_stream *stream)
     }
 }
 
-/* Takes each number with the chance that exactly k are taken in the end (Knuth, algorithm S). */
+/* Selection sampling (Knuth, algorithm S): takes each number with probability needed / remaining. */
 static void sample_many(struct sdr_stream *stream, uint32_t n, uint32_t k, uint32_t *row)
 {
     uint32_t taken = 0;
@@ -94,7 +94,7 @@ static int by_number(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Draws until k numbers are distinct; no number is favoured, so no set of k is. */
+/* Rejection sampling: draws until k numbers are distinct. All sets of k are equally likely. */
 static void sample_few(struct sdr_stream *stream, uint32_t n, uint32_t k, uint32_t *row)
 {
     for (uint32_t distinct = 0; distinct < k;) {

@@ -1,13 +1,11 @@
-/* Counter-based randomness: Philox4x32-10 (Salmon et al., SC 2011).
-   A draw is a pure function of (seed, purpose, a, b): never of a thread or of the draws before it.
- */
+/* Counter-based randomness: Philox4x32-10 (Salmon et al., SC 2011). A draw is a pure function of
+   (seed, purpose, a, b), independent of threads and of earlier draws. */
 #ifndef SDR_BASE_RNG_H
 #define SDR_BASE_RNG_H
 
 #include <stdint.h>
 
-/* What the randomness is for; each purpose is its own stream. Append only: the numbers fix the
- * bits. */
+/* The purpose of a draw; each has its own stream. Append only: the numbers determine the bits. */
 enum sdr_purpose {
     SDR_FOR_SHUFFLE = 1,
     SDR_FOR_BLOCK_SHUFFLE = 2,
@@ -24,8 +22,7 @@ struct sdr_random4 {
 };
 struct sdr_random4 sdr_philox(uint64_t seed, uint32_t purpose, uint64_t a, uint32_t b);
 
-/* A stream over the counter b for one (seed, purpose, a): as good as sequential generators to use.
- */
+/* A sequential generator over the counter b for one (seed, purpose, a). */
 struct sdr_stream {
     uint64_t seed, a;
     uint32_t purpose, b;
@@ -41,9 +38,9 @@ double sdr_stream_normal(struct sdr_stream *stream);              /* mean 0, var
 /* Fills order with a random permutation of 0 … n−1. */
 void sdr_shuffle(uint32_t *order, uint32_t n, struct sdr_stream *stream);
 
-/* Fills row with k ≤ n distinct numbers of 0 … n−1, increasing: every set of k is equally likely. Time
-   and memory grow with k, not with n. Rows are sampled so rather than by a stride, which sees one phase
-   only of rows that come in a periodic order. */
+/* Fills row with k ≤ n distinct numbers of 0 … n−1, increasing; every set of k is equally likely.
+   Time and memory grow with k, not n. Sampling rows by a stride instead would see only one phase of
+   a periodic order. */
 void sdr_sample(uint64_t seed, uint32_t n, uint32_t k, uint32_t *row);
 
 #endif

@@ -1,11 +1,11 @@
-/* A request to stop that reaches work without a run: reading, predicting. Signals are the process's, and so
-   is the request. */
+/* A stop request for work outside of a run: reading and predicting. It is global, because signals
+   belong to the process. */
 #ifndef SDR_BASE_STOP_H
 #define SDR_BASE_STOP_H
 
 #include "base/fail.h"
 
-/* SDR_PREEMPTED once sdr_stop_reading asked for it. doing: "reading", for the sentence. */
+/* Returns SDR_PREEMPTED after sdr_stop_reading was called. `doing` is for the message: "reading". */
 enum sdr_status sdr_check_stop(const char *doing);
 
 #endif

@@ -23,7 +23,7 @@ static uint64_t bytes_of(const struct sdr_tensor *tensor)
     return sdr_tensor_count(tensor) * dtypes[tensor->dtype].bytes;
 }
 
-/* The checksum is over the metadata and all array bytes, so that a damaged file is not mistaken for a model. */
+/* The checksum covers the metadata and all array bytes, to detect damaged files. */
 static void add_metadata(struct sdr_hasher *hasher, const json_t *metadata)
 {
     const char *key;
@@ -162,7 +162,7 @@ static enum sdr_status bad(const char *path, const char *why)
     return sdr_fail(SDR_BAD_FILE, "%s: not a readable model or checkpoint: %s", path, why);
 }
 
-/* The length of the header, from the first eight bytes. */
+/* The header's length, from the first eight bytes. */
 static uint64_t header_length(const char *bytes)
 {
     uint64_t length = 0;
@@ -202,7 +202,7 @@ static bool read_dtype(const json_t *dtype, struct sdr_tensor *tensor)
     return false;
 }
 
-/* Arrays must lie in the order they are listed, without gaps: then every byte is accounted for. */
+/* Arrays must be contiguous and in listed order, so that the checksum covers every byte. */
 static enum sdr_status read_tensor(const char *path, const char *name, const json_t *entry,
                                    const char *data, uint64_t data_bytes, uint64_t *offset,
                                    struct sdr_tensor *tensor)

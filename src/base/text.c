@@ -92,9 +92,9 @@ static inline bool is_digit(char c)
     return (unsigned char)(c - '0') < 10;
 }
 
-/* The general case: [from, to) holds digits and perhaps a point; their value times 10^exponent. The C library
-   gets the significant digits without the point; those beyond what decides the rounding of any double are
-   dropped into the exponent. */
+/* The general case: [from, to) holds digits and at most one point; the result is their value times
+   10^exponent. strtod gets the significant digits without the point; digits too far down to affect
+   the rounding of a double only count in the exponent. */
 static double slow_double(const char *from, const char *to, int exponent)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -135,7 +135,7 @@ const char *sdr_scan_double(const char *at, const char *end, double *value)
         for (; p < end && is_digit(*p); p++, digits++, scale--)
             mantissa = mantissa * 10 + (uint64_t)(*p - '0');
     }
-    const char *last = p; /* of the digits */
+    const char *last = p; /* end of the digits */
     if (digits == 0)
         return NULL;
     if (p < end && (*p == 'e' || *p == 'E')) {
@@ -210,7 +210,7 @@ bool sdr_parse_size(const char *text, uint64_t *bytes)
     return true;
 }
 
-/* %g uses the locale's decimal point; put the real one back. */
+/* Undoes the locale's decimal comma in %g. */
 static size_t fix_point(char *text, int length)
 {
     char *comma = strchr(text, ',');

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* CPUs the cgroup lets us use (cgroup v2 cpu.max, then v1), rounded up; 0 if there is no limit. */
+/* The cgroup's CPU limit (v2 cpu.max, else v1), rounded up; 0 if there is none. */
 static int cgroup_limit(void)
 {
     long quota = 0, period = 0;
@@ -40,7 +40,7 @@ struct parallel {
     void *context;
     size_t count;
     atomic_size_t next;
-    pthread_mutex_t lock; /* guards what follows */
+    pthread_mutex_t lock; /* guards the members below */
     size_t failed_index;
     enum sdr_status status;
     char sentence[1024];
@@ -77,7 +77,7 @@ enum sdr_status sdr_parallel(int threads, size_t count,
     pthread_t others[MOST];
     int started = 0;
     pthread_mutex_init(&p.lock, NULL);
-    /* A thread that cannot be had is no failure: the rest share its work. */
+    /* If a thread cannot be created, the others do its work. */
     while (started < threads - 1 && started < MOST && (size_t)started + 1 < count &&
            pthread_create(&others[started], NULL, work, &p) == 0)
         started++;

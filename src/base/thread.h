@@ -1,4 +1,4 @@
-/* Threads: how many this process may use, and a parallel-for in one line of use. */
+/* The number of threads this process may use, and a parallel-for. */
 #ifndef SDR_BASE_THREAD_H
 #define SDR_BASE_THREAD_H
 
@@ -7,7 +7,7 @@
 /* min(cores in the affinity mask, cgroup quota), at least 1. */
 int sdr_thread_limit(void);
 
-/* For loops that wait by looking: gives way to the other thread of the core. */
+/* Pause instruction for spin loops: frees the core for its other hardware thread. */
 static inline void sdr_relax(void)
 {
 #if defined(__x86_64__)
@@ -15,9 +15,9 @@ static inline void sdr_relax(void)
 #endif
 }
 
-/* Runs task(context, i) for i in 0 … count−1 on up to `threads` threads, this one included; indices
-   are handed out in order. The first failing index stops the hand-out; its status is returned and
-   its sentence becomes this thread's. */
+/* Runs task(context, i) for i in 0 … count−1 on up to `threads` threads, including the caller.
+   Indices are assigned in order. After a failure no more are assigned; the status and message of
+   the lowest failed index are returned on the calling thread. */
 enum sdr_status sdr_parallel(int threads, size_t count,
                              enum sdr_status (*task)(void *context, size_t index), void *context);
 

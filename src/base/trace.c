@@ -11,7 +11,7 @@
 enum { WORKERS_MOST = 1 << 20 };
 #define BYTES_MOST (UINT64_C(1) << 30)
 
-/* Which columns of a line are the worker and the time; worker −1: there is none. */
+/* Column numbers of the worker (−1: none) and the time. */
 struct columns {
     int worker, seconds;
 };
@@ -45,7 +45,7 @@ static bool read_line(char *line, struct columns of, const char *between, uint64
     return who && time;
 }
 
-/* Two passes over the same lines: how many each worker has, then where they go. */
+/* Runs twice over the same lines: counts the times of each worker, then stores them. */
 static enum sdr_status scan(const char *path, const char *text, struct columns of, bool table,
                             struct sdr_trace *trace, bool fill)
 {
@@ -94,7 +94,7 @@ static enum sdr_status sort_out(const char *path, const char *text, struct sdr_t
         trace->start[w + 1] += trace->start[w];
     SDR_TRY(scan(path, text, of, table, trace, true));
     memmove(trace->start + 1, trace->start,
-            trace->workers * sizeof *trace->start); /* they have moved on */
+            trace->workers * sizeof *trace->start); /* filling advanced each start to its end */
     trace->start[0] = 0;
     return SDR_OK;
 }

@@ -1,6 +1,6 @@
-/* Values in half precision (IEEE 754 binary16): 1 sign, 5 exponent and 10 fraction bits, rounded to the
-   nearest, ties to even. Beyond 65 504 a value becomes infinite, and the run diverges; below 2^−24 it is
-   lost, or stays in the residual. */
+/* Half precision (IEEE 754 binary16): 1 sign, 5 exponent and 10 fraction bits, rounded to nearest,
+   ties to even. Values of 65 520 and more become infinite, and the run diverges. Values of at most
+   2^−25 become zero; with a residual they are sent later. */
 #include "kind/codec.h"
 
 #include <string.h>
@@ -10,11 +10,11 @@ static uint16_t to_half(float value)
     uint32_t bits;
     memcpy(&bits, &value, sizeof bits);
     uint32_t sign = bits >> 16 & 0x8000, size = bits & 0x7fffffff;
-    if (size > 0x7f800000) /* not a number */
+    if (size > 0x7f800000) /* NaN */
         return (uint16_t)(sign | 0x7e00);
     if (size >= 0x477ff000) /* 65 520 and more round to infinity */
         return (uint16_t)(sign | 0x7c00);
-    if (size < 0x38800000) { /* below 2^−14: a whole number of 2^−24 */
+    if (size < 0x38800000) { /* below 2^−14: subnormal, a multiple of 2^−24 */
         if (size < 0x33000000)
             return (uint16_t)sign;
         uint32_t shift = 126 - (size >> 23), fraction = (size & 0x7fffff) | 0x800000;

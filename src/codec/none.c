@@ -1,4 +1,4 @@
-/* Floats as they are. */
+/* Values as 32-bit floats, unchanged. */
 #include "kind/codec.h"
 
 #include <string.h>

@@ -59,7 +59,7 @@ static inline double bits_double(uint64_t bits)
     return value;
 }
 
-/* One loop per type, with a constant size so that the loads become single instructions. */
+/* One loop per type with a constant size, so that the loads become single instructions. */
 #define EACH(size, expression)                                                                     \
     for (size_t i = 0; i < count; i++) {                                                           \
         const unsigned char *at = bytes + i * (size);                                              \
@@ -98,7 +98,7 @@ void sdr_array_floats(const struct sdr_array *array, const void *from, size_t co
     }
 }
 
-/* Unsigned 64-bit numbers beyond the signed range become negative, which callers refuse. */
+/* Unsigned 64-bit values beyond the signed range become negative, which callers refuse. */
 void sdr_array_integers(const struct sdr_array *array, const void *from, size_t count, int64_t *to)
 {
     const unsigned char *bytes = from;
@@ -122,7 +122,7 @@ void sdr_array_integers(const struct sdr_array *array, const void *from, size_t 
         EACH(8, (int64_t)bits);
     case SDR_ARRAY_F32:
     case SDR_ARRAY_F64:
-        memset(to, 0xFF, count * sizeof *to); /* −1: not whole */
+        memset(to, 0xFF, count * sizeof *to); /* −1: not an integer type */
     }
 }
 
@@ -133,8 +133,8 @@ bool sdr_idx_is(const char *bytes, size_t count)
            bytes[3] >= 1 && bytes[3] <= SDR_ARRAY_DIMS;
 }
 
-/* IDX (LeCun): two zeros, the type, the number of dimensions, each dimension in four bytes, the
-   numbers; all big endian. */
+/* IDX (LeCun): two zero bytes, the type, the number of dimensions, the dimensions in four bytes
+   each, the numbers; all big-endian. */
 enum sdr_status sdr_idx_header(const char *name, const char *bytes, size_t count,
                                struct sdr_array *array)
 {

@@ -1,5 +1,5 @@
-/* Numeric arrays as NPY and IDX files hold them: the shape and type from a header, the numbers
-   behind it as floats, and the rows they make. */
+/* Numeric arrays of NPY and IDX files: the header with shape and type, the numbers as floats, and
+   the rows they form. */
 #ifndef SDR_DATA_ARRAY_H
 #define SDR_DATA_ARRAY_H
 
@@ -22,15 +22,15 @@ enum { SDR_ARRAY_DIMS = 8 };
 
 struct sdr_array {
     enum sdr_array_type type;
-    bool big_endian, fortran; /* fortran: the first index runs fastest */
+    bool big_endian, fortran; /* fortran: column-major, the first index varies fastest */
     uint32_t dims;
     uint64_t shape[SDR_ARRAY_DIMS];
-    uint64_t rows, width; /* shape[0], and the product of the rest; both fit in memory */
+    uint64_t rows, width; /* shape[0]; the product of the other dimensions. Both fit in memory */
     size_t header;        /* bytes before the numbers */
 };
 
-/* Reads a header at the start of bytes; `name` is the file's. SDR_BAD_DATA if it is damaged or if
-   the type cannot be learnt from. */
+/* Parse a header at the start of `bytes`; `name` is the file's, for messages. SDR_BAD_DATA if it is
+   damaged or the type is not numeric. */
 enum sdr_status sdr_npy_header(const char *name, const char *bytes, size_t count,
                                struct sdr_array *array);
 enum sdr_status sdr_idx_header(const char *name, const char *bytes, size_t count,
@@ -40,13 +40,13 @@ bool sdr_idx_is(const char *bytes, size_t count);
 
 size_t sdr_array_size(enum sdr_array_type type); /* of one number */
 bool sdr_array_is_whole(enum sdr_array_type type);
-/* Fills rows and width; SDR_BAD_DATA if the array is empty or larger than memory can be. */
+/* Sets rows and width; SDR_BAD_DATA if the array is empty or exceeds the address space. */
 enum sdr_status sdr_array_measure(const char *name, struct sdr_array *array);
-/* count numbers that follow each other in memory, as floats or (whole types only) as integers. */
+/* Convert `count` consecutive numbers to floats, or (integer types only) to integers. */
 void sdr_array_floats(const struct sdr_array *array, const void *from, size_t count, float *to);
 void sdr_array_integers(const struct sdr_array *array, const void *from, size_t count, int64_t *to);
 
-/* Feeds the rows of the array whose header is next in the source to reading->builder, with the
+/* Adds the rows of the array whose header comes next in the source to reading->builder, with the
    labels of options->labels. The source must end with the array. */
 struct sdr_label_file;
 enum sdr_status sdr_array_feed(const struct sdr_array *array, struct sdr_reading *reading,

@@ -1,5 +1,5 @@
-/* The rows of an array file, block by block, to the builder: C order straight from the source,
-   Fortran order (the first index runs fastest) from the whole file in memory. */
+/* Passes the rows of an array file to the builder, block by block: C order directly from the
+   source, Fortran order (first index fastest) from the whole file in memory. */
 #include "data/array.h"
 #include "data/label_file.h"
 
@@ -13,11 +13,11 @@ struct feeding {
     struct sdr_reading *reading;
     const struct sdr_label_file *labels;
     const char *name;
-    uint64_t block; /* rows of one */
+    uint64_t block; /* rows of a block */
     struct sdr_region
-        memory; /* of x: costs nothing until it is written, so a header cannot lie big */
+        memory; /* of x: untouched pages cost nothing, whatever size a header claims */
     float *x;   /* (block, width) */
-    struct sdr_piece piece; /* for labels that are texts */
+    struct sdr_piece piece; /* for text labels */
 };
 
 static enum sdr_status check_numbers(struct feeding *feeding, uint64_t first, uint64_t rows)
@@ -33,7 +33,7 @@ static enum sdr_status check_numbers(struct feeding *feeding, uint64_t first, ui
         if (isnan(x) && missing != SDR_MISSING_ERROR) {
             if (missing == SDR_MISSING_ZERO)
                 feeding->x[i] = 0;
-            continue; /* a NaN tells the builder to put the mean there */
+            continue; /* the builder replaces NaN by the mean */
         }
         return sdr_fail(SDR_BAD_DATA, "%s: row %llu, column %llu (counted from 1) is %s",
                         feeding->name, (unsigned long long)(first + i / width + 1),
@@ -43,8 +43,8 @@ static enum sdr_status check_numbers(struct feeding *feeding, uint64_t first, ui
     return SDR_OK;
 }
 
-/* Texts as labels need a piece; everything else goes as it is. */
-static enum sdr_status give_texts(struct feeding *feeding, uint64_t first, uint64_t rows)
+/* Rows with text labels go through a piece; all others are passed directly. */
+static enum sdr_status add_text_rows(struct feeding *feeding, uint64_t first, uint64_t rows)
 {
     struct sdr_piece *piece = &feeding->piece;
     uint64_t width = feeding->array->width;
@@ -67,11 +67,11 @@ static enum sdr_status give_texts(struct feeding *feeding, uint64_t first, uint6
     return sdr_builder_add(feeding->reading->builder, piece);
 }
 
-static enum sdr_status give(struct feeding *feeding, uint64_t first, uint64_t rows)
+static enum sdr_status add_rows(struct feeding *feeding, uint64_t first, uint64_t rows)
 {
     SDR_TRY(check_numbers(feeding, first, rows));
     if (feeding->labels->is_text)
-        return give_texts(feeding, first, rows);
+        return add_text_rows(feeding, first, rows);
     return sdr_builder_add_dense(
         feeding->reading->builder, feeding->x, rows, (uint32_t)feeding->array->width,
         feeding->labels->value ? feeding->labels->value + first : NULL, NULL);
@@ -99,7 +99,7 @@ static enum sdr_status feed_rows(struct feeding *feeding, struct sdr_source *sou
             goto cleanup;
         }
         sdr_array_floats(array, raw.bytes, (size_t)(rows * array->width), feeding->x);
-        SDR_CHECK(give(feeding, first, rows));
+        SDR_CHECK(add_rows(feeding, first, rows));
     }
     SDR_CHECK(sdr_source_read(source, raw.bytes, 1, &got));
     if (got)
@@ -110,8 +110,8 @@ cleanup:
     return status;
 }
 
-/* Where each column of a row begins in a Fortran array, in rows: column j has the indices of j in C
-   order, and the later an index the larger its stride. */
+/* The offset of each column in a Fortran array, in rows: column j has the indices of j in C order,
+   and later indices have larger strides. */
 static enum sdr_status fortran_columns(const struct sdr_array *array, uint64_t **column)
 {
     SDR_TRY(sdr_allocate(column, array->width, sizeof **column, "the columns"));
@@ -158,7 +158,7 @@ static enum sdr_status feed_columns(struct feeding *feeding, struct sdr_source *
             for (uint64_t r = 0; r < rows; r++)
                 feeding->x[r * array->width + j] = run[r];
         }
-        SDR_CHECK(give(feeding, first, rows));
+        SDR_CHECK(add_rows(feeding, first, rows));
     }
 cleanup:
     sdr_region_free(&bytes);
@@ -182,7 +182,7 @@ static enum sdr_status check_shape(const struct feeding *feeding)
     return SDR_OK;
 }
 
-/* The shape of one row, kept for models of pictures. */
+/* Keeps the shape of a row, for models of images. */
 static void keep_dims(const struct sdr_array *array, struct sdr_schema *schema)
 {
     schema->features = schema->numbers = (uint32_t)array->width;

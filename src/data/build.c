@@ -1,11 +1,11 @@
-/* The builder: appends pieces in file order, so that the data set does not depend on how the file
-   was cut into chunks or on how many threads parsed them.
+/* The builder: appends pieces in file order, so the data set depends neither on chunk boundaries
+   nor on the number of parser threads.
 
-       sparse   start (rows + 1)   index uint16, or uint32 from 65537 features on   value
-       dense    rows × stride floats, zero padded
+   sparse   start (rows + 1)   index uint16, or uint32 from 65537 features on   value
+   dense    rows × stride floats, zero padded
 
-   A file of numbers without zeros costs little more than copying: indices are stored as if they
-   counted from 1 and moved once if a 0 shows up, and are widened once if they outgrow 16 bits. */
+   Files of plain numbers cost little more than a copy: indices are stored as if they counted from 1
+   and shifted once if a 0 appears; they are widened once if they outgrow 16 bits. */
 #include "data/build.h"
 
 #include <math.h>
@@ -75,7 +75,7 @@ enum sdr_status sdr_builder_map(struct sdr_builder *b, uint32_t count)
     return SDR_OK;
 }
 
-/* The width if the file ended here. */
+/* The number of features if the file ended here. */
 static uint64_t features_so_far(const struct sdr_builder *b)
 {
     if (b->known)
@@ -102,8 +102,9 @@ static enum sdr_status settle_base(struct sdr_builder *b, const struct sdr_piece
 
 /* ---- entries ---- */
 
-/* What decides how a piece is stored: its largest feature, and whether zeros must be left out. */
-static void look(const struct sdr_piece *piece, uint32_t base, uint32_t *most, uint64_t *zeros)
+/* The largest feature of a piece and its zeros to leave out; they determine how it is stored. */
+static void measure_piece(const struct sdr_piece *piece, uint32_t base, uint32_t *most,
+                          uint64_t *zeros)
 {
     const uint32_t *index = piece->index;
     const float *value = piece->value;
@@ -111,7 +112,7 @@ static void look(const struct sdr_piece *piece, uint32_t base, uint32_t *most, u
     uint64_t all_none = 0;
     for (uint64_t first = 0; first < piece->entries; first += BLOCK) {
         uint64_t end = piece->entries - first < BLOCK ? piece->entries : first + BLOCK;
-        none = 0; /* 32 bits a block: lanes as wide as the values */
+        none = 0; /* 32-bit counter per block: lanes as wide as the values */
         for (uint64_t i = first; i < end; i++) {
             uint32_t feature = index[i] - base;
             largest = feature > largest ? feature : largest;
@@ -123,7 +124,7 @@ static void look(const struct sdr_piece *piece, uint32_t base, uint32_t *most, u
     *zeros = all_none;
 }
 
-/* The layout to begin with, by the first piece; the last word is spoken in finish. */
+/* Chooses the initial layout by the first piece; finish() may change it. */
 static void begin(struct sdr_builder *b, uint64_t nonzeros, uint64_t rows, bool categories)
 {
     uint64_t features = features_so_far(b);
@@ -142,7 +143,7 @@ static enum sdr_status scatter(struct sdr_builder *b, const struct sdr_piece *pi
     size_t bytes = (size_t)(piece->rows * stride * sizeof(float));
     SDR_TRY(sdr_region_reserve(&b->staged.dense, bytes + SDR_ALIGN));
     float *row =
-        (float *)(void *)(b->staged.dense.bytes + b->staged.dense.used); /* fresh pages: zeros */
+        (float *)(void *)(b->staged.dense.bytes + b->staged.dense.used); /* fresh pages are zero */
     for (uint64_t r = 0; r < piece->rows; r++, row += stride)
         for (; entry < piece->end[r]; entry++) {
             uint32_t feature = piece->index[entry] - b->base;
@@ -166,7 +167,7 @@ static enum sdr_status add_entries(struct sdr_builder *b, const struct sdr_piece
     uint32_t most = 0;
     uint64_t zeros = 0;
     if (!categories) {
-        look(piece, b->base, &most, &zeros);
+        measure_piece(piece, b->base, &most, &zeros);
         if (piece->entries && most >= MOST_FEATURES)
             return sdr_fail(SDR_BAD_DATA, "an index is out of range");
         uint32_t width = piece->features > b->base ? piece->features - b->base : 0;
@@ -210,7 +211,7 @@ enum sdr_status sdr_builder_add(struct sdr_builder *b, struct sdr_piece *piece)
     return keep_within_memory(b);
 }
 
-/* ---- rows that come dense ---- */
+/* ---- dense input rows ---- */
 
 static enum sdr_status copy_rows(struct sdr_builder *b, const float *x, uint64_t count,
                                  uint32_t features)
@@ -222,7 +223,7 @@ static enum sdr_status copy_rows(struct sdr_builder *b, const float *x, uint64_t
     for (uint64_t r = 0; r < count; r++, x += features, row += stride) {
         uint32_t nonzeros = 0, missing = 0;
         for (uint32_t i = 0; i < features; i++) {
-            row[i] = x[i] + 0.0f; /* −0 is 0, as in rows that came sparse */
+            row[i] = x[i] + 0.0f; /* turns −0 into 0, as in sparse rows */
             nonzeros += x[i] != 0.0f;
             missing += x[i] != x[i];
         }
@@ -233,7 +234,7 @@ static enum sdr_status copy_rows(struct sdr_builder *b, const float *x, uint64_t
     return SDR_OK;
 }
 
-/* Dense rows as a piece of sparse ones. */
+/* Converts dense rows to a piece of sparse rows. */
 static enum sdr_status pick_nonzeros(struct sdr_piece *piece, const float *x, uint64_t count,
                                      uint32_t features, const float *label, const float *weight)
 {
@@ -267,7 +268,7 @@ static enum sdr_status add_dense_block(struct sdr_builder *b, const float *x, ui
         SDR_TRY(pick_nonzeros(piece, x, count, features, label, weight));
         return sdr_builder_add(b, piece);
     }
-    /* Labels and weights by way of a piece without entries. */
+    /* Labels and weights go through a piece without entries. */
     SDR_TRY(pick_nonzeros(piece, x, count, 0, label, weight));
     SDR_TRY(sdr_labels_add(b, piece));
     SDR_TRY(sdr_weights_add(b, weight, count));
@@ -288,7 +289,7 @@ enum sdr_status sdr_builder_add_dense(struct sdr_builder *b, const float *x, uin
     return SDR_OK;
 }
 
-/* ---- the end ---- */
+/* ---- completion ---- */
 
 static enum sdr_status complete_schema(struct sdr_builder *b)
 {
@@ -319,12 +320,12 @@ static void hand_over(struct sdr_region *from, struct sdr_region *to, bool wante
     *from = (struct sdr_region){0};
 }
 
-/* The staged arrays become the data's. */
-static enum sdr_status give(struct sdr_builder *b, struct sdr_data *data)
+/* Moves the staged arrays to the data. */
+static enum sdr_status move_to_data(struct sdr_builder *b, struct sdr_data *data)
 {
     struct sdr_rows *rows = &data->rows;
-    SDR_TRY(sdr_region_reserve(&b->staged.index,
-                               SDR_ALIGN)); /* valid pointers even if there is nothing */
+    SDR_TRY(
+        sdr_region_reserve(&b->staged.index, SDR_ALIGN)); /* valid pointers even for empty arrays */
     SDR_TRY(sdr_region_reserve(&b->staged.value, SDR_ALIGN));
     SDR_TRY(sdr_region_reserve(&b->staged.label, SDR_ALIGN));
     hand_over(&b->staged.start, &data->start, !b->is_dense);
@@ -371,7 +372,7 @@ static enum sdr_status finish(struct sdr_builder *b, struct sdr_data *data)
         SDR_TRY(sdr_layout_to_dense(b, features));
     if (b->met.has_missing)
         SDR_TRY(sdr_layout_fill_missing(b));
-    return give(b, data);
+    return move_to_data(b, data);
 }
 
 enum sdr_status sdr_builder_finish(struct sdr_builder *b, struct sdr_data *data)

@@ -1,5 +1,4 @@
-/* How the builder stores the entries of a piece: all at once where nothing has to be looked up or
-   left out, else one by one. */
+/* Stores the entries of a piece: in bulk if none needs a lookup or is dropped, else one by one. */
 #include "data/build.h"
 
 #include <string.h>
@@ -38,7 +37,7 @@ enum sdr_status sdr_entries_copy(struct sdr_builder *b, const struct sdr_piece *
     return SDR_OK;
 }
 
-/* The features of the piece's categories; UINT32_MAX: one the known schema has not. */
+/* Maps the piece's categories to features; UINT32_MAX if the known schema lacks one. */
 static enum sdr_status map_categories(struct sdr_builder *b, const struct sdr_piece *piece)
 {
     const struct sdr_dictionary *theirs = &piece->category;
@@ -48,7 +47,7 @@ static enum sdr_status map_categories(struct sdr_builder *b, const struct sdr_pi
         enum sdr_status status =
             sdr_dictionary_find(&ours, theirs->text[i], theirs->length[i], !b->known, &b->map[i]);
         if (!b->known)
-            b->schema->category = ours; /* also when it failed: the memory is the schema's */
+            b->schema->category = ours; /* also on failure: the schema owns the memory */
         SDR_TRY(status);
         if (b->map[i] != UINT32_MAX) {
             if (b->map[i] >= SDR_CATEGORY_BIT - 1 - b->numbers)
@@ -80,7 +79,7 @@ static void sift_down(uint32_t *index, float *value, uint64_t root, uint64_t cou
     }
 }
 
-/* In place and never quadratic: a hostile row may be as long as the file. */
+/* In place and O(n log n): a hostile row may be as long as the file. */
 static void heap_sort(uint32_t *index, float *value, uint64_t count)
 {
     for (uint64_t i = count / 2; i-- > 0;)
@@ -91,7 +90,7 @@ static void heap_sort(uint32_t *index, float *value, uint64_t count)
     }
 }
 
-/* Sorts a row's features and adds up what falls on the same one. */
+/* Sorts a row by feature and sums duplicates. */
 static uint64_t sort_row(uint32_t *index, float *value, uint64_t count)
 {
     enum { SHORT_ROW = 64 };
@@ -120,7 +119,7 @@ static uint64_t sort_row(uint32_t *index, float *value, uint64_t count)
     return kept;
 }
 
-/* Resolves one row in place; returns how many entries are left. */
+/* Resolves one row in place; returns the number of remaining entries. */
 static uint64_t resolve_row(struct sdr_builder *b, uint32_t *index, float *value, uint64_t count,
                             bool categories)
 {
@@ -140,7 +139,7 @@ static uint64_t resolve_row(struct sdr_builder *b, uint32_t *index, float *value
     return categories ? sort_row(index, value, kept) : kept;
 }
 
-/* Plain features share the row with categories only below where those begin. */
+/* Plain features must lie below the first category. */
 static enum sdr_status check_indices(const struct sdr_builder *b, const struct sdr_piece *piece)
 {
     for (uint64_t i = 0; i < piece->entries; i++) {

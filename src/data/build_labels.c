@@ -1,6 +1,6 @@
-/* Labels and weights of the pieces the builder takes: distinct labels are merged in file order, a
-   text that a known schema does not have becomes SDR_MISSING_ROW_LABEL, and rows without a weight
-   among rows with one weigh 1. */
+/* Labels and weights of added pieces. Distinct labels are merged in file order; a label text
+   unknown to the known schema becomes SDR_MISSING_ROW_LABEL; rows without a weight weigh 1 if
+   others have one. */
 #include "data/build.h"
 
 #include <string.h>
@@ -45,7 +45,7 @@ static enum sdr_status merge_number_labels(struct sdr_builder *b, const struct s
     return SDR_OK;
 }
 
-/* Prediction does without labels of another kind than the model's. */
+/* Prediction ignores labels of another type than the model's. */
 static void leave_labels_out(struct sdr_builder *b, uint64_t rows)
 {
     float *label = (float *)(void *)(b->staged.label.bytes + b->staged.label.used);
@@ -81,7 +81,7 @@ enum sdr_status sdr_labels_add(struct sdr_builder *b, const struct sdr_piece *pi
     return SDR_OK;
 }
 
-/* Rows without a weight among rows with one. */
+/* Weights of earlier rows that had none. */
 static enum sdr_status append_ones(struct sdr_builder *b, uint64_t count)
 {
     while (count) {

@@ -10,7 +10,7 @@
 struct sdr_cache_writer {
     struct sdr_writer *file;
     struct sdr_hasher *hasher;
-    int section; /* the one being written, −1: none */
+    int section; /* being written; −1: none */
     struct sdr_cache_header header;
 };
 
@@ -31,7 +31,8 @@ enum sdr_status sdr_cache_begin(const char *path, struct sdr_cache_writer **writ
     SDR_TRY(sdr_allocate(&w, 1, sizeof *w, "a cache file"));
     w->section = -1;
     SDR_CHECK(sdr_writer_open(path, &w->file));
-    SDR_CHECK(sdr_writer_add(w->file, &w->header, sizeof w->header)); /* its place; patched later */
+    /* A placeholder, patched at the end. */
+    SDR_CHECK(sdr_writer_add(w->file, &w->header, sizeof w->header));
     *writer = w;
     return SDR_OK;
 cleanup:

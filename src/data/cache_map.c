@@ -1,6 +1,6 @@
-/* Reading cache files. Nothing in the file is believed: hashes catch damage, and every offset, size
-   and array is checked besides, so that even a file made to do harm gives rows that kernels can
-   read without checks, or SDR_BAD_FILE. Rows that are read on demand have the second kind of check only. */
+/* Reads cache files. Nothing in the file is trusted: hashes detect damage, and every offset, size
+   and array is checked as well. Even a malicious file gives either SDR_BAD_FILE or rows that
+   kernels can read without checks. Rows read on demand are checked without hashes. */
 #define _GNU_SOURCE /* madvise */
 #include "base/file.h"
 #include "base/hash.h"
@@ -20,8 +20,8 @@ struct mapping {
     const char *path;
     const unsigned char *bytes;
     size_t count;
-    struct sdr_cache_header header; /* a copy: the file may change under us */
-    bool drop;                      /* give pages back behind the check */
+    struct sdr_cache_header header; /* a copy: the file may change meanwhile */
+    bool drop;                      /* release pages after checking them */
 };
 
 static enum sdr_status damaged(const struct mapping *m, const char *what)
@@ -50,8 +50,8 @@ static enum sdr_status check_header(struct mapping *m, const char *key)
     return SDR_OK;
 }
 
-/* The section's array if it has count × size bytes; a section that must be absent has count 0 and
- *array NULL. */
+/* The section's array if it has count × size bytes; count 0: the section must be absent, *array is
+   NULL. */
 static enum sdr_status find(const struct mapping *m, enum sdr_section section, const char *name,
                             bool present, uint64_t count, uint64_t size, const void **array)
 {
@@ -105,23 +105,23 @@ static enum sdr_status find_arrays(const struct mapping *m, struct sdr_data *dat
 
 /* ---- the arrays ---- */
 
-/* Finite, and not below zero if they are weights. The exponent of NaN and infinity is all ones. */
-static bool floats_fine(const void *bytes, size_t count, bool weights)
+/* Checks that values are finite, and weights not negative. NaN and infinity have an exponent of all
+   ones. */
+static bool floats_valid(const void *bytes, size_t count, bool weights)
 {
     const uint32_t *bits = bytes;
     uint32_t bad = 0, limit = 0x7F800000u;
     if (weights)
         for (size_t i = 0; i < count; i++)
-            bad |= bits[i] >= limit && bits[i] != 0x80000000u; /* the sign makes it large */
+            bad |= bits[i] >= limit && bits[i] != 0x80000000u; /* a sign bit exceeds limit */
     else
         for (size_t i = 0; i < count; i++)
             bad |= (bits[i] & 0x7FFFFFFF) >= limit;
     return !bad;
 }
 
-/* Counts the places where indices do not rise and finds the largest; `before` is the last index of
-   the step before, carried on. */
-static void look16(const uint16_t *index, size_t count, uint32_t *largest, uint64_t *falls)
+/* Counts descents (index[i] ≤ index[i − 1]) and finds the largest index. */
+static void scan_indices16(const uint16_t *index, size_t count, uint32_t *largest, uint64_t *falls)
 {
     uint32_t most = *largest, fell = 0;
     for (size_t i = 0; i < count; i++)
@@ -132,7 +132,7 @@ static void look16(const uint16_t *index, size_t count, uint32_t *largest, uint6
     *falls += fell;
 }
 
-static void look32(const uint32_t *index, size_t count, uint32_t *largest, uint64_t *falls)
+static void scan_indices32(const uint32_t *index, size_t count, uint32_t *largest, uint64_t *falls)
 {
     uint32_t most = *largest, fell = 0;
     for (size_t i = 0; i < count; i++)
@@ -148,28 +148,28 @@ struct index_check {
     uint64_t falls;
 };
 
-/* What the steps of one section look at besides its hash. */
-static bool step_fine(const struct mapping *m, enum sdr_section section, const unsigned char *at,
-                      size_t bytes, bool first, struct index_check *check)
+/* Checks one step of a section, besides its hash. */
+static bool step_valid(const struct mapping *m, enum sdr_section section, const unsigned char *at,
+                       size_t bytes, bool first, struct index_check *check)
 {
     uint32_t width = m->header.index_bytes;
     switch (section) {
     case SDR_SECTION_INDEX: {
-        /* One index of overlap, so that falls between steps are counted too. */
+        /* Overlap by one index, to count descents between steps. */
         size_t back = first ? 0 : width;
         if (width == 2)
-            look16((const uint16_t *)(const void *)(at - back), (bytes + back) / 2, &check->largest,
-                   &check->falls);
+            scan_indices16((const uint16_t *)(const void *)(at - back), (bytes + back) / 2,
+                           &check->largest, &check->falls);
         else
-            look32((const uint32_t *)(const void *)(at - back), (bytes + back) / 4, &check->largest,
-                   &check->falls);
+            scan_indices32((const uint32_t *)(const void *)(at - back), (bytes + back) / 4,
+                           &check->largest, &check->falls);
         return true;
     }
     case SDR_SECTION_VALUE:
     case SDR_SECTION_DENSE:
     case SDR_SECTION_LABEL:
     case SDR_SECTION_WEIGHT:
-        return floats_fine(at, bytes / 4, section == SDR_SECTION_WEIGHT);
+        return floats_valid(at, bytes / 4, section == SDR_SECTION_WEIGHT);
     case SDR_SECTION_START:
     case SDR_SECTION_SCHEMA:
     case SDR_SECTIONS:
@@ -182,10 +182,10 @@ static void drop(const struct mapping *m, const unsigned char *at, size_t bytes)
 {
     uintptr_t first = (uintptr_t)at & ~(uintptr_t)4095, end = (uintptr_t)(at + bytes);
     if (m->drop)
-        (void)madvise((void *)first, end - first, MADV_DONTNEED); /* read-only: nothing is lost */
+        (void)madvise((void *)first, end - first, MADV_DONTNEED); /* read-only: safe */
 }
 
-/* Hashes a section and looks at its values while they are in the CPU's cache. */
+/* Hashes a section and checks its values in the same pass over the CPU's cache. */
 static enum sdr_status check_section(const struct mapping *m, enum sdr_section section,
                                      const char *name, struct index_check *check)
 {
@@ -202,7 +202,7 @@ static enum sdr_status check_section(const struct mapping *m, enum sdr_section s
         const unsigned char *at = m->bytes + s->offset + done;
         size_t bytes = s->bytes - done < STEP ? (size_t)(s->bytes - done) : STEP;
         sdr_hasher_add(hasher, at, bytes);
-        fine &= step_fine(m, section, at, bytes, done == 0, check);
+        fine &= step_valid(m, section, at, bytes, done == 0, check);
         drop(m, at, bytes);
         status = sdr_check_stop("reading");
     }
@@ -214,9 +214,9 @@ static enum sdr_status check_section(const struct mapping *m, enum sdr_section s
     return SDR_OK;
 }
 
-/* Offsets rise from 0 to the number of entries; indices rise within rows. Falls between two indices
-   are allowed only where a row begins, so if there are as many falls as there are row beginnings
-   with a fall, there is none inside a row. */
+/* Offsets must rise from 0 to the number of entries, and indices within each row. Descents are
+   allowed only at row starts: if the total number of descents equals the number at row starts,
+   there is none inside a row. */
 static enum sdr_status check_rows(const struct mapping *m, const struct sdr_data *data,
                                   const struct index_check *check)
 {
@@ -246,8 +246,8 @@ static enum sdr_status check_rows(const struct mapping *m, const struct sdr_data
     return SDR_OK;
 }
 
-/* Padding must be zero: kernels may read whole vectors. */
-static bool padding_fine(const struct sdr_rows *rows, uint64_t r)
+/* Padding must be zero: kernels read whole vectors. */
+static bool padding_valid(const struct sdr_rows *rows, uint64_t r)
 {
     const float *row = rows->dense + r * rows->stride;
     for (uint64_t i = rows->features; i < rows->stride; i++)
@@ -261,7 +261,7 @@ static enum sdr_status check_dense(const struct mapping *m, const struct sdr_dat
     const struct sdr_rows *rows = &data->rows;
     for (uint64_t r = 0; r < rows->count; r++) {
         const float *row = rows->dense + r * rows->stride;
-        if (!padding_fine(rows, r))
+        if (!padding_valid(rows, r))
             return damaged(m, "dense rows");
         if (r % 4096 == 4095)
             drop(m, (const unsigned char *)(row - 4095 * rows->stride),
@@ -299,7 +299,7 @@ static enum sdr_status read_schema(const struct mapping *m, struct sdr_data *dat
     return data->schema.features == data->rows.features ? SDR_OK : damaged(m, "schema");
 }
 
-/* What the rows hold: by far the most of the file. */
+/* Checks the entries of the rows: most of the file. */
 static enum sdr_status check_entries(const struct mapping *m, const struct sdr_data *data)
 {
     struct index_check indices = {0};
@@ -309,10 +309,10 @@ static enum sdr_status check_entries(const struct mapping *m, const struct sdr_d
     return data->rows.dense ? check_dense(m, data) : check_rows(m, data, &indices);
 }
 
-/* ---- rows that are read on demand ---- */
+/* ---- rows read on demand ---- */
 
-/* What lies around a row is somebody else's: the kernel is told what to read ahead. */
-static void read_alone(const struct mapping *m)
+/* Disables readahead: rows are accessed at random. */
+static void disable_readahead(const struct mapping *m)
 {
     static const enum sdr_section small[] = {SDR_SECTION_START, SDR_SECTION_LABEL,
                                              SDR_SECTION_WEIGHT};
@@ -326,7 +326,7 @@ static void read_alone(const struct mapping *m)
     }
 }
 
-/* Offsets alone: every row lies inside the sections. */
+/* Checks only the offsets: every row lies inside the sections. */
 static enum sdr_status check_offsets(const struct mapping *m, const struct sdr_data *data)
 {
     const struct sdr_rows *rows = &data->rows;
@@ -340,7 +340,7 @@ static enum sdr_status check_offsets(const struct mapping *m, const struct sdr_d
     return SDR_OK;
 }
 
-/* A file of --cache is made anew by the next run, once it is gone. */
+/* A damaged --cache file is removed; the next run writes a new one. */
 static enum sdr_status damaged_row(const struct sdr_data *data, uint32_t row)
 {
     const char *cache = data->cache_path;
@@ -353,16 +353,16 @@ static enum sdr_status damaged_row(const struct sdr_data *data, uint32_t row)
 static bool row_fine(const struct sdr_rows *rows, uint64_t r)
 {
     if (rows->dense)
-        return floats_fine(rows->dense + r * rows->stride, rows->features, false) &&
-               padding_fine(rows, r);
+        return floats_valid(rows->dense + r * rows->stride, rows->features, false) &&
+               padding_valid(rows, r);
     uint64_t from = rows->start[r], count = rows->start[r + 1] - from, falls = 0;
     uint32_t largest = 0;
     if (rows->index16)
-        look16(rows->index16 + from, count, &largest, &falls);
+        scan_indices16(rows->index16 + from, count, &largest, &falls);
     else
-        look32(rows->index32 + from, count, &largest, &falls);
+        scan_indices32(rows->index32 + from, count, &largest, &falls);
     return !falls && (!count || largest < rows->features) &&
-           floats_fine(rows->value + from, count, false);
+           floats_valid(rows->value + from, count, false);
 }
 
 enum sdr_status sdr_data_sections(const struct sdr_data *data, char text[97])
@@ -379,7 +379,7 @@ enum sdr_status sdr_data_sections(const struct sdr_data *data, char text[97])
         char hash[33];
         if (rows->dense ? i != 2 : i == 2)
             continue;
-        if (data->map) { /* it says so */
+        if (data->map) { /* the message says so */
             struct sdr_cache_header header;
             memcpy(&header, data->map, sizeof header);
             memcpy(text + 32 * i, header.section[section[i]].hash, 32);
@@ -410,7 +410,7 @@ static enum sdr_status check(const struct mapping *m, bool on_demand, struct sdr
 {
     SDR_TRY(find_arrays(m, data));
     if (on_demand)
-        read_alone(m);
+        disable_readahead(m);
     SDR_TRY(read_schema(m, data));
     SDR_TRY(check_section(m, SDR_SECTION_START, "start", NULL));
     SDR_TRY(check_section(m, SDR_SECTION_LABEL, "labels", NULL));

@@ -1,27 +1,27 @@
-/* Notes about the columns of a new table that are rarely meant as features: constant ones, ids and
-   those that determine the label. Columns of one kind share a note. */
+/* Notes about columns of a new table that are rarely meant as features: constant columns, ids, and
+   columns that determine the label. Columns of one kind share a note. */
 #include "data/column_notes.h"
 #include "data/csv.h"
 #include "data/read.h"
 
 #include <string.h>
 
-enum { ROWS_LEAST = 20, LISTED_MOST = 5 }; /* fewer rows prove nothing; names in a note */
+enum { ROWS_LEAST = 20, LISTED_MOST = 5 }; /* minimum of rows for a note; names listed in a note */
 
 struct notes {
     const struct sdr_data_options *options;
     const struct sdr_data *data;
-    struct sdr_suspect *suspect; /* owned: one for every column */
+    struct sdr_suspect *suspect; /* owned: one per column */
 };
 
-/* A name as one writes it behind --ignore in a shell. */
+/* A column name quoted for --ignore in a shell. */
 static void add_option_name(struct sdr_text *text, const char *name)
 {
     bool listed = strpbrk(name, ",\""), quoted = strpbrk(name, " ,\"'$&|;<>()*?[]#~!`\\{}");
     sdr_text_add(text, "%s%s", quoted ? "'" : "", listed ? "\"" : "");
     for (const char *p = name; *p; p++)
         if (*p == '\'')
-            sdr_text_add(text, "'\\''"); /* ends the quotes, an escaped quote, begins them again */
+            sdr_text_add(text, "'\\''"); /* closes the quotes, escapes one, reopens them */
         else
             sdr_text_add(text, *p == '"' ? "\"\"" : "%c", *p);
     sdr_text_add(text, "%s%s", listed ? "\"" : "", quoted ? "'" : "");
@@ -50,13 +50,13 @@ static bool is_text_id(const struct notes *n, const struct sdr_suspect *s)
     return s->category && (double)s->values >= 0.9 * (double)n->data->rows.count;
 }
 
-/* Columns to be named in one note. */
+/* Columns named in one note. */
 struct list {
-    struct sdr_text names, option; /* "'a', 'b' and 3 more"; "a,b,..." as for --ignore */
+    struct sdr_text names, option; /* "'a', 'b' and 3 more"; "a,b,..." for --ignore */
     uint32_t count, last;
 };
 
-/* Free the list in every case. */
+/* The caller frees the list, also after a failure. */
 static enum sdr_status list_columns(const struct notes *n,
                                     bool (*is)(const struct notes *n, const struct sdr_suspect *s),
                                     struct list *list)
@@ -87,7 +87,7 @@ static void free_list(struct list *list)
     sdr_text_free(&list->option);
 }
 
-static enum sdr_status tell_constant(const struct notes *n)
+static enum sdr_status note_constant(const struct notes *n)
 {
     struct list list;
     enum sdr_status status = list_columns(n, is_constant, &list);
@@ -98,7 +98,7 @@ static enum sdr_status tell_constant(const struct notes *n)
     return status;
 }
 
-static enum sdr_status tell_text_ids(const struct notes *n)
+static enum sdr_status note_text_ids(const struct notes *n)
 {
     struct list list;
     enum sdr_status status = list_columns(n, is_text_id, &list);
@@ -121,7 +121,7 @@ static enum sdr_status tell_text_ids(const struct notes *n)
     return status;
 }
 
-static enum sdr_status tell_counting(const struct notes *n)
+static enum sdr_status note_counting(const struct notes *n)
 {
     struct list list;
     enum sdr_status status = list_columns(n, counts_rows, &list);
@@ -134,7 +134,7 @@ static enum sdr_status tell_counting(const struct notes *n)
     return status;
 }
 
-static enum sdr_status tell_leaks(const struct notes *n)
+static enum sdr_status note_leaks(const struct notes *n)
 {
     struct list list;
     enum sdr_status status = list_columns(n, determines_label, &list);
@@ -150,7 +150,7 @@ static enum sdr_status tell_leaks(const struct notes *n)
     return status;
 }
 
-/* Labels that are prices would become a class each. */
+/* Refuses labels such as prices, each of which would become a class. */
 static enum sdr_status check_labels(const struct sdr_data *data)
 {
     const struct sdr_schema *schema = &data->schema;
@@ -189,10 +189,10 @@ enum sdr_status sdr_columns_note(const struct sdr_data_options *options, bool la
     SDR_TRY(sdr_allocate(&n.suspect, data->schema.columns, sizeof *n.suspect, "the columns"));
     enum sdr_status status;
     SDR_CHECK(sdr_suspects_find(data, n.suspect));
-    SDR_CHECK(tell_constant(&n));
-    SDR_CHECK(tell_text_ids(&n));
-    SDR_CHECK(tell_counting(&n));
-    SDR_CHECK(tell_leaks(&n));
+    SDR_CHECK(note_constant(&n));
+    SDR_CHECK(note_text_ids(&n));
+    SDR_CHECK(note_counting(&n));
+    SDR_CHECK(note_leaks(&n));
 cleanup:
     sdr_release(n.suspect);
     return status;

@@ -1,31 +1,31 @@
-/* Columns of a table that are rarely meant as features:
+/* Finds columns of a table that are rarely meant as features:
 
-       constant     one value in every row
-       counting     a column of numbers that counts the rows from 0 or 1: 1, 2, 3 …; in regression only
-                    if the label does not go with it (|r| <= 0.5), else it may be the time
-       leak         a column that determines the label: every value of it has one label only
+   constant     one value in every row
+   counting     a column of numbers that counts the rows from 0 or 1: 1, 2, 3 …; in regression only if
+                it does not correlate with the label (|r| <= 0.5): it may be the time
+   leak         a column that determines the label: each of its values occurs with one label only
 
-   One pass over the rows as they were built, which ends as soon as no column is suspect any more:
-   in ordinary data after a few rows. Of data that streams only the first block is looked at.
+   One pass over the rows, which ends when no column is suspect any more: in ordinary data after a
+   few rows. Of streamed data only the first block is checked.
 
-   A column may determine the label by chance. A row whose value occurred before then has the label
-   of that earlier row, which happens with a probability of at most 1/2 for every label but the most
-   frequent one. With r such rows the chance is below 2^-r a column; r >= 10 + log2(columns) is asked
-   for, so that less than one table in a thousand has a note by chance. */
+   A column may determine the label by chance. Then every row with a repeated value has the label of
+   the earlier row, with probability at most 1/2 for any label but the most frequent. With r such
+   rows the chance is below 2^-r per column; r >= 10 + log2(columns) is required, so fewer than one
+   table in a thousand gets a note by chance. */
 #include "data/column_notes.h"
 
 #include <math.h>
 #include <string.h>
 
 enum {
-    VALUES_MOST = 32,     /* different numbers of a column that may determine the label */
-    TABLE_MOST = 1 << 21, /* entries of the tables of these numbers, all columns together */
+    VALUES_MOST = 32,     /* distinct numbers of a column that may determine the label */
+    TABLE_MOST = 1 << 21, /* entries of the tables of numbers, over all columns */
     REPEATS_LEAST = 10,
-    BLOCK = 256 /* rows between two looks at which columns are still suspect */
+    BLOCK = 256 /* rows between two updates of the list of suspects */
 };
 static const uint32_t none = UINT32_MAX;
 
-/* A number of a column, and the label that goes with it. */
+/* A number of a column with its label. */
 struct value {
     float x;
     uint32_t class;
@@ -33,13 +33,13 @@ struct value {
 
 struct search {
     struct sdr_data *data;
-    uint64_t rows;               /* looked at */
-    struct sdr_suspect *suspect; /* one a column of the schema */
+    uint64_t rows;               /* rows to check */
+    struct sdr_suspect *suspect; /* one per column of the schema */
     uint32_t *column;            /* feature → column, or none */
-    uint32_t *text_class;        /* category → its label's number, none: not seen */
-    struct value *value;         /* value_most for every column */
+    uint32_t *text_class;        /* category → class of its label; none: not seen yet */
+    struct value *value;         /* value_most per column */
     uint32_t value_most;
-    uint32_t *live; /* features of columns that are still suspect */
+    uint32_t *live; /* features of columns still suspect */
     uint32_t live_count;
     struct sdr_label_finder finder;
     uint32_t classes; /* 0: labels are not listed */
@@ -52,9 +52,9 @@ static bool is_suspect(const struct sdr_suspect *s)
     return s->constant || s->counts || s->copies || s->determines;
 }
 
-/* ---- preparing ---- */
+/* ---- preparation ---- */
 
-/* The column of a category text "column=value"; a name may have a '=' itself. */
+/* The column of a category text "column=value"; the name itself may contain '='. */
 static uint32_t column_of_text(const struct sdr_dictionary *names, const uint32_t *column_of_name,
                                const char *text, size_t length)
 {
@@ -97,7 +97,7 @@ cleanup:
     return status;
 }
 
-/* `none` only if there is no memory, which shows in the first pass over the labels. */
+/* Returns `none` only if memory ran out, which the first pass over the labels detects. */
 static uint32_t class_of(struct search *n, float label)
 {
     struct sdr_schema *schema = &n->data->schema;
@@ -173,7 +173,7 @@ static enum sdr_status prepare(struct search *n)
 
 /* ---- the pass ---- */
 
-/* Whether the number has had this label so far. */
+/* Whether the number has occurred with this label only. */
 static bool agrees(const struct search *n, struct sdr_suspect *s, float x, uint32_t class)
 {
     struct value *value = n->value + (size_t)(s - n->suspect) * n->value_most;
@@ -194,7 +194,7 @@ static void see_number(const struct search *n, struct sdr_suspect *s, float x, u
         s->start = (double)x - (double)row;
         s->counts &= s->start == 0 || s->start == 1;
     }
-    s->constant &= s->present == row && x == s->first; /* else a row before it had a zero */
+    s->constant &= s->present == row && x == s->first; /* false if an earlier row had a zero */
     s->counts &= x == (float)(s->start + (double)row) && s->present + (s->start == 0) == row;
     s->copies &= x == label;
     if (s->determines)
@@ -255,7 +255,7 @@ static void pass(struct search *n)
 
 /* ---- the verdict ---- */
 
-/* Rows without an entry hold 0: they must have one label too. */
+/* Rows without an entry have the value 0, which must occur with one label only too. */
 static bool zeros_agree(const struct search *n, struct sdr_suspect *s, uint32_t major)
 {
     uint64_t zeros = n->rows - s->present;
@@ -291,8 +291,8 @@ static void judge_leaks(struct search *n)
     }
 }
 
-/* Whether the labels are numbers to be predicted rather than classes: as problem.c chooses the model, but for the
-   rows of each class. */
+/* Whether the labels are numbers to predict rather than classes: the rule of problem.c, except for
+   its number of rows per class. */
 static bool is_regression(const struct search *n)
 {
     enum { CLASSES_MOST = 30 };
@@ -307,7 +307,7 @@ static bool is_regression(const struct search *n)
     return n->classes > 2 && !whole;
 }
 
-/* Squared correlation of the labels with the numbers of their rows. */
+/* Squared correlation of labels and row numbers. */
 static double trend(const struct search *n)
 {
     const float *label = n->data->rows.label;

@@ -1,8 +1,7 @@
-/* CSV and TSV: records of cells, RFC 4180 quoting, numbers and categories by column.
-
-   A column of numbers is one feature, in the order of the file; a column of texts gives one feature
-   per "column=value". Zeros are not stored. What the columns mean is found in csv_head.c and
-   csv_columns.c; this file turns chunks of records into rows. */
+/* CSV and TSV: records of cells, RFC 4180 quoting. A column of numbers is one feature, in file
+   order; a column of texts gives one feature per "column=value". Zeros are not stored. csv_head.c
+   and csv_columns.c find out the meaning of columns; this file turns chunks of records into
+   rows. */
 #define _GNU_SOURCE /* memrchr */
 #include "data/csv.h"
 #include "data/token.h"
@@ -31,7 +30,7 @@ static int recognise(const char *head, size_t count)
             while (digit > head && *digit >= '0' && *digit <= '9')
                 digit--;
             if (*digit == ' ' && p + 1 < head + count && p[1] != ' ')
-                return 0; /* " 12:0.5" is sparse text */
+                return 0; /* " 12:0.5" is LIBSVM */
         }
     char separator = sdr_csv_guess_separator(head, count, count >= SDR_HEAD_BYTES, &columns, &even);
     if (!separator || !even)
@@ -75,8 +74,8 @@ static void close_csv(void *state)
     sdr_release(csv->header_line);
 }
 
-/* Behind the last newline that is not inside quotes; 0 if there are only empty lines before it, so
-   that a chunk of empty lines never parts a file from its header. */
+/* The end of the last newline outside of quotes. 0 if only empty lines precede it, so that a chunk
+   of empty lines never separates a file from its header. */
 static size_t cut(const void *state, const char *bytes, size_t count)
 {
     const struct sdr_csv *csv = state;
@@ -99,18 +98,18 @@ static size_t cut(const void *state, const char *bytes, size_t count)
     return whole ? (size_t)(whole - bytes) : 0;
 }
 
-/* One chunk being parsed. */
+/* A chunk being parsed. */
 struct parsing {
     const struct sdr_csv *csv;
     struct sdr_piece *piece;
-    const char *line_start; /* of the line `line`, for columns in errors */
+    const char *line_start; /* start of line `line`, for columns in errors */
     uint64_t line;
-    uint64_t first;               /* entry the row begins with */
-    uint32_t numbers, categories; /* entries of the row: from its front, from its back */
+    uint64_t first;               /* the row's first entry */
+    uint32_t numbers, categories; /* entries so far, from the row's front and back */
     float label, weight;
     bool labelled;
-    struct sdr_text scratch; /* texts with doubled quotes, category texts */
-    struct sdr_fold fold;    /* for columns in another order than the features */
+    struct sdr_text scratch; /* unquoted texts, category texts */
+    struct sdr_fold fold;    /* if the columns are not in the order of features */
 };
 
 static enum sdr_status refuse(struct parsing *at, const struct sdr_csv_cell *cell,
@@ -158,7 +157,7 @@ static enum sdr_status cell_number(struct parsing *at, const struct sdr_csv_cell
     return SDR_OK;
 }
 
-/* The cell's text behind a prefix, in scratch. */
+/* Writes prefix and unquoted cell to scratch. */
 static enum sdr_status cell_text(struct parsing *at, const struct sdr_csv_cell *cell,
                                  const char *prefix, size_t length)
 {
@@ -190,8 +189,8 @@ static enum sdr_status put_category(struct parsing *at, const struct sdr_csv_cel
                               &at->piece->index[entry]);
 }
 
-static enum sdr_status take_missing(struct parsing *at, const struct sdr_csv_cell *cell,
-                                    const struct sdr_csv_column *column)
+static enum sdr_status parse_missing(struct parsing *at, const struct sdr_csv_cell *cell,
+                                     const struct sdr_csv_column *column)
 {
     if (column->kind == SDR_COLUMN_LABEL) {
         if (at->csv->labels_optional)
@@ -205,11 +204,11 @@ static enum sdr_status take_missing(struct parsing *at, const struct sdr_csv_cel
     if (at->csv->missing == SDR_MISSING_MEAN && column->kind == SDR_COLUMN_NUMBER) {
         put_number(at, column->feature, NAN);
         at->piece->has_missing = true;
-    } /* a category without a value is none of its values */
+    } /* a missing category sets none of its features */
     return SDR_OK;
 }
 
-/* Prediction does not need labels: what the model could not have had is as good as none. */
+/* Prediction needs no labels: a label the model cannot have counts as missing. */
 static bool usable_label(const struct sdr_csv_cell *cell)
 {
     const char *end = cell->text + cell->length;
@@ -217,8 +216,8 @@ static bool usable_label(const struct sdr_csv_cell *cell)
     return sdr_scan_double(cell->text, end, &number) == end && isfinite((float)number);
 }
 
-static enum sdr_status take_label(struct parsing *at, const struct sdr_csv_cell *cell,
-                                  const struct sdr_csv_column *column)
+static enum sdr_status parse_label(struct parsing *at, const struct sdr_csv_cell *cell,
+                                   const struct sdr_csv_column *column)
 {
     at->labelled = true;
     if (at->csv->text_labels) {
@@ -239,9 +238,9 @@ static enum sdr_status take_label(struct parsing *at, const struct sdr_csv_cell 
     return sdr_piece_label_number(at->piece, at->label, cell->text, cell->length);
 }
 
-/* Any cell that is not a plain number in a column of numbers. */
-static enum sdr_status take_cell(struct parsing *at, const struct sdr_csv_cell *cell,
-                                 const struct sdr_csv_column *column)
+/* Handles every cell except plain numbers in columns of numbers. */
+static enum sdr_status parse_cell(struct parsing *at, const struct sdr_csv_cell *cell,
+                                  const struct sdr_csv_column *column)
 {
     float value;
     if (cell->open)
@@ -251,10 +250,10 @@ static enum sdr_status take_cell(struct parsing *at, const struct sdr_csv_cell *
     if (column->kind == SDR_COLUMN_IGNORED)
         return SDR_OK;
     if (sdr_csv_is_missing(cell->text, cell->length))
-        return take_missing(at, cell, column);
+        return parse_missing(at, cell, column);
     switch (column->kind) {
     case SDR_COLUMN_LABEL:
-        return take_label(at, cell, column);
+        return parse_label(at, cell, column);
     case SDR_COLUMN_WEIGHT:
         SDR_TRY(cell_number(at, cell, column, &at->weight));
         return at->weight >= 0 ? SDR_OK : refuse(at, cell, column, "is a weight and negative");
@@ -268,8 +267,8 @@ static enum sdr_status take_cell(struct parsing *at, const struct sdr_csv_cell *
     }
 }
 
-/* A short plain number "-12.5" that ends at the separator or the newline; NULL: anything else.
-   Needs a newline somewhere ahead, so that it need not look for the end. Rounds as sdr_scan_double
+/* Fast path for a short plain number "-12.5" that ends at the separator or the newline; NULL
+   otherwise. Requires a newline ahead, so that it needs no end check. Rounds as sdr_scan_double
    does. */
 static inline const char *plain_number(const char *p, char separator, float *value)
 {
@@ -298,7 +297,7 @@ static inline const char *plain_number(const char *p, char separator, float *val
     return p;
 }
 
-/* Numbers first, in the order of the features, then the categories. */
+/* Puts numbers first, in the order of features, then categories. */
 static enum sdr_status order_entries(struct parsing *at)
 {
     uint32_t *index = at->piece->index + at->first;
@@ -306,7 +305,7 @@ static enum sdr_status order_entries(struct parsing *at)
     if (!at->csv->ordered) {
         uint64_t count = at->numbers;
         SDR_TRY(sdr_fold_row(&at->fold, index, value, &count));
-        at->numbers = (uint32_t)count; /* fewer only if a damaged schema gives one feature twice */
+        at->numbers = (uint32_t)count; /* fewer only if a damaged schema repeats a feature */
     }
     if (at->categories && at->numbers + at->categories < at->csv->columns) {
         uint32_t from = at->csv->columns - at->categories;
@@ -336,9 +335,9 @@ static enum sdr_status wrong_count(struct parsing *at, const char *place, uint64
                           at->csv->columns);
 }
 
-/* One record at p; *next is behind it. `safe`: no byte before it lacks a newline ahead. */
-static enum sdr_status take_record(struct parsing *at, const char *p, const char *end,
-                                   const char *safe, const char **next)
+/* Parses the record at p; *next is behind it. `safe`: a newline follows. */
+static enum sdr_status parse_record(struct parsing *at, const char *p, const char *end,
+                                    const char *safe, const char **next)
 {
     const struct sdr_csv *csv = at->csv;
     const struct sdr_csv_column *column = csv->column, *behind = csv->column + csv->columns;
@@ -360,7 +359,7 @@ static enum sdr_status take_record(struct parsing *at, const char *p, const char
         } else {
             struct sdr_csv_cell cell;
             sdr_csv_cell_read(p, end, separator, &cell);
-            SDR_TRY(take_cell(at, &cell, column));
+            SDR_TRY(parse_cell(at, &cell, column));
             if (cell.newlines) {
                 at->line += cell.newlines;
                 at->line_start = cell.last_line;
@@ -381,7 +380,7 @@ static enum sdr_status take_record(struct parsing *at, const char *p, const char
     }
 }
 
-/* The header of every file must be that of the first: other columns are other features. */
+/* Every file must have the header of the first: other columns would be other features. */
 static enum sdr_status skip_header(struct parsing *at, const char *end, const char **p)
 {
     const struct sdr_csv *csv = at->csv;
@@ -425,7 +424,7 @@ static enum sdr_status parse(const void *state, const char *bytes, size_t count,
                                        piece->rows + 1024 + piece->rows / 2);
         at.first = piece->entries;
         if (status == SDR_OK)
-            status = take_record(&at, p, end, safe, &p);
+            status = parse_record(&at, p, end, safe, &p);
         at.line += status == SDR_OK && p[-1] == '\n';
     }
     piece->lines = at.line - 1 + (p == end && count && end[-1] != '\n');

@@ -1,5 +1,5 @@
-/* What each column of a CSV file is for: by the options and the head of the first file or, when a
-   model or another file has fixed a schema, by finding that schema's columns in this file. */
+/* The role of each column of a CSV file: by options and the head of the first file; or, with the
+   schema of a model or an earlier file, by finding that schema's columns. */
 #include "data/csv.h"
 #include "data/token.h"
 
@@ -14,7 +14,7 @@ static void note(const struct sdr_reading *reading, const char *sentence)
         reading->options->report(reading->options->report_context, &report);
 }
 
-/* The column called name, or its place as "7" or "c7"; UINT32_MAX if there is none. */
+/* The column with this name, or at the position "7" or "c7"; UINT32_MAX if there is none. */
 static uint32_t find_column(const struct sdr_csv_head *head, const char *name)
 {
     uint32_t column = sdr_dictionary_number(&head->names, name, strlen(name));
@@ -25,8 +25,8 @@ static uint32_t find_column(const struct sdr_csv_head *head, const char *name)
     return column;
 }
 
-/* The columns whose names are nearest to `name`, the nearest first; returns how many. Few columns
-   are all listed, in the order of the file. */
+/* The columns with the names nearest to `name`, nearest first; returns their number. A short list
+   has all columns in file order. */
 enum { NAMES_MOST = 20 };
 static uint32_t nearest_columns(const struct sdr_csv_head *head, const char *name,
                                 uint32_t nearest[NAMES_MOST])
@@ -89,8 +89,8 @@ static enum sdr_status mark_name(const struct sdr_reading *reading, const struct
     return status;
 }
 
-/* Marks the columns of a list, which is a CSV record itself: a name with a comma stands in quotes.
-   A list that is the name of a column as it stands means that column. */
+/* Marks the columns of a list, itself a CSV record: names with commas are quoted. A list that
+   equals a column name means that column. */
 static enum sdr_status mark_list(const struct sdr_reading *reading, const struct sdr_csv_head *head,
                                  const char *option, const char *list, bool *mark)
 {
@@ -114,7 +114,7 @@ static enum sdr_status mark_list(const struct sdr_reading *reading, const struct
     return SDR_OK;
 }
 
-/* By --label, by a usual name, else the last column; UINT32_MAX: none was wanted or needed. */
+/* By --label, by a usual name, else the last column; UINT32_MAX: not wanted or not needed. */
 static enum sdr_status find_label(const struct sdr_reading *reading,
                                   const struct sdr_csv_head *head, const bool *ignored,
                                   uint32_t *label)
@@ -168,7 +168,7 @@ static enum sdr_status add_column(struct sdr_csv *csv, uint32_t i, const char *n
     return sdr_text_take(&prefix, &column->prefix);
 }
 
-/* Numbers with commas are not read: "1,5" is one and a half here and fifteen there. */
+/* Refuses numbers with commas: "1,5" may mean one and a half or fifteen. */
 static enum sdr_status refuse_commas(const struct sdr_reading *reading,
                                      const struct sdr_csv_head *head, uint32_t column)
 {
@@ -179,7 +179,7 @@ static enum sdr_status refuse_commas(const struct sdr_reading *reading,
         if (*p != ',')
             *to++ = *p;
     *to = 0;
-    /* With commas between cells nobody writes them within numbers but for thousands. */
+    /* In files separated by commas, commas in numbers can only group thousands. */
     bool sure =
         head->separator == ',' || strchr(cell, '.') || strchr(cell, ',') != strrchr(cell, ',');
     const char *name = head->name[column];
@@ -195,7 +195,7 @@ static enum sdr_status refuse_commas(const struct sdr_reading *reading,
                     sure ? "" : " or a decimal point", name, name);
 }
 
-/* No schema yet: this file makes it. */
+/* Without a known schema: derives it from this file. */
 static enum sdr_status find_out(struct sdr_csv *csv, struct sdr_reading *reading,
                                 const struct sdr_csv_head *head, bool *ignored, bool *category)
 {
@@ -207,7 +207,7 @@ static enum sdr_status find_out(struct sdr_csv *csv, struct sdr_reading *reading
         weight = find_column(head, options->weight);
         if (weight == UINT32_MAX)
             return no_column(reading, head, "weight", options->weight);
-        ignored[weight] = true; /* so that it is not guessed to be the label */
+        ignored[weight] = true; /* so that it is not guessed as the label */
     }
     SDR_TRY(find_label(reading, head, ignored, &label));
     if (label == weight && label != UINT32_MAX)
@@ -248,7 +248,7 @@ static enum sdr_status fill_schema(const struct sdr_csv *csv, struct sdr_schema 
     return SDR_OK;
 }
 
-/* A schema from a file without a header has the names c1, c2 … in order. */
+/* False for a schema of a file without a header: its names are c1, c2 … in order. */
 static bool named(const struct sdr_schema *schema)
 {
     for (uint32_t i = 0; i < schema->columns; i++) {
@@ -260,7 +260,7 @@ static bool named(const struct sdr_schema *schema)
     return false;
 }
 
-/* The name under which a column of the schema is looked for in this file. */
+/* The name of a schema's column in this file. */
 static const char *wanted_name(const struct sdr_data_options *options,
                                const struct sdr_column *column)
 {
@@ -291,7 +291,7 @@ static enum sdr_status note_extra(const struct sdr_reading *reading,
     return SDR_OK;
 }
 
-/* Columns that were asked for by name must be there, and mean something to the schema. */
+/* Columns given by name must exist and be part of the schema. */
 static enum sdr_status check_named(const struct sdr_reading *reading,
                                    const struct sdr_csv_head *head)
 {
@@ -309,7 +309,7 @@ static enum sdr_status check_named(const struct sdr_reading *reading,
     return SDR_OK;
 }
 
-/* Both have headers: the schema's columns are found by name, in any order. */
+/* Both have headers: finds the schema's columns by name, in any order. */
 static enum sdr_status match_names(struct sdr_csv *csv, const struct sdr_reading *reading,
                                    const struct sdr_csv_head *head, bool *taken)
 {
@@ -341,8 +341,7 @@ static enum sdr_status match_names(struct sdr_csv *csv, const struct sdr_reading
     return note_extra(reading, head, taken);
 }
 
-/* Without names the columns must be those of the schema in their order, the label perhaps left out.
- */
+/* Without names, the columns must equal the schema's in order; the label may be missing. */
 static enum sdr_status match_places(struct sdr_csv *csv, const struct sdr_reading *reading)
 {
     const struct sdr_schema *known = reading->known;

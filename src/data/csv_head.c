@@ -1,6 +1,6 @@
-/* The head of a CSV file (its first 64 KB, or more where that is less than 16 lines): which separator,
-   whether the first line is a header, and which columns hold numbers. Every guess can be overruled
-   by an option. */
+/* The head of a CSV file (its first 64 KB, or more if they hold fewer than 16 lines): guesses the
+   separator, whether the first line is a header, and which columns are numbers. Options override
+   every guess. */
 #include "data/csv.h"
 #include "data/token.h"
 
@@ -55,7 +55,7 @@ const char *sdr_csv_skip_empty(const char *at, const char *end, uint64_t *lines)
     }
 }
 
-/* Cells of the record at *at, which moves behind it. */
+/* Counts the cells of the record at *at and moves *at behind it. */
 static uint32_t count_cells(const char **at, const char *end, char separator)
 {
     struct sdr_csv_cell cell = {.next = *at};
@@ -68,7 +68,7 @@ static uint32_t count_cells(const char **at, const char *end, char separator)
     return cells;
 }
 
-/* The head without its last line, if that is cut in two. */
+/* The head without its last line, if that is incomplete. */
 static const char *whole_lines(const char *bytes, size_t count, bool head_cut)
 {
     const char *end = bytes + count;
@@ -83,7 +83,7 @@ static const char *whole_lines(const char *bytes, size_t count, bool head_cut)
 char sdr_csv_guess_separator(const char *bytes, size_t count, bool head_cut, uint32_t *columns,
                              bool *even)
 {
-    /* In the order of preference: commas are also decimal commas and part of texts. */
+    /* In order of preference: commas also occur in numbers and texts. */
     static const char candidates[] = "\t;,|";
     enum { LINES = 50 };
     const char *end = whole_lines(bytes, count, head_cut);
@@ -151,7 +151,7 @@ static bool is_number_in_any_form(const char *text, size_t length)
            sdr_csv_is_grouped(text, length);
 }
 
-/* Bytes of a currency sign or code, or of '%', that the text begins with; 0: none. */
+/* Length of a currency sign, currency code or '%' at the start of the text; 0: none. */
 static size_t sign_length(const char *text, const char *end)
 {
     static const char *const signs[] = {"$",   "%",   "€",   "£",   "¥",   "₹",
@@ -209,41 +209,41 @@ static bool same_text(const struct sdr_csv_cell *a, const struct sdr_csv_cell *b
     return a->length == b->length && memcmp(a->text, b->text, a->length) == 0;
 }
 
-/* What the lines behind the first say about one column. */
-struct column_look {
+/* Facts about a column from the lines below the first. */
+struct column_facts {
     uint64_t numbers, commas, grouped, decorated, texts; /* cells of each kind */
     const char *example; /* the first cell with a comma, borrowed from the head */
     size_t example_length;
-    bool recurs; /* the first line's text appears again */
+    bool recurs; /* the first line's text occurs again */
 };
 
-static void look_at_cell(struct column_look *look, const struct sdr_csv_cell *first,
-                         const struct sdr_csv_cell *cell)
+static void count_cell(struct column_facts *facts, const struct sdr_csv_cell *first,
+                       const struct sdr_csv_cell *cell)
 {
     if (first && same_text(first, cell))
-        look->recurs = true;
+        facts->recurs = true;
     if (sdr_csv_is_missing(cell->text, cell->length))
         return;
     bool grouped = sdr_csv_is_grouped(cell->text, cell->length);
     if (is_number(cell->text, cell->length) || sdr_csv_is_infinite(cell->text, cell->length)) {
-        look->numbers++;
+        facts->numbers++;
     } else if (grouped || is_decimal_comma(cell->text, cell->length)) {
-        look->grouped += grouped;
-        look->commas += !grouped;
-        if (!look->example) {
-            look->example = cell->text;
-            look->example_length = cell->length;
+        facts->grouped += grouped;
+        facts->commas += !grouped;
+        if (!facts->example) {
+            facts->example = cell->text;
+            facts->example_length = cell->length;
         }
     } else if (sdr_csv_is_decorated(cell->text, cell->length)) {
-        look->decorated++;
+        facts->decorated++;
     } else {
-        look->texts++;
+        facts->texts++;
     }
 }
 
-static bool holds_numbers(const struct column_look *look)
+static bool holds_numbers(const struct column_facts *facts)
 {
-    return look->numbers + look->commas + look->grouped + look->decorated && !look->texts;
+    return facts->numbers + facts->commas + facts->grouped + facts->decorated && !facts->texts;
 }
 
 static enum sdr_status names_of(const struct sdr_schema *known, struct sdr_dictionary *names)
@@ -269,11 +269,11 @@ static enum sdr_status are_distinct(const struct sdr_csv_cell *first, uint32_t c
     return SDR_OK;
 }
 
-/* A header has no number in it, and either stands above a column of numbers, or consists of
-   distinct words that do not appear again below, or of distinct texts with no rows below. A name
-   of the known schema makes a header in any case. */
+/* A header contains no number. It stands above a column of numbers, or consists of distinct words
+   that do not occur below, or of distinct texts with no rows below. A name of the known schema
+   always makes it a header. */
 static enum sdr_status looks_like_header(const struct sdr_csv_cell *first,
-                                         const struct column_look *look, uint32_t columns,
+                                         const struct column_facts *facts, uint32_t columns,
                                          uint64_t rows, const struct sdr_schema *known,
                                          struct sdr_dictionary *texts, bool *header)
 {
@@ -289,8 +289,8 @@ static enum sdr_status looks_like_header(const struct sdr_csv_cell *first,
             *header = false;
             return SDR_OK;
         }
-        above_numbers |= holds_numbers(&look[i]);
-        words &= is_word(cell) && !look[i].recurs;
+        above_numbers |= holds_numbers(&facts[i]);
+        words &= is_word(cell) && !facts[i].recurs;
         empty |= cell->length == 0;
     }
     bool alone = rows == 0 && !known && !empty;
@@ -301,15 +301,15 @@ static enum sdr_status looks_like_header(const struct sdr_csv_cell *first,
     return are_distinct(first, columns, texts, header);
 }
 
-/* Cells that are no numbers make a column of categories, unless they are so few that they are slips:
-   those are refused where they stand. */
-static enum sdr_csv_type type_of(const struct column_look *look)
+/* Cells that are not numbers make a category column, unless they are so few that they must be
+   errors; those are reported where they occur. */
+static enum sdr_csv_type type_of(const struct column_facts *facts)
 {
-    if ((look->texts + look->decorated) * 10 > look->numbers + look->commas + look->grouped)
+    if ((facts->texts + facts->decorated) * 10 > facts->numbers + facts->commas + facts->grouped)
         return SDR_CSV_TEXTS;
-    return look->commas    ? SDR_CSV_DECIMAL_COMMAS
-           : look->grouped ? SDR_CSV_THOUSANDS
-                           : SDR_CSV_NUMBERS;
+    return facts->commas    ? SDR_CSV_DECIMAL_COMMAS
+           : facts->grouped ? SDR_CSV_THOUSANDS
+                            : SDR_CSV_NUMBERS;
 }
 
 static enum sdr_status separator_option(const char *text, char *separator)
@@ -339,7 +339,7 @@ uint32_t sdr_csv_records(const void *format_options, const char *bytes, size_t c
     bool even;
     char separator = 0;
     if (memchr(bytes, 0, count))
-        return UINT32_MAX; /* no text: open() refuses it */
+        return UINT32_MAX; /* not text: open() refuses it */
     if (!options->separator)
         separator = sdr_csv_guess_separator(bytes, count, true, &columns, &even);
     else if (separator_option(options->separator, &separator) != SDR_OK)
@@ -356,7 +356,7 @@ uint32_t sdr_csv_records(const void *format_options, const char *bytes, size_t c
     return records;
 }
 
-/* A column without a name is called by its place, c7, or c7_, c7__ … where another one has that name. */
+/* Names an unnamed column by its position, c7, or c7_, c7__ … if that name is taken. */
 static enum sdr_status name_by_place(struct sdr_csv_head *head, uint32_t i,
                                      const struct sdr_dictionary *given)
 {
@@ -391,9 +391,9 @@ static enum sdr_status name_columns(struct sdr_csv_head *head, const struct sdr_
     return SDR_OK;
 }
 
-/* Returns how many there are. */
-static uint64_t look_at_lines(const struct sdr_csv_head *head, const char *at, const char *end,
-                              const struct sdr_csv_cell *first, struct column_look *look)
+/* Returns the number of lines. */
+static uint64_t scan_lines(const struct sdr_csv_head *head, const char *at, const char *end,
+                           const struct sdr_csv_cell *first, struct column_facts *facts)
 {
     uint64_t skipped = 0, lines = 0;
     while ((at = sdr_csv_skip_empty(at, end, &skipped)) < end) {
@@ -402,7 +402,7 @@ static uint64_t look_at_lines(const struct sdr_csv_head *head, const char *at, c
         do {
             sdr_csv_cell_read(cell.next, end, head->separator, &cell);
             if (i < head->columns && !cell.open)
-                look_at_cell(&look[i], &first[i], &cell);
+                count_cell(&facts[i], &first[i], &cell);
             i++;
         } while (cell.more);
         at = cell.next;
@@ -417,7 +417,7 @@ enum sdr_status sdr_csv_head_read(const struct sdr_reading *reading, const char 
     const struct sdr_csv_options *options = reading->format_options;
     struct sdr_dictionary texts = {0};
     struct sdr_csv_cell *first = NULL;
-    struct column_look *look = NULL;
+    struct column_facts *facts = NULL;
     enum sdr_status status;
     uint32_t columns;
     uint64_t skipped = 0;
@@ -436,7 +436,7 @@ enum sdr_status sdr_csv_head_read(const struct sdr_reading *reading, const char 
     head->columns = count_cells(&at, end, head->separator);
     head->header_length = (size_t)(at - head->header_line);
     SDR_CHECK(sdr_allocate(&first, head->columns, sizeof *first, "the columns"));
-    SDR_CHECK(sdr_allocate(&look, head->columns, sizeof *look, "the columns"));
+    SDR_CHECK(sdr_allocate(&facts, head->columns, sizeof *facts, "the columns"));
     SDR_CHECK(sdr_allocate(&head->name, head->columns, sizeof *head->name, "the columns"));
     SDR_CHECK(sdr_allocate(&head->type, head->columns, sizeof *head->type, "the columns"));
     SDR_CHECK(sdr_allocate(&head->example, head->columns, sizeof *head->example, "the columns"));
@@ -445,23 +445,23 @@ enum sdr_status sdr_csv_head_read(const struct sdr_reading *reading, const char 
         sdr_csv_cell_read(cell, end, head->separator, &first[i]);
         cell = first[i].next;
     }
-    uint64_t rows = look_at_lines(head, at, end, first, look);
+    uint64_t rows = scan_lines(head, at, end, first, facts);
     head->header = options->header == SDR_CSV_HEADER_YES;
     if (options->header == SDR_CSV_HEADER_AUTO)
-        SDR_CHECK(looks_like_header(first, look, head->columns, rows, reading->known, &texts,
+        SDR_CHECK(looks_like_header(first, facts, head->columns, rows, reading->known, &texts,
                                     &head->header));
     for (uint32_t i = 0; i < head->columns; i++) {
         if (!head->header)
-            look_at_cell(&look[i], NULL, &first[i]);
-        head->type[i] = type_of(&look[i]);
-        head->example[i] = (struct sdr_csv_text){look[i].example, look[i].example_length};
+            count_cell(&facts[i], NULL, &first[i]);
+        head->type[i] = type_of(&facts[i]);
+        head->example[i] = (struct sdr_csv_text){facts[i].example, facts[i].example_length};
     }
     sdr_dictionary_clear(&texts);
     status = name_columns(head, first, &texts);
 cleanup:
     sdr_dictionary_free(&texts);
     sdr_release(first);
-    sdr_release(look);
+    sdr_release(facts);
     return status;
 }
 

@@ -1,5 +1,5 @@
-/* The public handle: data made of the caller's arrays, what it holds, streaming hints, and the key
-   that says whether two data sets are the same. */
+/* The public handle: data from the caller's arrays, its properties, streaming hints, and the key
+   that tells whether two data sets are equal. */
 #define _GNU_SOURCE /* madvise */
 #include "base/file.h"
 #include "base/hash.h"
@@ -62,7 +62,7 @@ void sdr_data_limit(struct sdr_data *data, uint64_t memory)
     data->stream_rows = 0;
     if (!data->streams || rows == 0)
         return;
-    double share = (double)memory / 4 / (double)bytes; /* of the data in one block */
+    double share = (double)memory / 4 / (double)bytes; /* of the data per block */
     data->stream_rows = (uint64_t)(share * (double)rows);
     if (data->stream_rows == 0)
         data->stream_rows = 1;
@@ -70,8 +70,8 @@ void sdr_data_limit(struct sdr_data *data, uint64_t memory)
 
 /* ---- streaming ---- */
 
-/* Advice for [first, end) of an array: whole pages inside it if they are to be dropped, all pages
-   it touches if they are to be read. */
+/* madvise for elements [first, end): whole pages inside the range to drop them, all touched pages
+   to read them. */
 static void advise(const void *array, uint64_t first, uint64_t end, size_t size, int advice)
 {
     if (!array || first >= end)
@@ -117,7 +117,7 @@ void sdr_data_done_with(const struct sdr_data *data, uint64_t first, uint64_t en
 
 /* ---- the key ---- */
 
-/* The whole of a per-row array, giving pages back behind if the data streams. */
+/* Hashes a per-row array; releases its pages behind if the data streams. */
 static void hash_array(struct sdr_hasher *hasher, const struct sdr_data *data, const void *array,
                        uint64_t bytes)
 {
@@ -130,7 +130,7 @@ static void hash_array(struct sdr_hasher *hasher, const struct sdr_data *data, c
     }
 }
 
-/* One value looked at may map as much as a huge page of the file. */
+/* Reading one value may have mapped a huge page of the file. */
 static void drop_around(const struct sdr_data *data, const void *place)
 {
     const uintptr_t huge = (uintptr_t)2 << 20;
@@ -143,8 +143,8 @@ static void drop_around(const struct sdr_data *data, const void *place)
     (void)madvise((void *)from, to - from, MADV_DONTNEED);
 }
 
-/* Where the row offsets, the labels and 64 values agree, so does the data, accidents apart; hashing
-   every value would cost as much as an epoch. */
+/* Hashes 64 values besides row offsets and labels: data sets that agree in these are equal,
+   accidents apart. Hashing every value would cost as much as an epoch. */
 static void hash_samples(struct sdr_hasher *hasher, const struct sdr_data *data)
 {
     enum { SAMPLES = 64 };
@@ -194,8 +194,8 @@ enum sdr_status sdr_data_sign(struct sdr_data *data)
 
 /* ---- the caller's arrays ---- */
 
-static enum sdr_status take_labels(struct sdr_data *data, const float *label, const float *weight,
-                                   size_t rows)
+static enum sdr_status use_labels(struct sdr_data *data, const float *label, const float *weight,
+                                  size_t rows)
 {
     struct sdr_schema *schema = &data->schema;
     struct sdr_label_finder finder = {0};
@@ -270,7 +270,7 @@ enum sdr_status sdr_data_dense(const float *x, size_t rows, size_t features, siz
     }
     d->rows.dense = x;
     d->rows.stride = stride;
-    SDR_CHECK(take_labels(d, label, weight, rows));
+    SDR_CHECK(use_labels(d, label, weight, rows));
     SDR_CHECK(sdr_data_sign(d));
     return SDR_OK;
 cleanup:
@@ -314,7 +314,7 @@ enum sdr_status sdr_data_csr(const uint64_t *start, const uint32_t *column, cons
     d->rows.start = start;
     d->rows.index32 = column;
     d->rows.value = value;
-    SDR_CHECK(take_labels(d, label, weight, rows));
+    SDR_CHECK(use_labels(d, label, weight, rows));
     SDR_CHECK(sdr_data_sign(d));
     return SDR_OK;
 cleanup:

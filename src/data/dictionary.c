@@ -1,5 +1,5 @@
-/* Distinct texts numbered by first appearance: a hash table of numbers over texts that lie together
-   in blocks, since a category column may have millions of short ones. */
+/* Distinct texts numbered by first appearance: a hash table of numbers, over texts stored in large
+   blocks. A category column may have millions of short texts. */
 #include "base/hash.h"
 #include "data/data.h"
 
@@ -12,7 +12,7 @@ static uint32_t home(const struct sdr_dictionary *d, const char *text, size_t le
     return (uint32_t)sdr_hash64(text, length, 0) & (d->slots - 1);
 }
 
-/* The slot of the text, or the free one where it belongs. */
+/* The slot of the text, or the free slot where it belongs. */
 static uint32_t seek(const struct sdr_dictionary *d, const char *text, size_t length)
 {
     uint32_t at = home(d, text, length);

@@ -1,4 +1,4 @@
-/* Generated tables: blocks of rows are made and formatted in parallel and written in order. */
+/* Generated tables: blocks of rows are generated and formatted in parallel, and written in order. */
 #include "data/generate.h"
 #include "base/file.h"
 #include "base/thread.h"
@@ -10,7 +10,7 @@
 enum { BLOCK_ROWS = 512, SLOTS = 16 };
 enum output { OUTPUT_LIBSVM, OUTPUT_CSV, OUTPUT_NPY, OUTPUT_TRIPLES };
 
-/* One block at work. */
+/* A block in progress. */
 struct slot {
     struct sdr_generate_row row;
     struct sdr_region bytes, labels;
@@ -18,7 +18,7 @@ struct slot {
 struct generating {
     const struct sdr_generate_table *table;
     enum output output;
-    uint64_t first; /* row the wave begins with */
+    uint64_t first; /* first row of the wave */
     struct slot slot[SLOTS];
 };
 
@@ -34,7 +34,7 @@ static char *put_whole(char *p, uint64_t value)
     return p;
 }
 
-/* Fixed point with five decimals; larger numbers than fit lose nothing that a float has. */
+/* Fixed point with five decimals; numbers too large for that are printed with all digits of a float. */
 static char *put_number(char *p, double value, bool whole)
 {
     if (value < 0) {
@@ -107,7 +107,7 @@ static char *put_triples(char *p, const struct sdr_generate_table *table, uint64
     return p;
 }
 
-/* NPY: the row as it lies in memory (little endian, as all machines we build for). */
+/* NPY: the row as in memory (little-endian, as all supported machines). */
 static void put_floats(unsigned char *to, const struct sdr_generate_table *table,
                        const struct sdr_generate_row *row)
 {
@@ -124,7 +124,7 @@ static enum sdr_status make_row(struct generating *work, struct slot *slot, uint
 {
     enum { NUMBER_MOST = 48 }; /* bytes of " index:value" or of one cell */
     const struct sdr_generate_table *table = work->table;
-    bool every = work->output == OUTPUT_CSV || work->output == OUTPUT_NPY; /* zeros are written */
+    bool every = work->output == OUTPUT_CSV || work->output == OUTPUT_NPY; /* zeros too */
     uint64_t cells = table->most && !every ? table->most : table->features;
     SDR_TRY(sdr_region_reserve(&slot->bytes, (cells + 2) * NUMBER_MOST));
     slot->row.count = table->most ? 0 : table->features;
@@ -279,7 +279,7 @@ enum sdr_status sdr_generate_table(const struct sdr_generate_table *table, const
     SDR_CHECK(write_rows(work, writer, labels));
     if (labels) {
         struct sdr_writer *finished = labels;
-        labels = NULL; /* commit frees it in every case */
+        labels = NULL; /* commit frees it, also on failure */
         SDR_CHECK(sdr_writer_commit(finished));
     }
     status = sdr_writer_commit(writer);

@@ -41,8 +41,8 @@ static enum sdr_status draw_truth(struct truth *truth)
 
 static enum sdr_status generate(const struct sdr_generate_options *given, const char *path)
 {
-    struct sdr_generate_options settled, *options = &settled;
-    SDR_TRY(sdr_generate_settle(given, 20, 0, FEATURES_MOST, options));
+    struct sdr_generate_options completed, *options = &completed;
+    SDR_TRY(sdr_generate_complete(given, 20, 0, FEATURES_MOST, options));
     struct truth truth = {.seed = options->seed, .noise = options->noise};
     struct sdr_text text = {0};
     enum sdr_status status;

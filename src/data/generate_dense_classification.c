@@ -1,7 +1,6 @@
-/* Classification of Gaussian features by planted linear functions.
-
-   Two classes: y = +1 if ⟨w, x⟩ > 0, w ~ N(0, 1)/√d; more classes: the largest of ⟨w_c, x⟩. A share
-   `noise` of the labels is flipped (or drawn anew among the other classes). */
+/* Gaussian features, classes by planted linear functions. Two classes: y = +1 if ⟨w, x⟩ > 0, w ~
+   N(0, 1)/√d; more classes: the largest ⟨w_c, x⟩. A fraction `noise` of the labels is flipped (or
+   replaced by a random other class). */
 #include "data/generate.h"
 
 #include <math.h>
@@ -57,8 +56,8 @@ static void make(const void *context, uint64_t number, struct sdr_generate_row *
 
 static enum sdr_status generate(const struct sdr_generate_options *given, const char *path)
 {
-    struct sdr_generate_options settled, *options = &settled;
-    SDR_TRY(sdr_generate_settle(given, 100, 0, FEATURES_MOST, options));
+    struct sdr_generate_options completed, *options = &completed;
+    SDR_TRY(sdr_generate_complete(given, 100, 0, FEATURES_MOST, options));
     SDR_TRY(sdr_generate_share(options));
     struct truth truth = {.seed = options->seed,
                           .noise = options->noise,

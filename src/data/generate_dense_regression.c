@@ -1,5 +1,5 @@
 /* Regression on Gaussian features: y = ⟨w, x⟩ + b + noise × N(0, 1), w ~ N(0, 1), b = 1. With --nnz
-   only so many of the weights are not zero (for the lasso). */
+   only that many weights are non-zero (for the lasso). */
 #include "data/generate.h"
 
 enum { FEATURES_MOST = 1 << 22 };
@@ -23,7 +23,7 @@ static void make(const void *context, uint64_t number, struct sdr_generate_row *
     row->label = (float)(sum + truth->noise * sdr_stream_normal(&stream));
 }
 
-/* The first nnz of a shuffled order have weights; 0 or all: every one. */
+/* The first nnz features of a random permutation get weights; 0: all features. */
 static enum sdr_status draw_weights(struct truth *truth, uint64_t nnz)
 {
     uint32_t *order;
@@ -41,8 +41,8 @@ static enum sdr_status draw_weights(struct truth *truth, uint64_t nnz)
 
 static enum sdr_status generate(const struct sdr_generate_options *given, const char *path)
 {
-    struct sdr_generate_options settled, *options = &settled;
-    SDR_TRY(sdr_generate_settle(given, 100, 0, FEATURES_MOST, options));
+    struct sdr_generate_options completed, *options = &completed;
+    SDR_TRY(sdr_generate_complete(given, 100, 0, FEATURES_MOST, options));
     struct truth truth = {.seed = options->seed, .noise = options->noise};
     struct sdr_text text = {0};
     enum sdr_status status;

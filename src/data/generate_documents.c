@@ -1,7 +1,7 @@
-/* Documents drawn from latent Dirichlet allocation (Blei et al. 2003): topics over --features words
-   from a Dirichlet prior around a Zipf law, mixtures of --classes topics (20) from Dirichlet(0.1),
-   about --nnz words (100) a document. Values are counts, labels the document's main topic.
-   A .txt file gets "document word count" lines, counted from 1. */
+/* Documents from latent Dirichlet allocation (Blei et al. 2003): topics over --features words from
+   a Dirichlet prior around a Zipf law, mixtures of --classes topics (default 20) from
+   Dirichlet(0.1), about --nnz words (default 100) per document. Values are word counts, labels the
+   main topics. A .txt file gets lines "document word count", counted from 1. */
 #include "data/generate.h"
 
 #include <math.h>
@@ -27,7 +27,7 @@ struct truth {
 };
 struct scratch {
     double mixture[TOPICS_MOST];
-    uint32_t count[]; /* of each word, zero between rows */
+    uint32_t count[]; /* per word; zero between rows */
 };
 
 /* Gamma(shape, 1): Marsaglia and Tsang 2000; shapes below 1 by Gamma(shape + 1) U^(1/shape). */
@@ -55,7 +55,7 @@ static int by_number(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The running sums of the mixture; returns the main topic. */
+/* Cumulative sums of the mixture; returns the main topic. */
 static uint32_t draw_mixture(const struct truth *truth, double *mixture, struct sdr_stream *stream)
 {
     double sum = 0, most = -1;
@@ -138,7 +138,7 @@ static enum sdr_status draw_topics(struct truth *truth)
     SDR_CHECK(sdr_allocate(&truth->word, truth->topics, sizeof *truth->word, "the topics"));
     SDR_CHECK(sdr_allocate(&truth->top, truth->topics, sizeof *truth->top, "the topics"));
     struct sdr_stream stream = sdr_stream_open(truth->seed, SDR_FOR_GENERATE, SDR_TRUTH_STREAM);
-    sdr_shuffle(place, truth->features, &stream); /* words are not in frequency order */
+    sdr_shuffle(place, truth->features, &stream); /* so that words are not in frequency order */
     for (uint32_t w = 0; w < truth->features; w++)
         sum += 1 / (w + 20.0);
     for (uint32_t t = 0; t < truth->topics; t++) {
@@ -177,8 +177,8 @@ static enum sdr_status write_truth(const struct truth *truth,
 
 static enum sdr_status generate(const struct sdr_generate_options *given, const char *path)
 {
-    struct sdr_generate_options settled, *options = &settled;
-    SDR_TRY(sdr_generate_settle(given, 5000, LENGTH, FEATURES_MOST, options));
+    struct sdr_generate_options completed, *options = &completed;
+    SDR_TRY(sdr_generate_complete(given, 5000, LENGTH, FEATURES_MOST, options));
     struct truth truth = {.seed = options->seed,
                           .topics = options->classes > 2 ? (uint32_t)options->classes : TOPICS,
                           .length = options->nnz ? (double)options->nnz : LENGTH};

@@ -1,6 +1,6 @@
-/* A noisy picture of two regions, for segmentation: --rows × --features pixels, a few bright
-   ellipses on a dark ground, grey = 85 or 170 plus 255 × noise × N(0, 1). PGM, or IDX of shape (1,
-   rows, columns) if the file ends in .idx; the regions without noise go to PATH.truth.pgm. */
+/* A noisy image of two regions, for segmentation: --rows × --features pixels, bright ellipses on a
+   dark ground, grey = 85 or 170 plus 255 × noise × N(0, 1). Format PGM, or IDX of shape (1, rows,
+   columns) for .idx; PATH.truth.pgm gets the regions without noise. */
 #include "base/file.h"
 #include "data/generate.h"
 
@@ -10,7 +10,7 @@
 enum { ELLIPSES = 4, SIDE_MOST = 1 << 15, DARK = 85, BRIGHT = 170 };
 
 struct ellipse {
-    double x, y, width, height; /* in shares of the picture */
+    double x, y, width, height; /* as fractions of the image */
 };
 
 static void draw_regions(const struct sdr_generate_options *options, unsigned char *region)
@@ -80,8 +80,8 @@ static enum sdr_status write_picture(const char *path, bool idx,
 
 static enum sdr_status generate(const struct sdr_generate_options *given, const char *path)
 {
-    struct sdr_generate_options settled, *options = &settled;
-    SDR_TRY(sdr_generate_settle(given, 256, 0, SIDE_MOST, options));
+    struct sdr_generate_options completed, *options = &completed;
+    SDR_TRY(sdr_generate_complete(given, 256, 0, SIDE_MOST, options));
     bool idx = strcmp(sdr_path_extension(path), "idx") == 0;
     unsigned char *region = NULL, *pixel = NULL;
     char *truth_path = NULL;

@@ -1,10 +1,8 @@
 /* Ratings "user item rating" of a planted factorisation:
-
-       rating = 3.5 + b_u + b_i + 0.8 ⟨p_u, q_i⟩ + noise × N(0, 1), in half stars from 0.5 to 5,
-
-   users and items drawn by Zipf–Mandelbrot laws, no pair twice. --features is users + items (seven
-   to one), --nnz the rank (10 if 0). The draws go on from row to row because of the pairs already
-   taken; a longer file still begins with a shorter one. */
+     rating = 3.5 + b_u + b_i + 0.8 ⟨p_u, q_i⟩ + noise × N(0, 1), in half stars from 0.5 to 5.
+   Users and items follow Zipf–Mandelbrot laws; no pair occurs twice. --features is users + items
+   (seven to one), --nnz the rank (default 10). Rows are drawn sequentially, since each pair must be
+   new; a longer file still begins with a shorter one. */
 #include "base/file.h"
 #include "data/generate.h"
 
@@ -13,7 +11,7 @@
 
 enum { RANK = 10, RANK_MOST = 1000, FEATURES_MOST = 1 << 27 };
 
-/* One side: how popular each one is, its number in the file, its bias and factors. */
+/* Users or items: popularity, numbers in the file, biases and factors. */
 struct side {
     uint32_t count;
     struct sdr_alias popularity;
@@ -43,7 +41,8 @@ static enum sdr_status draw_side(struct side *side, uint32_t rank, uint64_t seed
         weight[i] = pow(i + offset, -power);
         side->bias[i] = (float)(bias * sdr_stream_normal(&stream));
     }
-    double scale = 0.55 * sqrt(sqrt(10.0 / rank)); /* the products vary alike for every rank */
+    /* Keeps the variance of products independent of the rank. */
+    double scale = 0.55 * sqrt(sqrt(10.0 / rank));
     for (size_t i = 0; i < (size_t)side->count * rank; i++)
         side->factor[i] = (float)(scale * sdr_stream_normal(&stream));
     enum sdr_status status = sdr_alias_build(&side->popularity, weight, side->count);
@@ -59,8 +58,8 @@ static void free_side(struct side *side)
     sdr_release(side->factor);
 }
 
-/* False if the pair was taken before. */
-static bool take_pair(struct ratings *ratings, uint32_t user, uint32_t item)
+/* Marks a pair as used; false if it was already. */
+static bool mark_pair(struct ratings *ratings, uint32_t user, uint32_t item)
 {
     uint64_t key = ((uint64_t)user << 32 | item) + 1;
     uint64_t at = key * 0x9E3779B97F4A7C15u >> 20 & (ratings->slots - 1);
@@ -108,7 +107,7 @@ static enum sdr_status write_ratings(struct ratings *ratings,
         do {
             user = sdr_alias_draw(&ratings->user.popularity, &stream);
             item = sdr_alias_draw(&ratings->item.popularity, &stream);
-        } while (!take_pair(ratings, user, item));
+        } while (!mark_pair(ratings, user, item));
         int halves = rating_of(ratings, user, item, options->noise, &stream);
         p = put_number(p, ratings->user.number[user]);
         *p++ = ' ';
@@ -125,8 +124,8 @@ static enum sdr_status write_ratings(struct ratings *ratings,
 
 static enum sdr_status generate(const struct sdr_generate_options *given, const char *path)
 {
-    struct sdr_generate_options settled, *options = &settled;
-    SDR_TRY(sdr_generate_settle(given, 2000, RANK, FEATURES_MOST, options));
+    struct sdr_generate_options completed, *options = &completed;
+    SDR_TRY(sdr_generate_complete(given, 2000, RANK, FEATURES_MOST, options));
     struct ratings ratings = {.rank = options->nnz ? (uint32_t)options->nnz : RANK};
     struct sdr_writer *writer = NULL;
     struct sdr_text text = {0};
@@ -164,7 +163,7 @@ static enum sdr_status generate(const struct sdr_generate_options *given, const 
     sdr_truth_number(&text, "items", ratings.item.count);
     sdr_truth_number(&text, "rank", ratings.rank);
     sdr_truth_number(&text, "mean", 3.5);
-    /* rounding to halves adds a variance of 1/48 */
+    /* rounding to halves adds the variance 1/48 */
     sdr_truth_number(&text, "best_rmse", sqrt(options->noise * options->noise + 1.0 / 48));
     status = sdr_truth_write(&text, path);
 cleanup:

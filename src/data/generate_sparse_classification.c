@@ -1,8 +1,7 @@
-/* Classification of document-like sparse rows (see zipf.h) by a planted sparse linear separator.
-
-   Two classes: y = +1 if ⟨w, x⟩ > threshold, about 47 % of the rows as in RCV1's CCAT; more
-   classes: the largest of ⟨w_c, x⟩. A share `noise` of the labels is then flipped (or drawn anew
-   among the other classes), so the best possible accuracy is 1 − noise. */
+/* Document-like sparse rows (see zipf.h), classes by a planted sparse linear separator. Two
+   classes: y = +1 if ⟨w, x⟩ > threshold, for about 47 % of the rows as in RCV1's CCAT; more
+   classes: the largest ⟨w_c, x⟩. A fraction `noise` of the labels is flipped (or replaced by a
+   random other class), so the best possible accuracy is 1 − noise. */
 #include "data/zipf.h"
 
 #include <stdlib.h>
@@ -52,8 +51,7 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The 53 % quantile of the scores of rows that are in no file, so that it does not
-   depend on --rows. */
+/* The 53 % quantile of the scores of rows outside of any file, so that it does not depend on --rows. */
 static enum sdr_status find_threshold(struct truth *truth)
 {
     double *score = NULL;
@@ -95,9 +93,9 @@ static enum sdr_status write_truth(const struct truth *truth,
 
 static enum sdr_status generate(const struct sdr_generate_options *given, const char *path)
 {
-    struct sdr_generate_options settled, *options = &settled;
+    struct sdr_generate_options completed, *options = &completed;
     uint64_t nnz = given->features / 4 && given->features < 4 * 84 ? given->features / 4 : 84;
-    SDR_TRY(sdr_generate_settle(given, 47236, nnz, 1 << 28, options));
+    SDR_TRY(sdr_generate_complete(given, 47236, nnz, 1 << 28, options));
     SDR_TRY(sdr_generate_share(options));
     struct truth truth = {.classes = options->classes > 2 ? (uint32_t)options->classes : 2,
                           .noise = options->noise};

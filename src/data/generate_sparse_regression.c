@@ -1,5 +1,5 @@
-/* Regression on document-like sparse rows (see zipf.h): y = ⟨w, x⟩ + noise × N(0, 1), with 30 % of
-   the weights w from N(0, 1) and the others zero. */
+/* Regression on document-like sparse rows (see zipf.h): y = ⟨w, x⟩ + noise × N(0, 1); 30 % of the
+   weights are N(0, 1), the others zero. */
 #include "data/zipf.h"
 
 struct truth {
@@ -19,9 +19,9 @@ static void make(const void *context, uint64_t number, struct sdr_generate_row *
 
 static enum sdr_status generate(const struct sdr_generate_options *given, const char *path)
 {
-    struct sdr_generate_options settled, *options = &settled;
+    struct sdr_generate_options completed, *options = &completed;
     uint64_t nnz = given->features / 4 && given->features < 4 * 84 ? given->features / 4 : 84;
-    SDR_TRY(sdr_generate_settle(given, 47236, nnz, 1 << 28, options));
+    SDR_TRY(sdr_generate_complete(given, 47236, nnz, 1 << 28, options));
     struct truth truth = {.noise = options->noise};
     struct sdr_text text = {0};
     enum sdr_status status;

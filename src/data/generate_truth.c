@@ -1,12 +1,12 @@
-/* Small parts of all generators: checks of the options, the truth file, the alias method. */
+/* Helpers of all generators: checks of options, the truth file, the alias method. */
 #include "base/file.h"
 #include "data/generate.h"
 
 #include <string.h>
 
-enum sdr_status sdr_generate_settle(const struct sdr_generate_options *given, uint64_t features,
-                                    uint64_t nnz, uint64_t most,
-                                    struct sdr_generate_options *options)
+enum sdr_status sdr_generate_complete(const struct sdr_generate_options *given, uint64_t features,
+                                      uint64_t nnz, uint64_t most,
+                                      struct sdr_generate_options *options)
 {
     *options = *given;
     if (options->features == 0)
@@ -121,7 +121,7 @@ enum sdr_status sdr_alias_build(struct sdr_alias *alias, const double *weight, u
             stack[small++] = i;
         else
             stack[--large] = i;
-        alias->other[i] = i; /* columns left over by rounding are whole */
+        alias->other[i] = i; /* columns left over by rounding have probability 1 */
         alias->chance[i] = UINT32_MAX;
     }
     while (small > 0 && large < count) {

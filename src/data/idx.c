@@ -1,4 +1,4 @@
-/* IDX (LeCun's MNIST format): an array of numbers; the labels are in another file (--labels). */
+/* IDX (LeCun's MNIST format): an array of numbers; labels are in another file (--labels). */
 #include "data/array.h"
 #include "data/label_file.h"
 

@@ -1,18 +1,18 @@
-/* What a data set holds, as JSON for people and scripts. */
+/* The contents of a data set as JSON. */
 #include "base/json.h"
 #include "data/cache.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { LIST_MOST = 100 }; /* distinct labels, columns */
+enum { LIST_MOST = 100 }; /* of distinct labels and columns */
 
 static int set(json_t *object, const char *key, json_t *value)
 {
     return json_object_set_new(object, key, value);
 }
 
-/* Texts that are not UTF-8 are shown with their odd bytes replaced. */
+/* Replaces invalid UTF-8 for display. */
 static json_t *shown(const char *text, size_t length)
 {
     json_t *json;
@@ -29,7 +29,7 @@ static json_t *shown(const char *text, size_t length)
     return json;
 }
 
-/* The place of a row's label in the schema's list; count if it is not there. */
+/* The index of a row's label in the schema's list; its length if absent. */
 static uint32_t number_of(const struct sdr_schema *schema, float label)
 {
     uint32_t count = schema->labels.count;

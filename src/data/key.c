@@ -1,7 +1,7 @@
-/* The name of a cache file is a hash of where its sources are and how they are read; its key, kept
-   inside, also of what they hold: of each source its size, its time of change and a sample of its
-   content. Reading gigabytes to hash them would cost what the cache is to save. A source that has
-   changed thus finds its old cache file, sees that it is stale, and replaces it. */
+/* Names and keys of cache files. The name is a hash of the paths of the sources and of the options
+   that affect reading. The key, stored inside, also covers the contents: size, modification time
+   and a sample of each source, since hashing gigabytes would cost what the cache saves. So a
+   changed source finds its old cache file, detects that it is stale, and replaces it. */
 #define _GNU_SOURCE /* O_CLOEXEC, realpath */
 #include "base/file.h"
 #include "base/hash.h"
@@ -35,7 +35,7 @@ static enum sdr_status add_sample(struct sdr_hasher *hasher, int descriptor, uin
     return SDR_OK;
 }
 
-/* Size, time of change, and the first, middle and last megabyte. */
+/* Size, modification time, and the first, middle and last megabyte. */
 static enum sdr_status add_file(struct sdr_hasher *hasher, const char *path, char *buffer)
 {
     struct sdr_file_facts facts;
@@ -71,7 +71,7 @@ static enum sdr_status add_schema(struct sdr_hasher *hasher, const struct sdr_sc
     return status;
 }
 
-/* The same file by any path to it. */
+/* The canonical path, so that all paths to a file give the same name. */
 static enum sdr_status add_place(struct sdr_hasher *hasher, const char *path)
 {
     char *absolute = realpath(path, NULL);
@@ -86,7 +86,7 @@ static enum sdr_status add_way(struct sdr_hasher *hasher, const struct sdr_data_
                                const struct sdr_schema *known, const struct sdr_format *format,
                                const struct sdr_paths *paths)
 {
-    /* Bit 1 is retired: caches keyed with it guessed the label by name. */
+    /* Bit 1 is retired: it marked caches whose label was guessed by name. */
     uint64_t numbers[5] = {options->bits, (uint64_t)options->base, (uint64_t)options->missing,
                            options->labels_optional + 4ull * options->labels_named, paths->count};
     sdr_hasher_add(hasher, numbers, sizeof numbers);

@@ -1,5 +1,5 @@
-/* The distinct values of numeric labels, each with the text it had first: what a classifier's
-   classes are made of. Data of regression soon has too many, and then nothing is kept. */
+/* The distinct values of numeric labels, each with its first text: the classes of a classifier.
+   Regression data soon exceeds the limit, and then nothing is kept. */
 #include "data/data.h"
 
 #include <math.h>
@@ -10,9 +10,9 @@ enum { FEW = 8, SLOTS = 4 * SDR_LABELS_MOST };
 static uint32_t home(float value)
 {
     uint32_t bits;
-    value += 0.0f; /* −0 is 0 */
+    value += 0.0f; /* turns −0 into 0 */
     memcpy(&bits, &value, sizeof bits);
-    return bits * 2654435761u >> 18; /* 14 bits: SLOTS */
+    return bits * 2654435761u >> 18; /* 14 bits, log2 of SLOTS */
 }
 
 static uint32_t seek(const uint16_t *slot, const float *values, float value)
@@ -23,9 +23,9 @@ static uint32_t seek(const uint16_t *slot, const float *values, float value)
     return at;
 }
 
-/* Finds the value's number, UINT32_MAX if it is new. */
-static uint32_t look(const struct sdr_label_finder *finder, const float *values, uint32_t count,
-                     float value)
+/* The value's number; UINT32_MAX if it is new. */
+static uint32_t find_number(const struct sdr_label_finder *finder, const float *values,
+                            uint32_t count, float value)
 {
     if (finder->slot) {
         uint32_t found = finder->slot[seek(finder->slot, values, value)];
@@ -57,7 +57,7 @@ enum sdr_status sdr_label_find(struct sdr_label_finder *finder, struct sdr_dicti
     }
     if (!finder->slot && count > FEW)
         SDR_TRY(make_slots(finder, *label_value, count));
-    *number = look(finder, *label_value, count, value);
+    *number = find_number(finder, *label_value, count, value);
     if (*number == UINT32_MAX && count < SDR_LABELS_MOST) {
         if (!*label_value)
             SDR_TRY(sdr_allocate(label_value, SDR_LABELS_MOST, sizeof(float), "the labels"));
@@ -67,7 +67,7 @@ enum sdr_status sdr_label_find(struct sdr_label_finder *finder, struct sdr_dicti
             text = printed;
         }
         SDR_TRY(sdr_dictionary_find(labels, text, length, true, number));
-        if (*number != count) /* the same text with another value: a format that cannot be */
+        if (*number != count) /* the same text with another value: a malformed file */
             return sdr_fail(SDR_BAD_DATA, "the label '%.*s' stands for two values",
                             (int)(length < 80 ? length : 80), text);
         (*label_value)[count] = value;
@@ -89,7 +89,7 @@ bool sdr_label_exact(float value, const char *text, size_t length)
     for (; i < length && text[i] >= '0' && text[i] <= '9'; i++)
         if (__builtin_mul_overflow(whole, (uint64_t)10, &whole) ||
             __builtin_add_overflow(whole, (uint64_t)(text[i] - '0'), &whole))
-            whole = UINT64_MAX; /* never the value of a float */
+            whole = UINT64_MAX; /* equals no float */
     return i < length || (size < 0x1p64f && (uint64_t)size == whole);
 }
 

@@ -5,8 +5,8 @@
 #include <math.h>
 #include <string.h>
 
-static enum sdr_status take_array(struct sdr_label_file *labels, const struct sdr_array *array,
-                                  const unsigned char *bytes, size_t count)
+static enum sdr_status parse_array(struct sdr_label_file *labels, const struct sdr_array *array,
+                                   const unsigned char *bytes, size_t count)
 {
     size_t size = sdr_array_size(array->type);
     uint64_t numbers = array->rows * array->width;
@@ -37,7 +37,7 @@ static enum sdr_status take_array(struct sdr_label_file *labels, const struct sd
     return SDR_OK;
 }
 
-/* One line of a text, without blanks around it. */
+/* A line without surrounding blanks. */
 struct line {
     const char *text, *end;
     uint64_t number;
@@ -84,10 +84,10 @@ static enum sdr_status add_text_label(struct sdr_label_file *labels, const struc
     return SDR_OK;
 }
 
-/* One label a line; texts if the first is no number, or if the model's labels are. Texts where the
-   model has numbers are the builder's to judge. */
-static enum sdr_status take_lines(struct sdr_label_file *labels, const struct sdr_schema *known,
-                                  const char *at, const char *end)
+/* One label per line; texts if the first is not a number or the model's labels are texts. The
+   builder reports texts where the model has numbers. */
+static enum sdr_status parse_lines(struct sdr_label_file *labels, const struct sdr_schema *known,
+                                   const char *at, const char *end)
 {
     struct line line = {.number = 0};
     float value;
@@ -106,7 +106,7 @@ static enum sdr_status take_lines(struct sdr_label_file *labels, const struct sd
     return SDR_OK;
 }
 
-/* The numbers of one line, blanks between them; false if it has others or not `count` of them. */
+/* Parses exactly `count` numbers separated by blanks. */
 static bool line_numbers(const struct line *line, double *number, int count)
 {
     const char *at = line->text;
@@ -119,8 +119,8 @@ static bool line_numbers(const struct line *line, double *number, int count)
     return at == line->end;
 }
 
-/* Matrix Market with one column: "array" has a number a line, "coordinate" lines "row 1 number". */
-static enum sdr_status take_matrix(struct sdr_label_file *labels, const char *at, const char *end)
+/* A Matrix Market column: "array" has one number per line, "coordinate" has lines "row 1 number". */
+static enum sdr_status parse_matrix(struct sdr_label_file *labels, const char *at, const char *end)
 {
     struct line line = {.number = 0};
     double number[3] = {0};
@@ -162,34 +162,34 @@ static enum sdr_status take_matrix(struct sdr_label_file *labels, const char *at
     return SDR_OK;
 }
 
-static enum sdr_status take_bytes(struct sdr_label_file *labels, const struct sdr_schema *known,
-                                  const struct sdr_region *region)
+static enum sdr_status parse_bytes(struct sdr_label_file *labels, const struct sdr_schema *known,
+                                   const struct sdr_region *region)
 {
     const char *bytes = region->used ? (const char *)region->bytes : "";
     size_t count = region->used;
     struct sdr_array array;
     if (sdr_npy_is(bytes, count)) {
         SDR_TRY(sdr_npy_header(labels->path, bytes, count, &array));
-        return take_array(labels, &array, region->bytes, count);
+        return parse_array(labels, &array, region->bytes, count);
     }
     if (sdr_idx_is(bytes, count)) {
         SDR_TRY(sdr_idx_header(labels->path, bytes, count, &array));
-        return take_array(labels, &array, region->bytes, count);
+        return parse_array(labels, &array, region->bytes, count);
     }
     if (count && memchr(bytes, 0, count))
         return sdr_fail(SDR_BAD_DATA, "%s: labels must be NPY, IDX or text", labels->path);
     if (count > 16 && memcmp(bytes, "%%MatrixMarket ", 15) == 0)
-        return take_matrix(labels, bytes, bytes + count);
-    return take_lines(labels, known, bytes, bytes + count);
+        return parse_matrix(labels, bytes, bytes + count);
+    return parse_lines(labels, known, bytes, bytes + count);
 }
 
-enum sdr_status sdr_label_file_take(const char *name, const struct sdr_schema *known,
-                                    const struct sdr_region *bytes, struct sdr_label_file *labels)
+enum sdr_status sdr_label_file_parse(const char *name, const struct sdr_schema *known,
+                                     const struct sdr_region *bytes, struct sdr_label_file *labels)
 {
     *labels = (struct sdr_label_file){0};
     enum sdr_status status = sdr_copy_string(&labels->path, name);
     if (status == SDR_OK)
-        status = take_bytes(labels, known, bytes);
+        status = parse_bytes(labels, known, bytes);
     if (status != SDR_OK)
         sdr_label_file_free(labels);
     return status;
@@ -207,7 +207,7 @@ enum sdr_status sdr_label_file_read(const struct sdr_data_options *options,
     SDR_CHECK(sdr_source_open(options->labels, &source));
     sdr_source_limit(source, options->memory);
     SDR_CHECK(sdr_source_rest(source, &bytes));
-    status = sdr_label_file_take(options->labels, known, &bytes, labels);
+    status = sdr_label_file_parse(options->labels, known, &bytes, labels);
 cleanup:
     sdr_source_close(source);
     sdr_region_free(&bytes);

@@ -1,6 +1,6 @@
-/* What may have to be done to staged rows as a whole: indices widened or moved by one, sparse rows
-   made dense or the other way, missing cells filled with means. Each works in place or gives the
-   old pages back as it goes, so that no second copy of the data ever exists. */
+/* Conversions of all staged rows: widening or shifting indices, sparse to dense and back, replacing
+   missing cells by means. Each works in place or releases old pages as it proceeds, so there is
+   never a second copy of the data. */
 #define _GNU_SOURCE /* madvise */
 #include "data/build.h"
 
@@ -10,17 +10,17 @@
 
 enum { BLOCK = 4096, GIVE_BACK = 32 << 20 };
 
-/* Gives the pages of [*from, to) back once they are worth a system call. Rows go forwards. */
-static void give_back(struct sdr_region *region, size_t *from, size_t to)
+/* Releases the pages of [*from, to) once they are worth a system call. Called with rising `to`. */
+static void release_pages(struct sdr_region *region, size_t *from, size_t to)
 {
-    to &= ~(size_t)((2 << 20) - 1); /* whole huge pages */
+    to &= ~(size_t)((2 << 20) - 1); /* multiple of huge pages */
     if (to < *from + GIVE_BACK)
         return;
     (void)madvise(region->bytes + *from, to - *from, MADV_DONTNEED);
     *from = to;
 }
 
-/* From the last block to the first: the wider array grows over the narrower one it is made of. */
+/* From the last element to the first: the wider array overlaps its source. */
 enum sdr_status sdr_layout_widen(struct sdr_builder *b)
 {
     uint16_t narrow[BLOCK];
@@ -73,8 +73,8 @@ enum sdr_status sdr_layout_to_dense(struct sdr_builder *b, uint32_t features)
     for (uint64_t r = 0; r < b->rows; r++, row += stride) {
         for (uint64_t i = start[r]; i < start[r + 1]; i++)
             row[b->wide ? index32[i] : index16[i]] = value[i];
-        give_back(&b->staged.value, &value_gone, start[r + 1] * sizeof(float));
-        give_back(&b->staged.index, &index_gone, start[r + 1] * (b->wide ? 4 : 2));
+        release_pages(&b->staged.value, &value_gone, start[r + 1] * sizeof(float));
+        release_pages(&b->staged.index, &index_gone, start[r + 1] * (b->wide ? 4 : 2));
     }
     b->staged.dense.used = bytes;
     b->is_dense = true;
@@ -110,7 +110,7 @@ enum sdr_status sdr_layout_to_sparse(struct sdr_builder *b)
             value[entries++] = row[i];
         }
         start[r + 1] = entries;
-        give_back(&b->staged.dense, &gone, (size_t)((r + 1) * stride * sizeof(float)));
+        release_pages(&b->staged.dense, &gone, (size_t)((r + 1) * stride * sizeof(float)));
     }
     b->staged.start.used = (size_t)(b->rows + 1) * sizeof(uint64_t);
     b->staged.index.used = (size_t)entries * (wide ? 4 : 2);
@@ -136,7 +136,7 @@ void sdr_layout_sum(const uint32_t *index32, const uint16_t *index16, const floa
     }
 }
 
-/* An absent entry of a sparse row is a zero that is present. */
+/* An absent entry of a sparse row is a zero, not a missing cell. */
 enum sdr_status sdr_layout_means(const struct sdr_builder *b, const double *sum,
                                  const uint64_t *missing)
 {
@@ -177,7 +177,7 @@ static enum sdr_status find_means(const struct sdr_builder *b)
     return status;
 }
 
-/* The filled cells stay entries even where the mean is 0: what was missing was not a zero. */
+/* Filled cells stay stored even if the mean is 0. */
 static void fill(struct sdr_builder *b)
 {
     const float *mean = b->schema->mean;

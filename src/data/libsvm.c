@@ -1,11 +1,8 @@
-/* LIBSVM / SVMlight text: one row a line,
-
-       label [qid:N] index:value index:value …   # comment
-
-   Indices rise strictly within a row; empty lines and lines of comment alone hold no row.
-
-   Two readers share the work: a quick one (libsvm_quick.c, libsvm_wide.c) takes the plain entries,
-   which are nearly all; the careful one here takes the rest, and finds place and words of an error. */
+/* LIBSVM / SVMlight text, one row per line:
+     label [qid:N] index:value index:value …   # comment
+   Indices rise strictly within a row; empty lines and comment lines hold no row. There are two
+   readers: a quick one (libsvm_quick.c, libsvm_wide.c) for plain entries, which are nearly all; the
+   careful one here for everything else, which also locates and explains errors. */
 #include "data/libsvm.h"
 #include "base/hash.h"
 #include "data/data.h"
@@ -13,14 +10,14 @@
 #include <math.h>
 #include <string.h>
 
-enum { INDEX_MOST = 2147483646 }; /* one more is still a count of features below SDR_CATEGORY_BIT */
+enum { INDEX_MOST = 2147483646 }; /* so that the feature count stays below SDR_CATEGORY_BIT */
 
 /* ---- the careful reader ---- */
 
 #define FAIL_AT(place, ...)                                                                        \
     sdr_piece_fail(piece, scan->line_number, (uint64_t)((place)-scan->line) + 1, __VA_ARGS__)
 
-/* Tokens end at blanks, at the line's end, and where a comment begins. */
+/* Tokens end at blanks, at the end of the line and at a comment. */
 static const char *token_end(const char *at, const char *end)
 {
     const char *stop = sdr_token_end(at, end);
@@ -28,7 +25,7 @@ static const char *token_end(const char *at, const char *end)
     return comment ? comment : stop;
 }
 
-/* Bytes that no text has are told as such: the file is probably not text at all. */
+/* Control bytes get their own message: the file is probably not text. */
 static enum sdr_status fail_token(const struct sdr_libsvm_scan *scan, struct sdr_piece *piece,
                                   const char *at, const char *end, const char *before,
                                   const char *after)
@@ -40,7 +37,7 @@ static enum sdr_status fail_token(const struct sdr_libsvm_scan *scan, struct sdr
     return FAIL_AT(at, "%s '%s' %s", before, sdr_quote(quote, at, end), after);
 }
 
-/* Takes "index:value" or skips "qid:N"; returns the byte behind it, or NULL with the error told. */
+/* Parses "index:value" or skips "qid:N"; returns the byte after it, or NULL with the error recorded. */
 static const char *careful_entry(struct sdr_libsvm_scan *scan, struct sdr_piece *piece,
                                  const char *at)
 {
@@ -84,9 +81,9 @@ static const char *careful_entry(struct sdr_libsvm_scan *scan, struct sdr_piece 
     return NULL;
 }
 
-/* Takes the label of the row; *next is the byte behind it. */
-static enum sdr_status take_label(const struct sdr_libsvm *state, struct sdr_libsvm_scan *scan,
-                                  struct sdr_piece *piece, const char *at, const char **next)
+/* Parses the label of the row; *next is the byte after it. */
+static enum sdr_status parse_label(const struct sdr_libsvm *state, struct sdr_libsvm_scan *scan,
+                                   struct sdr_piece *piece, const char *at, const char **next)
 {
     const char *end = token_end(at, scan->end), *why;
     float *label = &piece->label[piece->rows];
@@ -124,17 +121,17 @@ static enum sdr_status hash_row(const struct sdr_libsvm *state, struct sdr_libsv
     return SDR_OK;
 }
 
-/* One line with a row: at is its first byte that is not blank. */
-static enum sdr_status take_row(const struct sdr_libsvm *state, struct sdr_libsvm_scan *scan,
-                                struct sdr_piece *piece, struct sdr_fold *fold, const char *at,
-                                const char **next)
+/* Parses one line with a row; `at` is its first non-blank byte. */
+static enum sdr_status parse_row(const struct sdr_libsvm *state, struct sdr_libsvm_scan *scan,
+                                 struct sdr_piece *piece, struct sdr_fold *fold, const char *at,
+                                 const char **next)
 {
     if (piece->rows == piece->row_room)
         SDR_TRY(sdr_piece_reserve(piece, piece->entry_room, 2 * piece->rows + 1024));
     uint64_t start = scan->count;
     int64_t before = state->base == 1 ? 0 : -1;
     scan->last = before;
-    SDR_TRY(take_label(state, scan, piece, at, &at));
+    SDR_TRY(parse_label(state, scan, piece, at, &at));
     for (;;) {
         at = sdr_skip_blanks(at, scan->end);
         at = state->entries(scan, at);
@@ -177,7 +174,7 @@ static enum sdr_status parse(const void *state, const char *bytes, size_t count,
         scan.line_number = ++piece->lines;
         at = sdr_skip_blanks(at, end);
         if (!sdr_at_line_end(at, end) && *at != '#')
-            SDR_CHECK(take_row(state, &scan, piece, &fold, at, &at));
+            SDR_CHECK(parse_row(state, &scan, piece, &fold, at, &at));
         at = sdr_next_line(at, end);
     }
 cleanup:
@@ -201,14 +198,14 @@ static enum sdr_status open_format(void *opaque, struct sdr_reading *reading, co
     sdr_release(schema->format);
     schema->format = NULL;
     schema->bits = state->bits;
-    schema->base = state->bits ? 0 : state->base; /* hashed features are counted from 0 */
+    schema->base = state->bits ? 0 : state->base; /* hashed features count from 0 */
     if (state->bits)
         schema->features = schema->numbers = 1u << state->bits;
     return sdr_copy_string(&schema->format, "libsvm");
 }
 
-/* True if the line is a row; *labelled and *entries say what of it there was. The last token of a
-   line that is not whole may be cut and says nothing. */
+/* Whether the line is a row; *labelled and *entries say what it contained. The last token of an
+   incomplete line is ignored. */
 static bool looks_like_row(const char *at, const char *end, bool whole, bool *labelled,
                            unsigned *entries)
 {
@@ -246,7 +243,7 @@ static int recognise(const char *head, size_t count)
         bool whole = next[-1] == '\n', label;
         unsigned entries;
         if (!whole && lines > 0)
-            break; /* cut off by the end of the head */
+            break; /* incomplete at the end of the head */
         lines++;
         const char *text = sdr_skip_blanks(at, next);
         if (!sdr_at_line_end(text, next) && *text != '#') {

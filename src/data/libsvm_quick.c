@@ -1,8 +1,8 @@
-/* The quick reader of LIBSVM text: runs of plain entries, "4711:0.01234 ", of at most eight digits
-   of index and fifteen bytes of value. No branch depends on how long a number is: a mask of the 32
-   bytes ahead tells where the tokens end, the bytes that end there hold the digits right-aligned,
-   and a few multiplications make a number of them. Anything else (exponents, long numbers, errors,
-   the edges of the chunk) is left to the careful reader in libsvm.c, which gives the same bits. */
+/* The quick reader of LIBSVM text: runs of plain entries such as "4711:0.01234 ", with at most
+   eight digits of index and fifteen bytes of value. No branch depends on the length of a number: a
+   mask of the next 32 bytes gives the ends of tokens, the bytes before an end hold its digits
+   right-aligned, and a few multiplications convert them. Everything else (exponents, long numbers,
+   errors, chunk boundaries) goes to the careful reader in libsvm.c, which gives the same bits. */
 #include "data/libsvm.h"
 #include <string.h>
 #if defined(__x86_64__)
@@ -19,23 +19,23 @@ static inline uint64_t load8(const char *at)
     return word;
 }
 
-/* The 32 bytes ahead: bit i tells that byte i is no digit, a point, a minus. */
+/* Masks of the next 32 bytes: bit i is set if byte i is not a digit, a point, a minus. */
 struct ahead {
     uint64_t other, point, minus;
 };
 
-/* A plain entry, as offsets from its first byte: index [0, colon), value [first, end). `tail` is
-   what the point and the digits behind it take, 0 if there is no point. */
+/* A plain entry as offsets from its first byte: index [0, colon), value [first, end). tail: length
+   of the point and the digits after it, 0 without a point. */
 struct plain {
     unsigned colon, first, end, tail, negative;
 };
 
-/* False if the entry at p is not a plain one. What the next entry waits for is only `end`: all the
-   rest runs beside it. */
+/* Locates the entry at p; false if it is not plain. The next entry depends only on `end`;
+   everything else runs in parallel. */
 static inline __attribute__((always_inline)) bool locate(const char *p, struct ahead ahead,
                                                          struct plain *plain)
 {
-    uint64_t other = ahead.other | 3ull << 32; /* so that every search ends */
+    uint64_t other = ahead.other | 3ull << 32; /* sentinels: every search ends */
     uint64_t behind = other & (other - 1);     /* without the colon */
     uint64_t stop = behind & ~(ahead.point | ahead.minus);
     plain->end = (unsigned)__builtin_ctzll(stop);
@@ -46,26 +46,25 @@ static inline __attribute__((always_inline)) bool locate(const char *p, struct a
     plain->negative = signs != 0;
     plain->first = plain->colon + 1 + plain->negative;
     plain->tail = plain->end - point;
-    /* At most 15 bytes of value: fewer than 2^53 in any case. A point needs a digit before it. */
+    /* At most 15 bytes of value, hence below 2^53. A point needs a digit before it. */
     return !((p[plain->colon] != ':') | (plain->colon - 1 > 7) |
              (plain->end - plain->first - 1 > 14) | (point <= plain->first) |
              (((signs & ~(2ull << plain->colon)) | (points & (points - 1))) != 0));
 }
 
-/* Where an entry may end without more ado; exponents, comments and nonsense are for the careful. */
+/* Whether an entry may end at this byte; exponents, comments and errors go to the careful reader. */
 static inline bool ends_entry(char c)
 {
     return c == ' ' || c == '\n' || c == '\r' || c == '\t';
 }
 
-/* Stores the entry and returns the byte behind it, or NULL if its index does not rise. */
+/* Stores the entry and returns the byte after it, or NULL if its index does not rise. */
 static inline __attribute__((always_inline)) const char *store(struct sdr_libsvm_scan *scan,
                                                                const char *p,
                                                                const struct plain *plain,
                                                                uint64_t index, uint64_t mantissa)
 {
-    /* By tail, then the same with a minus. Digits and powers are exact, so the quotient is rounded
-       once. */
+    /* By tail, then negated. Digits and powers are exact, so the quotient is rounded once. */
     static const double divisor[32] = {1e0,  1e0,  1e1,  1e2,   1e3,   1e4,   1e5,   1e6,
                                        1e7,  1e8,  1e9,  1e10,  1e11,  1e12,  1e13,  1e14,
                                        -1e0, -1e0, -1e1, -1e2,  -1e3,  -1e4,  -1e5,  -1e6,
@@ -89,7 +88,7 @@ static inline uint64_t digits_before(const char *end, unsigned length)
     return (word & 0x0000FFFF0000FFFF) * (10000 * 4294967296ull + 1) >> 32;
 }
 
-/* Both levels look 32 bytes ahead (locate two more) and at most 16 back. */
+/* Both levels read 32 bytes ahead (`locate` two more) and at most 16 back. */
 enum { AHEAD = 48, BEHIND = 16 };
 
 static const char *entries_portable(struct sdr_libsvm_scan *scan, const char *at)
@@ -132,11 +131,11 @@ static const char *entries_portable(struct sdr_libsvm_scan *scan, const char *at
 }
 
 #if defined(__x86_64__)
-/* The index in the lower lane and the value in the upper one become numbers together. */
+/* Converts the index in the lower lane and the value in the upper one together. */
 __attribute__((target("avx2,bmi,bmi2"))) const char *sdr_libsvm_avx2(struct sdr_libsvm_scan *scan,
                                                                      const char *at)
 {
-    /* Row `tail` moves the digits before the point one byte up, over it. */
+    /* Row `tail` shifts the digits before the point up by one byte, over it. */
 #define BYTE(b, tail) ((b) - ((b) < 17 - (tail)))
 #define ROW(tail)                                                                                  \
     {                                                                                              \
@@ -149,7 +148,7 @@ __attribute__((target("avx2,bmi,bmi2"))) const char *sdr_libsvm_avx2(struct sdr_
                                             ROW(12), ROW(13), ROW(14), ROW(15)};
 #undef ROW
 #undef BYTE
-    /* The 16 bytes from `length` on keep the digits in the last `length` bytes. */
+    /* The 16 bytes from `length` on mask all but the last `length` bytes. */
     static const uint8_t keep[32] = {0,    0,    0,    0,    0,    0,    0,    0,
                                      0,    0,    0,    0,    0,    0,    0,    0,
                                      0x0F, 0x0F, 0x0F, 0x0F, 0x0F, 0x0F, 0x0F, 0x0F,

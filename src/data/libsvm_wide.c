@@ -1,15 +1,15 @@
-/* The quick reader of LIBSVM text for CPUs that permute and compress bytes (AVX-512 VBMI, VBMI2).
+/* The quick reader of LIBSVM text for CPUs with AVX-512 VBMI and VBMI2, 64 bytes at a time.
 
-   Sixty-four bytes at a time. Masks tell where digits, colons, points, minuses and blanks are; adding
-   the first bits of runs of digits to the mask of digits carries each to the byte behind its run, so
-   that a few additions walk through all entries of the block at once:
+   Masks give the positions of digits, colons, points, minuses and blanks. Adding the first bits of
+   digit runs to the mask of digits carries each bit to the byte after its run, so a few additions
+   scan all entries of the block at once:
 
        830:0.04814 2814:-1.5 37      text
        s  cf m    es   c f m e       start, colon, first digit, middle (point or end), end
 
-   If what they find is not exactly what stands there, the block holds something that is not plain,
-   and is left to the reader for AVX2. Then numbers are made eight at a time: the up to eight digits
-   that end at a place are moved into a lane of eight bytes, and three multiplications add them up. */
+   If these positions do not match the text exactly, the block contains something that is not plain,
+   and the AVX2 reader takes it. Numbers are converted eight at a time: the up to eight digits
+   before an end move to a lane of eight bytes, and three multiplications combine them. */
 #include "data/libsvm.h"
 
 #if defined(__x86_64__)
@@ -18,12 +18,12 @@
     __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,bmi,"         \
                           "popcnt")))
 
-/* The places of a block's entries, as masks of its bytes. */
+/* Positions of a block's entries, as masks of its bytes. */
 struct marks {
     uint64_t start, colon, first, middle, end;
 };
 
-/* False if something in the block is not plain, or no entry ends in it. */
+/* Fills the marks; false if the block contains something that is not plain, or no end of an entry. */
 WIDE static inline __attribute__((always_inline)) bool mark(__m512i text, __m512i digit,
                                                             struct marks *marks)
 {
@@ -33,7 +33,7 @@ WIDE static inline __attribute__((always_inline)) bool mark(__m512i text, __m512
     uint64_t colon = _mm512_cmpeq_epi8_mask(text, _mm512_set1_epi8(':'));
     uint64_t point = _mm512_cmpeq_epi8_mask(text, _mm512_set1_epi8('.'));
     uint64_t minus = _mm512_cmpeq_epi8_mask(text, _mm512_set1_epi8('-'));
-    line &= -line; /* the first one ends the row; a blank before it has ended the entry */
+    line &= -line; /* the first newline ends the row; a blank before it ended the entry */
     uint64_t end = (blank & (line - 1)) | (line & ~(blank << 1));
     if (end == 0)
         return false;
@@ -41,7 +41,7 @@ WIDE static inline __attribute__((always_inline)) bool mark(__m512i text, __m512
     uint64_t start = (end << 1 | 1) & within;
     uint64_t behind_index = (start + digits) & ~digits;
     uint64_t value = behind_index << 1, negative = value & minus;
-    uint64_t first = value + negative; /* one on, where there is a minus */
+    uint64_t first = value + negative; /* skips a minus */
     uint64_t middle = (first + digits) & ~digits, points = middle & point;
     uint64_t fraction = points << 1;
     uint64_t last = (((fraction & digits) + digits) | fraction) & ~digits;
@@ -51,8 +51,8 @@ WIDE static inline __attribute__((always_inline)) bool mark(__m512i text, __m512
             ((last | (middle ^ points)) ^ end)) == 0;
 }
 
-/* The numbers in the `length` (0 … 8) digits before `end` of eight entries: bytes of both that
-   `spread` repeats over the lanes. */
+/* Converts the `length` (0 … 8) digits before `end` of eight entries; `spread` distributes the
+   bytes of both over the lanes. */
 WIDE static inline __attribute__((always_inline)) __m512i numbers(__m512i digit, __m512i spread,
                                                                   __m512i end, __m512i length)
 {
@@ -85,7 +85,7 @@ WIDE static inline __attribute__((always_inline)) bool store(struct sdr_libsvm_s
     const __m512d low = _mm512_set_pd(1e7, 1e6, 1e5, 1e4, 1e3, 1e2, 1e1, 1e0);
     const __m512d high = _mm512_set1_pd(1e8);
     unsigned count =
-        (unsigned)__builtin_popcountll(marks->end); /* four bytes each at least: ≤ 16 */
+        (unsigned)__builtin_popcountll(marks->end); /* at least four bytes each: ≤ 16 */
     __m512i colon = places(marks->colon), middle = places(marks->middle), end = places(marks->end);
     __m512i first = places(marks->first);
     __m512i index_length = _mm512_sub_epi8(colon, places(marks->start));
@@ -94,7 +94,7 @@ WIDE static inline __attribute__((always_inline)) bool store(struct sdr_libsvm_s
     __m512i longest = _mm512_max_epu8(_mm512_max_epu8(index_length, whole_length), fraction_length);
     __m512i both = _mm512_add_epi8(whole_length, fraction_length);
     if (_mm512_cmpgt_epu8_mask(longest, _mm512_set1_epi8(8)) |
-        _mm512_cmpgt_epu8_mask(both, _mm512_set1_epi8(15))) /* fewer than 2^53 */
+        _mm512_cmpgt_epu8_mask(both, _mm512_set1_epi8(15))) /* below 2^53 */
         return false;
     uint64_t signs = _mm512_cmpgt_epu8_mask(_mm512_sub_epi8(first, colon), _mm512_set1_epi8(1));
     uint32_t *index = scan->index + scan->count;
@@ -125,8 +125,8 @@ WIDE static inline __attribute__((always_inline)) bool store(struct sdr_libsvm_s
     return true;
 }
 
-/* A block's numbers are stored eight at a time, up to seven places beyond its entries: parse() in
-   libsvm.c reserves 64 more than there can be. */
+/* Numbers are stored eight at a time, up to seven places beyond a block's entries: parse() in
+   libsvm.c reserves 64 extra. */
 WIDE const char *sdr_libsvm_wide(struct sdr_libsvm_scan *scan, const char *at)
 {
     struct sdr_libsvm_scan local = *scan;

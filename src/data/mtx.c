@@ -1,13 +1,13 @@
 /* Matrix Market: a matrix whose rows are the examples,
 
-       %%MatrixMarket matrix coordinate|array real|integer|pattern general|symmetric|skew-symmetric
-       % comments
-       rows columns entries          (array: rows columns)
-       row column value              (coordinate: entries in any order, counted from 1)
-       value                         (array: column by column)
+     %%MatrixMarket matrix coordinate|array real|integer|pattern general|symmetric|skew-symmetric
+     % comments
+     rows columns entries          (array: rows columns)
+     row column value              (coordinate: entries in any order, counted from 1)
+     value                         (array: column by column)
 
-   The labels are in a file of their own (--labels). Entries are put in order here, so a file is
-   read as a whole; an entry that is given twice is refused. */
+   Labels are in a separate file (--labels). Entries come in any order, so the file is read as a
+   whole; a duplicate entry is an error. */
 #include "data/data.h"
 #include "data/label_file.h"
 #include "data/token.h"
@@ -15,7 +15,7 @@
 #include <strings.h>
 
 enum { SIDE_MOST = 2147483646, PIECE_ENTRIES = 1 << 18, PIECE_ROWS = 1 << 16 };
-/* More empty rows than this many for every byte are a wrong header, not data. */
+/* More empty rows per byte than this mean a wrong header. */
 enum { ROWS_PER_BYTE = 64 };
 
 struct state {
@@ -25,15 +25,15 @@ struct state {
 struct entry {
     uint32_t row, column;
     float value;
-    uint64_t line; /* where it was read, for messages */
+    uint64_t line; /* its line, for messages */
 };
 
 struct matrix {
     const char *name;            /* of the file */
-    const char *at, *end, *line; /* the text: next byte, end, beginning of the line */
+    const char *at, *end, *line; /* the text: next byte, end, start of the line */
     uint64_t line_number;
     bool array, pattern, symmetric, skew;
-    uint64_t rows, columns, count; /* count: entries or numbers that the header promises */
+    uint64_t rows, columns, count; /* count: entries or numbers by the header */
     struct sdr_region entry;       /* coordinate: struct entry */
     struct sdr_region number;      /* array: floats, (columns, rows) */
 };
@@ -43,7 +43,7 @@ struct matrix {
              (unsigned long long)matrix->line_number,                                              \
              (unsigned long long)((place)-matrix->line) + 1, __VA_ARGS__)
 
-/* Goes to the next line that says something: not empty, not a comment. False at the end. */
+/* Moves to the next line that is neither empty nor a comment. False at the end. */
 static bool next_line(struct matrix *matrix)
 {
     for (;;) {
@@ -58,7 +58,7 @@ static bool next_line(struct matrix *matrix)
     }
 }
 
-/* The next token of the line is in [*from, at); fails if the line ends. */
+/* The next token of the line is [*from, at); fails at the end of the line. */
 static enum sdr_status token(struct matrix *matrix, const char *what, const char **from)
 {
     *from = matrix->at = sdr_skip_blanks(matrix->at, matrix->end);
@@ -109,7 +109,7 @@ static enum sdr_status end_of_line(struct matrix *matrix)
     return SDR_OK;
 }
 
-/* The next word of the banner; its place in `choices`, or an error that lists them. */
+/* The next word of the banner: its index in `choices`, or an error that lists them. */
 static enum sdr_status banner_word(struct matrix *matrix, const char *what,
                                    const char *const *choices, unsigned *chosen)
 {
@@ -215,7 +215,7 @@ static enum sdr_status read_coordinates(struct matrix *matrix)
 /* The numbers of an array as a full matrix, column by column. */
 static enum sdr_status read_array(struct matrix *matrix)
 {
-    /* A number and its newline take two bytes: a header cannot make us reserve for nothing. */
+    /* A number and its newline take two bytes: limits what a header can make us reserve. */
     if (matrix->count > (uint64_t)(matrix->end - matrix->at) / 2 + 1)
         return truncated(matrix, 0);
     SDR_TRY(sdr_region_reserve(&matrix->number, matrix->rows * matrix->columns * sizeof(float)));
@@ -240,7 +240,7 @@ static enum sdr_status read_array(struct matrix *matrix)
 
 /* ---- rows ---- */
 
-/* Where rows go: pieces of moderate size, each given to the builder when it is full. */
+/* Rows are collected in pieces of moderate size, each passed to the builder when full. */
 struct output {
     struct sdr_piece piece;
     const struct sdr_label_file *labels;
@@ -266,8 +266,8 @@ static enum sdr_status finish_row(struct output *output)
     return piece->entries >= PIECE_ENTRIES || piece->rows == PIECE_ROWS ? flush(output) : SDR_OK;
 }
 
-/* Gives the entries row by row: counted into rows, then each row sorted by column. */
-static enum sdr_status give_entries(const struct matrix *matrix, struct output *output)
+/* Passes the entries row by row: counting sort into rows, then each row sorted by column. */
+static enum sdr_status add_entries(const struct matrix *matrix, struct output *output)
 {
     const struct entry *entry = (const struct entry *)(const void *)matrix->entry.bytes;
     uint64_t count = matrix->entry.used / sizeof *entry, *start = NULL, *order = NULL, *key = NULL;
@@ -282,7 +282,7 @@ static enum sdr_status give_entries(const struct matrix *matrix, struct output *
         start[r + 2] += start[r + 1];
     }
     for (uint64_t i = 0; i < count; i++)
-        order[start[entry[i].row + 1]++] = i; /* start[r + 1] ends where row r ends */
+        order[start[entry[i].row + 1]++] = i; /* start[r + 1] advances to the end of row r */
     SDR_CHECK(sdr_allocate(&key, 2 * longest, sizeof *key, "the rows"));
     for (uint64_t r = 0; r < matrix->rows; r++) {
         struct sdr_piece *piece = &output->piece;
@@ -311,7 +311,7 @@ cleanup:
     return status;
 }
 
-static enum sdr_status give_array(const struct matrix *matrix, struct output *output)
+static enum sdr_status add_array(const struct matrix *matrix, struct output *output)
 {
     const float *x = (const float *)(const void *)matrix->number.bytes;
     struct sdr_piece *piece = &output->piece;
@@ -351,7 +351,7 @@ static enum sdr_status whole(void *opaque, struct sdr_reading *reading, struct s
     }
     if (!reading->known && matrix.columns > reading->schema->features)
         reading->schema->features = reading->schema->numbers = (uint32_t)matrix.columns;
-    SDR_CHECK(matrix.array ? give_array(&matrix, &output) : give_entries(&matrix, &output));
+    SDR_CHECK(matrix.array ? add_array(&matrix, &output) : add_entries(&matrix, &output));
     status = flush(&output);
 cleanup:
     sdr_region_free(&bytes);

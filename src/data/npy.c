@@ -1,5 +1,4 @@
-/* NPY (numpy.save), versions 1 to 3: an array of numbers; its labels are in another
-   file (--labels). */
+/* NPY (numpy.save), versions 1 to 3: an array of numbers; labels are in another file (--labels). */
 #include "data/array.h"
 #include "data/label_file.h"
 

@@ -1,5 +1,5 @@
-/* The header of an NPY file: a magic number, a version, a length, and a Python dictionary in text:
-       {'descr': '<f4', 'fortran_order': False, 'shape': (60000, 784), }                          */
+/* The header of an NPY file: magic number, version, length, and a Python dictionary as text:
+     {'descr': '<f4', 'fortran_order': False, 'shape': (60000, 784), } */
 #include "data/array.h"
 
 #include <string.h>
@@ -14,8 +14,8 @@ static void skip_blanks(struct cursor *c)
         c->at++;
 }
 
-/* Takes one character if it is next. */
-static bool take(struct cursor *c, char wanted)
+/* Consumes one character if it is next. */
+static bool accept(struct cursor *c, char wanted)
 {
     skip_blanks(c);
     if (c->at == c->end || *c->at != wanted)
@@ -24,7 +24,7 @@ static bool take(struct cursor *c, char wanted)
     return true;
 }
 
-static bool take_word(struct cursor *c, const char *word)
+static bool accept_word(struct cursor *c, const char *word)
 {
     size_t length = strlen(word);
     skip_blanks(c);
@@ -35,9 +35,9 @@ static bool take_word(struct cursor *c, const char *word)
 }
 
 /* 'text' or "text". */
-static bool take_string(struct cursor *c, const char **text, size_t *length)
+static bool parse_string(struct cursor *c, const char **text, size_t *length)
 {
-    char quote = take(c, '\'') ? '\'' : take(c, '"') ? '"' : 0;
+    char quote = accept(c, '\'') ? '\'' : accept(c, '"') ? '"' : 0;
     const char *close = quote ? memchr(c->at, quote, (size_t)(c->end - c->at)) : NULL;
     if (!close)
         return false;
@@ -48,12 +48,12 @@ static bool take_string(struct cursor *c, const char **text, size_t *length)
 }
 
 /* (3, 4) or (3,) or (); numbers of Python 2 may end in L. */
-static bool take_shape(struct cursor *c, struct sdr_array *array)
+static bool parse_shape(struct cursor *c, struct sdr_array *array)
 {
-    if (!take(c, '('))
+    if (!accept(c, '('))
         return false;
     array->dims = 0;
-    while (!take(c, ')')) {
+    while (!accept(c, ')')) {
         uint64_t size = 0;
         skip_blanks(c);
         const char *first = c->at;
@@ -64,15 +64,15 @@ static bool take_shape(struct cursor *c, struct sdr_array *array)
         if (c->at == first || array->dims == SDR_ARRAY_DIMS)
             return false;
         array->shape[array->dims++] = size;
-        take(c, 'L');
-        if (!take(c, ',')) {
-            return take(c, ')');
+        accept(c, 'L');
+        if (!accept(c, ',')) {
+            return accept(c, ')');
         }
     }
     return true;
 }
 
-/* "<f4": the order of the bytes, the kind, the size of a number. */
+/* "<f4": byte order, kind, size of a number. */
 static bool type_of(const char *text, size_t length, struct sdr_array *array)
 {
     static const struct {
@@ -93,14 +93,14 @@ static bool type_of(const char *text, size_t length, struct sdr_array *array)
     return false;
 }
 
-static enum sdr_status take_entry(const char *name, struct cursor *c, struct sdr_array *array,
-                                  unsigned *seen)
+static enum sdr_status parse_entry(const char *name, struct cursor *c, struct sdr_array *array,
+                                   unsigned *seen)
 {
     const char *key, *text;
     size_t key_length, length;
-    bool good = take_string(c, &key, &key_length) && take(c, ':');
+    bool good = parse_string(c, &key, &key_length) && accept(c, ':');
     if (good && key_length == 5 && memcmp(key, "descr", 5) == 0) {
-        if (!take_string(c, &text, &length))
+        if (!parse_string(c, &text, &length))
             return sdr_fail(SDR_BAD_DATA,
                             "%s: arrays of records cannot be read, only plain numbers", name);
         if (!type_of(text, length, array))
@@ -110,11 +110,11 @@ static enum sdr_status take_entry(const char *name, struct cursor *c, struct sdr
                             name, (int)(length < 20 ? length : 20), text);
         *seen |= 1;
     } else if (good && key_length == 13 && memcmp(key, "fortran_order", 13) == 0) {
-        array->fortran = take_word(c, "True");
-        good = array->fortran || take_word(c, "False");
+        array->fortran = accept_word(c, "True");
+        good = array->fortran || accept_word(c, "False");
         *seen |= 2;
     } else if (good && key_length == 5 && memcmp(key, "shape", 5) == 0) {
-        good = take_shape(c, array);
+        good = parse_shape(c, array);
         *seen |= 4;
     } else {
         good = false;
@@ -146,12 +146,12 @@ enum sdr_status sdr_npy_header(const char *name, const char *bytes, size_t count
     if (length > count - begin)
         return sdr_fail(SDR_BAD_DATA, "%s: truncated: the NPY header ends early", name);
     struct cursor c = {bytes + begin, bytes + begin + length};
-    if (!take(&c, '{'))
+    if (!accept(&c, '{'))
         return sdr_fail(SDR_BAD_DATA, "%s: the NPY header is damaged", name);
-    while (!take(&c, '}')) {
-        SDR_TRY(take_entry(name, &c, array, &seen));
-        if (!take(&c, ',')) {
-            if (take(&c, '}'))
+    while (!accept(&c, '}')) {
+        SDR_TRY(parse_entry(name, &c, array, &seen));
+        if (!accept(&c, ',')) {
+            if (accept(&c, '}'))
                 break;
             return sdr_fail(SDR_BAD_DATA, "%s: the NPY header is damaged", name);
         }

@@ -1,10 +1,7 @@
-/* NPZ as scipy.sparse.save_npz writes it: a zip archive whose members are the arrays of a CSR
-   matrix,
-
-       data      the values            indices   their columns, in any order within a row
-       indptr    where rows begin      shape     (rows, columns)        format   "csr"
-
-   and, if the user put it there, the labels as a member called y or labels. */
+/* NPZ as scipy.sparse.save_npz writes it: a zip archive with the arrays of a CSR matrix,
+     data      the values            indices   their columns, in any order within a row
+     indptr    starts of rows        shape     (rows, columns)        format   "csr"
+   and optionally the labels as a member called y or labels. */
 #include "data/array.h"
 #include "data/label_file.h"
 #include "data/zip.h"
@@ -20,7 +17,7 @@ struct npz {
     struct sdr_label_file labels;
 };
 
-/* One member: an array and its numbers. */
+/* An array of the archive. */
 struct member {
     struct sdr_region bytes;
     struct sdr_array array;
@@ -32,8 +29,8 @@ struct matrix {
     int64_t *start; /* owned: rows + 1 */
     uint64_t rows, columns;
     struct sdr_piece piece;
-    int64_t *column;  /* owned: of one row, as it stands in the file */
-    uint64_t *key;    /* owned: column << 32 | place, for sorting */
+    int64_t *column;  /* owned: of one row, as in the file */
+    uint64_t *key;    /* owned: column << 32 | position, for sorting */
     uint64_t longest; /* row */
 };
 
@@ -47,7 +44,7 @@ static const unsigned char *numbers(const struct member *member)
     return member->bytes.bytes + member->array.header;
 }
 
-/* Reads the array called key; *found tells. */
+/* Reads the array called key; *found: whether it exists. */
 static enum sdr_status read_member(const struct sdr_zip *zip, const char *key,
                                    struct member *member, bool *found)
 {
@@ -78,7 +75,7 @@ static enum sdr_status need_member(const struct sdr_zip *zip, const char *key,
     return SDR_OK;
 }
 
-/* The member "format" is text, which is not an array of numbers: its letters follow the header. */
+/* The member "format" is text, not numbers: its letters follow the header. */
 static enum sdr_status check_format(const struct sdr_zip *zip)
 {
     struct sdr_region bytes = {0};
@@ -221,7 +218,7 @@ static enum sdr_status feed(struct matrix *matrix, struct sdr_reading *reading,
     return SDR_OK;
 }
 
-/* The labels of the archive itself, unless --labels named others. */
+/* The archive's own labels, unless --labels names others. */
 static enum sdr_status own_labels(const struct sdr_zip *zip, const struct sdr_schema *known,
                                   struct sdr_label_file *labels)
 {
@@ -231,7 +228,7 @@ static enum sdr_status own_labels(const struct sdr_zip *zip, const struct sdr_sc
         struct sdr_region bytes = {0};
         enum sdr_status status = sdr_zip_member(zip, names[i], &bytes, &found);
         if (status == SDR_OK && found)
-            status = sdr_label_file_take(zip->name, known, &bytes, labels);
+            status = sdr_label_file_parse(zip->name, known, &bytes, labels);
         sdr_region_free(&bytes);
         SDR_TRY(status);
     }

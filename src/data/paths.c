@@ -1,4 +1,4 @@
-/* Which files are meant, and which format they are in. */
+/* Expands paths and determines the format of files. */
 #include "base/file.h"
 #include "data/read.h"
 #include "run/registry.h"
@@ -93,7 +93,7 @@ static enum sdr_status no_format(const char *name)
     return sdr_fail(SDR_USAGE, "no format '%s'; 'sounder list format' shows what there is", name);
 }
 
-/* The extension, leaving out those of compression: its first byte and length; 0: there is none. */
+/* The extension, ignoring that of a compression: its first byte and length; 0: none. */
 static size_t extension_of(const char *path, const char **extension)
 {
     const char *base = sdr_path_base(path), *end = base + strlen(base);
@@ -125,8 +125,7 @@ static bool claims(const struct sdr_format *format, const char *extension, size_
     return false;
 }
 
-/* The surest by content of the formats that take the extension, or, if `all`, of all that do not
-   say no. */
+/* The format most certain of the content: among those of the extension, or, if `all`, among all. */
 static const struct sdr_format *surest(const char *extension, size_t length, bool all,
                                        const char *head, size_t count, int *sure)
 {
@@ -145,8 +144,8 @@ static const struct sdr_format *surest(const char *extension, size_t length, boo
     return best;
 }
 
-/* Whether the content is of the format that the schema is of, one without columns: a table of ratings need not
-   be called .triples again. */
+/* Whether the content has the format of the schema, a format without columns: a table of ratings
+   need not have the extension .triples again. */
 static bool fits_known(const struct sdr_schema *known, const char *head, size_t count)
 {
     enum { SURE = 15 };
@@ -180,7 +179,7 @@ enum sdr_status sdr_format_choose(const struct sdr_data_options *options,
         return SDR_OK;
     *format = by_content;
     if (known && known->format && sure < 100 && format_called(known->format)) {
-        *format = format_called(known->format); /* what the model was trained on */
+        *format = format_called(known->format); /* the format of the model's training data */
         *guessed = false;
     }
     if (!*format)
@@ -189,7 +188,7 @@ enum sdr_status sdr_format_choose(const struct sdr_data_options *options,
     return SDR_OK;
 }
 
-/* ---- what goes with a format ---- */
+/* ---- options of a format ---- */
 
 static bool takes(const struct sdr_format *format, const char *option)
 {
@@ -203,7 +202,8 @@ static bool takes(const struct sdr_format *format, const char *option)
     return false;
 }
 
-/* Names the formats that do take the option; one that takes its namesake is told of that. */
+/* Refuses an option that the format ignores; lists the formats that take it, or this format's
+   option of the same name. */
 static enum sdr_status does_nothing(const struct sdr_format *format, const char *option)
 {
     const char *other = strcmp(option, "label") == 0    ? "labels"
@@ -245,7 +245,7 @@ enum sdr_status sdr_format_check_known(const char *format, const struct sdr_sche
                                        const char *name)
 {
     const struct sdr_format *found = format ? format_called(format) : NULL;
-    if (!found || !found->parse) /* whole files are matrices, and those have columns by number */
+    if (!found || !found->parse) /* whole-file formats are matrices, with numbered columns */
         return SDR_OK;
     if (known->columns && !takes(found, "label"))
         return sdr_fail(SDR_BAD_DATA,

@@ -1,11 +1,11 @@
-/* Pieces: what a format makes of one chunk. They are recycled, so that reading allocates nothing
-   once it runs. */
+/* Pieces: the rows of one parsed chunk. They are recycled, so that steady-state reading allocates
+   nothing. */
 #include "data/data.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* Moves an array to a larger room; the old one stays if that fails. */
+/* Moves an array to a larger allocation; on failure the old one remains. */
 static enum sdr_status enlarge(void *array, uint64_t used, uint64_t room, size_t size)
 {
     void *old, *new;
@@ -86,7 +86,7 @@ enum sdr_status sdr_piece_label_number(struct sdr_piece *piece, float value, con
 {
     uint32_t number;
     if (text && !sdr_label_exact(value, text, length))
-        piece->many_labels = true; /* good as numbers, but not to be told apart as classes */
+        piece->many_labels = true; /* valid as numbers, but too many to be classes */
     if (piece->many_labels)
         return SDR_OK;
     SDR_TRY(sdr_label_find(&piece->label_finder, &piece->labels, &piece->label_value, value, text,

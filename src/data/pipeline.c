@@ -1,10 +1,11 @@
-/* Reading line formats in parallel. Every thread does the same, over and over:
+/* Parallel reading of line formats. Every thread repeats:
 
-       read a chunk (one thread at a time) → parse it → give what is next to the builder, if nobody else does
+     read a chunk (one thread at a time) → parse it → pass the next pieces to the builder, unless another
+     thread does
 
-   Pieces are given in the order of the file, so that the data set, and which error is told, do not
-   depend on the number of threads. Chunks and their pieces lie in a ring of slots, two for every thread: one
-   that is parsed early waits there, and its thread goes on. */
+   Pieces are passed in file order, so the data set and the reported error do not depend on the
+   number of threads. Chunks and their pieces lie in a ring of slots, two per thread: a piece that
+   is parsed early waits there while its thread continues. */
 #define _GNU_SOURCE /* memrchr */
 #include "base/clock.h"
 #include "base/thread.h"
@@ -17,15 +18,15 @@
 
 enum { PADDING = 64, RECORD_MOST = 1 << 30, THREADS_MOST = 256, SENTENCE = 1024 };
 
-/* A chunk, and the piece it becomes. */
+/* A chunk and its piece. */
 struct slot {
     char *bytes; /* room + PADDING */
     size_t room, count;
     size_t file;
-    bool first;   /* the chunk begins its file */
-    bool endless; /* its first record is longer than is allowed */
+    bool first;   /* the first chunk of its file */
+    bool endless; /* its first record exceeds the limit */
     struct sdr_piece piece;
-    bool ready;             /* parsed, or failed; guarded by the order */
+    bool ready;             /* parsed, or failed; guarded by `order` */
     enum sdr_status status; /* SDR_OK, or why there is no piece */
     char sentence[SENTENCE];
 };
@@ -34,28 +35,28 @@ struct pipeline {
     const struct sdr_read_job *job;
     pthread_t caller;
 
-    pthread_mutex_t reading; /* guards what follows, up to the order */
+    pthread_mutex_t reading; /* guards the members up to `order` */
     struct sdr_source *source;
     size_t file;
     bool first, end;
-    char *carry; /* the begin of a record whose end is in the next chunk */
+    char *carry; /* the start of a record that continues in the next chunk */
     size_t carried, carry_room;
     uint64_t next, taken_before;
     _Atomic uint64_t taken;
 
-    pthread_mutex_t order; /* guards what follows */
+    pthread_mutex_t order; /* guards the members below */
     pthread_cond_t changed;
-    uint64_t turn; /* number of the chunk that is given next */
-    bool giving;   /* somebody does */
+    uint64_t turn;     /* number of the next chunk to pass on */
+    bool builder_busy; /* a thread is passing pieces on */
     atomic_bool stopped;
     enum sdr_status status;
     char sentence[SENTENCE];
-    /* Of whoever gives: */
-    uint64_t lines; /* of this file, in the chunks before */
+    /* Used by that thread: */
+    uint64_t lines; /* of this file, in earlier chunks */
     size_t lines_file;
     int64_t told;
 
-    struct slot *slot; /* chunk number n lies in slot n % slots */
+    struct slot *slot; /* chunk n lies in slot n % slots */
     size_t slots;
 };
 
@@ -97,10 +98,10 @@ static enum sdr_status carry_over(struct pipeline *p, const char *bytes, size_t 
     return SDR_OK;
 }
 
-/* The longest record there may be: while its room grows, two of it are in memory. */
+/* The longest record allowed: while its buffer grows, two copies are in memory. */
 static size_t record_most(const struct pipeline *p)
 {
-    enum { LEAST = 1 << 20 }; /* a program takes more than that by itself */
+    enum { LEAST = 1 << 20 }; /* less than the program itself takes */
     uint64_t memory = p->job->reading->options->memory;
     if (!memory || memory / 2 >= RECORD_MOST)
         return RECORD_MOST;
@@ -118,7 +119,7 @@ static enum sdr_status endless(const struct pipeline *p, const struct slot *slot
                     (double)record_most(p) / 1e6, limit);
 }
 
-/* Fills the slot from the open source; at its end the rest, which may be nothing. */
+/* Fills the slot from the open source; at its end with the rest, possibly nothing. */
 static enum sdr_status fill_from_source(struct pipeline *p, struct slot *slot)
 {
     size_t got, whole = 0;
@@ -160,7 +161,7 @@ static enum sdr_status fill_from_source(struct pipeline *p, struct slot *slot)
     return SDR_OK;
 }
 
-/* Waits until the piece that lay in the slot of chunk number `next` was given. */
+/* Waits until the previous piece in the slot of chunk `next` was passed on. */
 static void wait_for_room(struct pipeline *p)
 {
     pthread_mutex_lock(&p->order);
@@ -169,8 +170,8 @@ static void wait_for_room(struct pipeline *p)
     pthread_mutex_unlock(&p->order);
 }
 
-/* The next chunk; NULL at the end. One that cannot be read also has its place: what comes before is told
-   first. */
+/* The next chunk; NULL at the end. A chunk that cannot be read has a slot too: errors of earlier
+   chunks are reported first. */
 static struct slot *next_chunk(struct pipeline *p)
 {
     enum sdr_status status = SDR_OK;
@@ -191,7 +192,7 @@ static struct slot *next_chunk(struct pipeline *p)
             status = fill_from_source(p, slot);
         any = status != SDR_OK || slot->count > 0;
     }
-    if (any) /* else the slot may still be somebody's */
+    if (any) /* otherwise another thread may use the slot */
         slot->status = status;
     if (status != SDR_OK)
         p->end = true;
@@ -212,10 +213,10 @@ static enum sdr_status parse(struct pipeline *p, struct slot *slot)
     return p->job->format->parse(p->job->state, slot->bytes, slot->count, slot->first, piece);
 }
 
-/* ---- giving, in the order of the file ---- */
+/* ---- passing on, in file order ---- */
 
-/* "file:line:column: what", with the lines of the chunks before counted in. */
-static enum sdr_status tell_place(const struct pipeline *p, const struct slot *slot)
+/* "file:line:column: message", with the lines of earlier chunks added. */
+static enum sdr_status fail_at_line(const struct pipeline *p, const struct slot *slot)
 {
     const struct sdr_piece *piece = &slot->piece;
     struct sdr_text place = {0};
@@ -230,7 +231,7 @@ static enum sdr_status tell_place(const struct pipeline *p, const struct slot *s
     return status;
 }
 
-static enum sdr_status give(struct pipeline *p, struct slot *slot)
+static enum sdr_status pass_piece(struct pipeline *p, struct slot *slot)
 {
     struct sdr_piece *piece = &slot->piece;
     if (p->lines_file != slot->file || slot->first) {
@@ -242,27 +243,27 @@ static enum sdr_status give(struct pipeline *p, struct slot *slot)
     if (slot->status != SDR_OK)
         return sdr_fail(slot->status, "%s", slot->sentence);
     if (piece->status != SDR_OK)
-        return tell_place(p, slot);
+        return fail_at_line(p, slot);
     enum sdr_status status = sdr_builder_add(p->job->reading->builder, piece);
     p->lines += piece->lines;
     return status == SDR_BAD_DATA ? sdr_fail_in(status, "%s: ", name_of(p, slot->file)) : status;
 }
 
-/* The slot's piece waits for its turn; whatever is next is given, unless somebody is at it. */
-static void give_in_order(struct pipeline *p, struct slot *slot)
+/* Marks the slot's piece as ready and passes on all pieces that are next, unless another thread does. */
+static void pass_in_order(struct pipeline *p, struct slot *slot)
 {
     pthread_mutex_lock(&p->order);
     slot->ready = true;
-    bool mine = !p->giving;
+    bool mine = !p->builder_busy;
     for (;;) {
         struct slot *next = &p->slot[p->turn % p->slots];
         if (!mine || !next->ready || atomic_load(&p->stopped))
             break;
-        p->giving = true;
+        p->builder_busy = true;
         pthread_mutex_unlock(&p->order);
-        enum sdr_status status = give(p, next);
+        enum sdr_status status = pass_piece(p, next);
         pthread_mutex_lock(&p->order);
-        p->giving = next->ready = false;
+        p->builder_busy = next->ready = false;
         p->turn++;
         if (status != SDR_OK) {
             p->status = status;
@@ -274,7 +275,7 @@ static void give_in_order(struct pipeline *p, struct slot *slot)
     pthread_mutex_unlock(&p->order);
 }
 
-static void tell_progress(struct pipeline *p)
+static void report_progress(struct pipeline *p)
 {
     enum { INTERVAL = 250000000 };
     if (!p->job->reading->options->report || !pthread_equal(p->caller, pthread_self()))
@@ -294,18 +295,18 @@ static enum sdr_status work(void *context, size_t index)
     while (!atomic_load(&p->stopped) && (slot = next_chunk(p))) {
         if (slot->status == SDR_OK) {
             enum sdr_status status = parse(p, slot);
-            if (slot->piece.status == SDR_OK) /* otherwise it is told with its line */
+            if (slot->piece.status == SDR_OK) /* else the error is reported with its line */
                 slot->status = status;
         }
         if (slot->status != SDR_OK)
             snprintf(slot->sentence, sizeof slot->sentence, "%s", sdr_error());
-        give_in_order(p, slot);
-        tell_progress(p);
+        pass_in_order(p, slot);
+        report_progress(p);
     }
     return SDR_OK;
 }
 
-/* More threads than chunks would only wait. */
+/* At most one thread per chunk. */
 static int threads_for(const struct sdr_read_job *job)
 {
     enum { COMPRESSION = 8 };

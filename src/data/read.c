@@ -1,5 +1,5 @@
-/* Reading, from paths to data: which files, which format, a cache file if there is one, else parse
-   and build, and write the cache file. */
+/* Reading, from paths to a data set: expand paths, determine the format, map a cache file if there
+   is one; else parse and build, and write the cache file. */
 #include "data/read.h"
 #include "base/clock.h"
 #include "base/file.h"
@@ -18,12 +18,12 @@ struct reader {
     struct sdr_source *source; /* of the first path */
     const char *head;          /* its first bytes, borrowed from it */
     size_t head_count;
-    bool head_cut; /* the file goes on behind the head */
-    bool header;   /* its first line is no row */
+    bool head_cut; /* the file continues behind the head */
+    bool header;   /* the first line is not a row */
     bool labels_are_classes;
     const struct sdr_format *format;
     char key[33];
-    char *cache_path; /* where a cache file belongs, or NULL */
+    char *cache_path; /* the cache file's path, or NULL */
     size_t chunk;
     int64_t started;
 };
@@ -55,7 +55,7 @@ void sdr_read_progress(const struct sdr_read_job *job, uint64_t done)
     options->report(options->report_context, &report);
 }
 
-/* ---- what it is ---- */
+/* ---- format ---- */
 
 static enum sdr_status open_first(struct reader *r)
 {
@@ -66,12 +66,12 @@ static enum sdr_status open_first(struct reader *r)
     return SDR_OK;
 }
 
-/* Formats that guess from whole records get some, however long the lines are: names and types of
-   columns cannot be told from half a line. The head stays in memory while the rows are read, so that it may take a
-   quarter of --memory only. */
+/* Extends the head to some whole records, for formats that guess from them: names and types of
+   columns cannot be guessed from half a line. The head stays in memory while rows are read, so it
+   may take at most a quarter of --memory. */
 static enum sdr_status see_records(struct reader *r, const void *options)
 {
-    /* One row below a header is needed, some more make the guess safe. */
+    /* One row below a header is necessary; more make the guess reliable. */
     enum { RECORDS = 16, NEEDED = 2, SAFE_MOST = 64 << 20 };
     const uint64_t record_most = (uint64_t)1 << 30;
     uint64_t most = r->options->memory ? r->options->memory / 4 : record_most;
@@ -113,7 +113,7 @@ static enum sdr_status map_given(struct reader *r, struct sdr_data **data)
     return r->known ? sdr_data_recast(r->options, r->known, data) : SDR_OK;
 }
 
-/* Line ends of old Macintosh files would make one line of the whole file. */
+/* Old Macintosh line ends would make the whole file one line. */
 static bool has_bare_returns(const char *head, size_t count)
 {
     const char *found = memchr(head, '\r', count);
@@ -133,14 +133,14 @@ static enum sdr_status choose_format(struct reader *r)
                               &r->format, &guessed));
     if (guessed)
         sdr_read_note(r->options, "%s: reading as %s", name, r->format->name);
-    /* What was typed is for the training data; other data is read as the schema says. */
+    /* Format options apply to training data; other data is read with its schema. */
     return r->known ? sdr_format_check_known(r->format->name, r->known, name)
                     : sdr_format_check_options(r->options, r->format);
 }
 
 /* ---- the cache ---- */
 
-/* What comes through a pipe cannot be recognised, nor read a second time for its key. */
+/* A pipe cannot be identified, nor read twice for its key. */
 static bool is_pipe(const char *path)
 {
     struct sdr_file_facts facts;
@@ -164,7 +164,7 @@ static enum sdr_status find_cache(struct reader *r)
     return sdr_text_take(&path, &r->cache_path);
 }
 
-/* *data stays NULL if there is no cache file, or none that can be used. */
+/* *data stays NULL if there is no usable cache file. */
 static enum sdr_status use_cache(struct reader *r, struct sdr_data **data)
 {
     if (!r->cache_path || !sdr_file_exists(r->cache_path))
@@ -184,7 +184,7 @@ static enum sdr_status use_cache(struct reader *r, struct sdr_data **data)
     return SDR_OK;
 }
 
-/* Without the file the next run is slower, no more: the data is there. */
+/* A failure is only noted: without the file the next run is slower. */
 static void write_cache(const struct reader *r, const struct sdr_data *data)
 {
     if (r->cache_path && !data->map && data->rows.count &&
@@ -207,7 +207,7 @@ static uint64_t total_bytes(const struct reader *r)
     return total;
 }
 
-/* Formats that take whole files. */
+/* For whole-file formats. */
 static enum sdr_status read_whole(struct sdr_read_job *job)
 {
     uint64_t done = 0;
@@ -291,7 +291,7 @@ cleanup:
     return status;
 }
 
-/* A header alone is a table without rows: nothing to learn from, and nothing to predict. */
+/* Refuses a table with a header but no rows. */
 static enum sdr_status no_rows(const struct reader *r, const struct sdr_data *data)
 {
     if (!r->header)
@@ -321,7 +321,7 @@ cleanup:
     return status;
 }
 
-/* A model among the data is a slip: it is named before its bytes are taken for rows. */
+/* Refuses a model file among the data before its bytes are parsed as rows. */
 static enum sdr_status refuse_models(const struct sdr_paths *paths)
 {
     char head[9];

@@ -1,6 +1,6 @@
-/* A cache file is read with the schema it was made with; training data and models may have another:
-   other widths, other categories, other label texts. Then its rows go through the builder again,
-   as if they came from text. */
+/* A cache file has the schema it was written with; the training data or the model may have another:
+   other widths, categories or label texts. Then its rows pass through the builder again, as if read
+   from text. */
 #include "data/cache.h"
 #include "data/read.h"
 
@@ -25,7 +25,7 @@ static bool fits(const struct sdr_schema *own, const struct sdr_schema *known)
            (!own->text_labels || same_texts(&own->labels, &known->labels));
 }
 
-/* Numbers have features by the place of their column: the names must agree. */
+/* Numeric features are identified by column position, so the names must agree. */
 static enum sdr_status check_columns(const struct sdr_data *data, const struct sdr_schema *known)
 {
     const struct sdr_schema *own = &data->schema;

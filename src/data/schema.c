@@ -1,4 +1,4 @@
-/* What the columns mean: freeing and copying. As JSON: schema_json.c. */
+/* The schema of a data set: freeing and copying. As JSON: schema_json.c. */
 #include "data/data.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
-/* The schema as JSON, in cache and model files. Texts that JSON cannot hold (bytes that are not
-   UTF-8, or a NUL) are written as {"hex": "…"}. Reading believes nothing: the file may be damaged
-   or made by an enemy, and kernels index arrays by what it says. */
+/* The schema as JSON, in cache and model files. Texts that JSON cannot represent (invalid UTF-8, or
+   a NUL) are written as {"hex": "…"}. Reading trusts nothing: the file may be damaged or malicious,
+   and kernels index arrays by its numbers. */
 #include "base/json.h"
 #include "data/data.h"
 
@@ -124,7 +124,7 @@ static int unhex(char c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* The text of a string or a {"hex": …}; given away. */
+/* The text of a string or {"hex": …}; given away. */
 enum sdr_status sdr_text_from_json(const json_t *json, char **text, size_t *length)
 {
     *text = NULL;

@@ -1,5 +1,5 @@
-/* The bytes of one path, decompressed on the way: gzip and zstd are told by their magic bytes, and
-   several members or frames in a row are one stream. */
+/* The bytes of one path, decompressed: gzip and zstd are detected by their magic bytes;
+   concatenated members or frames form one stream. */
 #define _GNU_SOURCE /* posix_fadvise */
 #include "base/fault.h"
 #include "base/file.h"
@@ -19,17 +19,17 @@ struct sdr_source {
     int descriptor;
     char *name;
     enum packing packing;
-    uint64_t taken, limit; /* limit: bytes that sdr_source_rest may unpack; 0: any number */
-    struct stat opened;    /* what the file was when it was opened */
-    /* Raw bytes as they stand in the file. Plain files use it for the first bytes only. */
+    uint64_t taken, limit; /* limit: bytes that sdr_source_rest may unpack; 0: unlimited */
+    struct stat opened;    /* state of the file when it was opened */
+    /* Raw bytes of the file. Plain files use this for the first bytes only. */
     unsigned char *raw;
     size_t raw_at, raw_used;
     bool raw_end;
-    /* The peeked head: decompressed, not yet taken. */
+    /* The peeked head: decompressed, not yet consumed. */
     struct sdr_region head;
     size_t head_at, head_room;
-    bool head_end; /* nothing follows the head */
-    bool inside;   /* inside: a member or frame is open, so that an end is a truncation */
+    bool head_end; /* the source ends with the head */
+    bool inside;   /* a member or frame is open: the end of file would be a truncation */
     bool inflating;
     z_stream gzip;
     ZSTD_DStream *zstd;
@@ -48,7 +48,7 @@ static void gzip_release(voidpf context, voidpf memory)
     sdr_release(memory);
 }
 
-/* A file that somebody writes to meanwhile is neither the old one nor the new one. */
+/* Detects that the file was modified while being read. */
 static enum sdr_status check_unchanged(const struct sdr_source *s)
 {
     struct stat now;
@@ -65,7 +65,7 @@ static enum sdr_status check_unchanged(const struct sdr_source *s)
     return SDR_OK;
 }
 
-/* Bytes as they stand in the file; fewer than `count` at its end. */
+/* Raw bytes of the file; fewer than `count` at its end. */
 static enum sdr_status read_raw(struct sdr_source *s, void *to, size_t count, size_t *got)
 {
     SDR_TRY(sdr_file_read(s->descriptor, to, count, got, s->name));
@@ -93,7 +93,7 @@ static enum packing packing_of(const unsigned char *raw, size_t count)
     return PLAIN;
 }
 
-/* Packings that are known, but not read here. */
+/* Refuses known but unsupported compressions. */
 static enum sdr_status refuse_packing(const struct sdr_source *s)
 {
     static const struct {
@@ -141,7 +141,7 @@ static enum sdr_status open_file(struct sdr_source *s, const char *path)
         return sdr_fail_errno("cannot read '%s'", path);
     if (S_ISDIR(s->opened.st_mode))
         return sdr_fail(SDR_RUNTIME, "cannot read '%s': it is a folder", path);
-    (void)posix_fadvise(s->descriptor, 0, 0, POSIX_FADV_SEQUENTIAL); /* a hint; pipes refuse it */
+    (void)posix_fadvise(s->descriptor, 0, 0, POSIX_FADV_SEQUENTIAL); /* a hint; fails for pipes */
     return SDR_OK;
 }
 
@@ -193,7 +193,7 @@ static enum sdr_status read_plain(struct sdr_source *s, char *to, size_t count, 
     return SDR_OK;
 }
 
-/* Between two members: the next one, zero padding (tapes), or the end. */
+/* After a member: the next one, zero padding (tapes), or the end. */
 static enum sdr_status next_member(struct sdr_source *s)
 {
     for (;;) {
@@ -281,7 +281,7 @@ static enum sdr_status unpack(struct sdr_source *s, char *to, size_t count, size
     return read_plain(s, to, count, got);
 }
 
-/* Fills a head of `room` bytes; the smaller one before it stays in front, without a copy. */
+/* Extends the head to `room` bytes, in place. */
 static enum sdr_status grow_head(struct sdr_source *s, size_t room)
 {
     size_t more = room - s->head.used, got;

@@ -1,5 +1,5 @@
-/* Data larger than the memory allowed: each column goes to a temporary file that has no name, and
-   at the end a cache file is put together from them, block by block, and mapped. */
+/* Data larger than --memory: each column goes to an unnamed temporary file; at the end a cache file
+   is assembled from them block by block, and mapped. */
 #define _GNU_SOURCE /* O_TMPFILE, madvise */
 #include "base/fault.h"
 #include "base/file.h"
@@ -24,7 +24,7 @@ static const char *folder_of(const struct sdr_builder *b)
     return b->options->cache ? b->options->cache : "/tmp";
 }
 
-/* A file that vanishes with its descriptor. */
+/* Opens an unnamed file, which disappears with its descriptor. */
 static enum sdr_status open_nameless(const char *folder, int *descriptor)
 {
     *descriptor = -1;
@@ -80,7 +80,7 @@ enum sdr_status sdr_spill_flush(struct sdr_builder *b)
     return put_region(b, SPILL_WEIGHT, &b->staged.weight);
 }
 
-/* Staged indices, counted from 0 and perhaps narrow, as they stood in the file. */
+/* Restores staged indices, counted from 0 and possibly narrow, to those of the file. */
 static enum sdr_status put_indices(struct sdr_builder *b)
 {
     uint32_t *as_written;
@@ -123,15 +123,15 @@ void sdr_spill_close(struct sdr_builder *b)
             close(b->spill[i]);
 }
 
-/* ---- putting the cache file together ---- */
+/* ---- assembling the cache file ---- */
 
-/* The files of the columns, mapped. */
+/* The column files, mapped. */
 struct spilled {
     const struct sdr_builder *b;
     const void *bytes[SPILL_COLUMNS];
     size_t count[SPILL_COLUMNS];
     struct sdr_cache_writer *writer;
-    void *block; /* room for BLOCK numbers, or a dense row */
+    void *block; /* buffer for BLOCK numbers, or a dense row */
 };
 
 static enum sdr_status map_columns(struct spilled *s)
@@ -157,8 +157,9 @@ static void unmap_columns(struct spilled *s)
         sdr_file_unmap(s->bytes[i], s->count[i]);
 }
 
-/* The pages of a column up to `end` are not needed again in this pass. */
-static void pass(const struct spilled *s, enum spill_column column, size_t *from, size_t end)
+/* Releases the pages of a column up to `end`. */
+static void release_up_to(const struct spilled *s, enum spill_column column, size_t *from,
+                          size_t end)
 {
     enum { WORTH = 4 << 20 };
     end &= ~(size_t)4095;
@@ -168,7 +169,7 @@ static void pass(const struct spilled *s, enum spill_column column, size_t *from
     *from = end;
 }
 
-/* Calls add for every block of entries, giving pages back behind it. */
+/* Calls `add` for every block of entries and releases its pages. */
 static enum sdr_status over_entries(struct spilled *s,
                                     enum sdr_status (*add)(struct spilled *s, const uint32_t *index,
                                                            const float *value, size_t count))
@@ -180,8 +181,8 @@ static enum sdr_status over_entries(struct spilled *s,
     for (uint64_t first = 0; first < entries; first += BLOCK) {
         size_t count = entries - first < BLOCK ? (size_t)(entries - first) : BLOCK;
         SDR_TRY(add(s, index + first, value + first, count));
-        pass(s, SPILL_INDEX, &index_gone, (size_t)(first + count) * sizeof *index);
-        pass(s, SPILL_VALUE, &value_gone, (size_t)(first + count) * sizeof *value);
+        release_up_to(s, SPILL_INDEX, &index_gone, (size_t)(first + count) * sizeof *index);
+        release_up_to(s, SPILL_VALUE, &value_gone, (size_t)(first + count) * sizeof *value);
     }
     return SDR_OK;
 }
@@ -266,8 +267,8 @@ static enum sdr_status add_dense(struct spilled *s)
         for (uint64_t i = start[r]; i < start[r + 1]; i++)
             row[index[i] - b->base] = filled(b, index[i], value[i]);
         SDR_TRY(sdr_cache_add(s->writer, SDR_SECTION_DENSE, row, (size_t)stride * sizeof *row));
-        pass(s, SPILL_INDEX, &index_gone, (size_t)start[r + 1] * sizeof *index);
-        pass(s, SPILL_VALUE, &value_gone, (size_t)start[r + 1] * sizeof *value);
+        release_up_to(s, SPILL_INDEX, &index_gone, (size_t)start[r + 1] * sizeof *index);
+        release_up_to(s, SPILL_VALUE, &value_gone, (size_t)start[r + 1] * sizeof *value);
     }
     return SDR_OK;
 }
@@ -281,7 +282,7 @@ static enum sdr_status add_column(struct spilled *s, enum spill_column column,
     for (size_t done = 0; done < s->count[column]; done += STEP) {
         size_t count = s->count[column] - done < STEP ? s->count[column] - done : STEP;
         SDR_TRY(sdr_cache_add(s->writer, section, bytes + done, count));
-        pass(s, column, &gone, done + count);
+        release_up_to(s, column, &gone, done + count);
     }
     return SDR_OK;
 }
@@ -331,9 +332,9 @@ cleanup:
     return status;
 }
 
-/* Maps the file; data keeps its own schema and name. */
-static enum sdr_status take(const struct sdr_builder *b, const char *path, const char *key,
-                            struct sdr_data *data)
+/* Maps the file; data keeps its schema and name. */
+static enum sdr_status map_result(const struct sdr_builder *b, const char *path, const char *key,
+                                  struct sdr_data *data)
 {
     struct sdr_data *mapped;
     SDR_TRY(sdr_cache_map_within(path, key, b->options->memory, false, &mapped));
@@ -362,13 +363,13 @@ enum sdr_status sdr_spill_finish(struct sdr_builder *b, bool dense, struct sdr_d
     }
     enum sdr_status status = assemble(&s, dense, path, key);
     if (status == SDR_OK) {
-        sdr_spill_close(b); /* their space before the check, not after */
+        sdr_spill_close(b); /* frees disk space before the check */
         for (int i = 0; i < SPILL_COLUMNS; i++)
             b->spill[i] = -1;
-        status = take(b, path, key, data);
+        status = map_result(b, path, key, data);
     }
     if (temporary)
-        unlink(temporary); /* the mapping keeps it */
+        unlink(temporary); /* the mapping keeps the file */
     sdr_release(temporary);
     return status;
 }

@@ -1,4 +1,4 @@
-/* Tokens of line formats, and the folding of rows whose features were hashed: see token.h. */
+/* Tokens of line formats, and folding of hashed rows: see token.h. */
 #include "data/token.h"
 #include "base/memory.h"
 #include "base/text.h"
@@ -19,7 +19,7 @@ const char *sdr_next_line(const char *at, const char *end)
     return newline ? newline + 1 : end;
 }
 
-/* nan, inf and infinity in any case, with or without a sign: numbers, but not finite ones. */
+/* nan, inf and infinity in any case, with or without a sign. */
 static bool names_no_finite_number(const char *at, const char *end)
 {
     static const char *const names[] = {"nan", "inf", "infinity"};
@@ -38,10 +38,10 @@ static bool names_no_finite_number(const char *at, const char *end)
     return false;
 }
 
-/* Numbers of up to 19 digits, such as printf's %.17g writes, several times quicker than strtod:
-   digits and power of ten are exact in the 64 bits of an x87 number, and their quotient, rounded to
-   64 bits, rounds on to the right double unless it lies exactly between two of them; those are left
-   to others. False if the token is not such a number. */
+/* Parses numbers of up to 19 digits, as printed by %.17g, several times faster than strtod. Digits
+   and power of ten are exact in the 64-bit mantissa of x87; their quotient, rounded to 64 bits,
+   rounds to the correct double unless it lies exactly between two. Returns false in that case and
+   for all other tokens. */
 static bool quick_double(const char *at, const char *end, double *number)
 {
 #if LDBL_MANT_DIG == 64
@@ -164,7 +164,7 @@ enum sdr_status sdr_fold_row(struct sdr_fold *scratch, uint32_t *index, float *v
         scratch->key[i] = (uint64_t)index[i] << 32 | i;
         scratch->value[i] = value[i];
     }
-    /* The position in the low half of a key keeps entries of one feature in order. */
+    /* The position in the low half of a key keeps duplicates in order. */
     const uint64_t *key = sdr_sort_keys(scratch->key, scratch->key + scratch->room, n);
     for (uint64_t i = 0; i < n; i++) {
         uint32_t feature = (uint32_t)(key[i] >> 32);

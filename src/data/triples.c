@@ -1,7 +1,8 @@
-/* Triples: one rating a line, `user item rating [time]`, as recommenders' data come (MovieLens and
-   others). Blanks, tabs, commas or "::" stand between the fields; the file's first line may be a
-   header, and where it names users and items their columns may be in any order. Users and items are any texts. A rating is a row with the two categories "user:ID" and
-   "item:ID", each of value 1, and the rating as its label. The fourth field is left out. */
+/* Triples: one rating per line, `user item rating [time]`, as in data of recommenders (MovieLens
+   and others). Fields are separated by blanks, tabs, commas or "::". The first line may be a
+   header; if it names users and items, columns may be in any order. Users and items are arbitrary
+   texts. A rating is a row with the two categories "user:ID" and "item:ID", each of value 1, and
+   the rating as its label. The fourth field is ignored. */
 #include "data/data.h"
 #include "data/token.h"
 #include <string.h>
@@ -9,7 +10,7 @@
 enum separator { BLANKS, TAB, COMMA, COLONS };
 enum { FIELDS_MOST = 4, ID_MOST = 250 };
 
-/* Where the fields are, from 0; FIELDS_MOST: nowhere. */
+/* Field numbers from 0; FIELDS_MOST: absent. */
 struct columns {
     unsigned user, item, rating;
 };
@@ -47,8 +48,8 @@ static const char *field_end(enum separator separator, const char *at, const cha
     return found ? found : end;
 }
 
-/* Cuts the line [at, end) into fields, without the blanks around them; returns how many there are,
-   FIELDS_MOST + 1 if more than that. */
+/* Splits the line [at, end) into fields without surrounding blanks; returns their number,
+   FIELDS_MOST + 1 if there are more. */
 static unsigned split(enum separator separator, const char *at, const char *end,
                       struct field field[FIELDS_MOST + 1])
 {
@@ -70,16 +71,16 @@ static unsigned split(enum separator separator, const char *at, const char *end,
     }
 }
 
-/* The text of the line that begins at `at`, without its end. */
+/* The end of the text of the line that starts at `at`, without the newline. */
 static const char *line_text_end(const char *at, const char *next)
 {
     const char *end = next - (next > at && next[-1] == '\n');
     return end - (end > at && end[-1] == '\r');
 }
 
-/* "ID" → "user:ID" or "item:ID", noted as a category. */
-static enum sdr_status take_id(struct sdr_piece *piece, const char *kind, const char *line,
-                               struct field field)
+/* Adds the category "user:ID" or "item:ID". */
+static enum sdr_status add_id(struct sdr_piece *piece, const char *kind, const char *line,
+                              struct field field)
 {
     char text[8 + ID_MOST];
     size_t kind_length = strlen(kind), length = (size_t)(field.end - field.at);
@@ -101,7 +102,7 @@ static enum sdr_status take_id(struct sdr_piece *piece, const char *kind, const 
                               &piece->index[piece->entries++]);
 }
 
-static enum sdr_status take_rating(struct sdr_piece *piece, const char *line, struct field field)
+static enum sdr_status parse_rating(struct sdr_piece *piece, const char *line, struct field field)
 {
     char quote[SDR_QUOTE_BYTES];
     const char *why;
@@ -115,9 +116,9 @@ static enum sdr_status take_rating(struct sdr_piece *piece, const char *line, st
                                   (size_t)(field.end - field.at));
 }
 
-static enum sdr_status take_row(const struct state *state, struct sdr_piece *piece,
-                                const char *line, const char *end, const struct field *field,
-                                unsigned count)
+static enum sdr_status parse_row(const struct state *state, struct sdr_piece *piece,
+                                 const char *line, const char *end, const struct field *field,
+                                 unsigned count)
 {
     if (piece->rows == piece->row_room || piece->entry_room - piece->entries < 2)
         SDR_TRY(sdr_piece_reserve(piece, 2 * piece->entries + 1024, 2 * piece->rows + 1024));
@@ -127,10 +128,10 @@ static enum sdr_status take_row(const struct state *state, struct sdr_piece *pie
     if (count < 2 || (count == 2 && !state->labels_optional))
         return sdr_piece_fail(piece, piece->lines, (uint64_t)(end - line) + 1, "the %s is missing",
                               count < 2 ? "item" : "rating");
-    SDR_TRY(take_id(piece, "user", line, field[0]));
-    SDR_TRY(take_id(piece, "item", line, field[1]));
+    SDR_TRY(add_id(piece, "user", line, field[0]));
+    SDR_TRY(add_id(piece, "item", line, field[1]));
     if (count >= 3) {
-        SDR_TRY(take_rating(piece, line, field[2]));
+        SDR_TRY(parse_rating(piece, line, field[2]));
     } else {
         piece->label[piece->rows] = SDR_MISSING_ROW_LABEL;
         piece->lacks_labels = true;
@@ -147,8 +148,8 @@ static bool begins_with(struct field field, const char *word)
     return same == length;
 }
 
-/* Whether a column's name is one of `words`, in any case and perhaps with "id" behind it: user, userId, USER_ID.
-   "user_age" is another column. The list ends with NULL. */
+/* Whether a column's name is one of `words`, in any case and optionally followed by "id": user,
+   userId, USER_ID, but not "user_age". The list ends with NULL. */
 static bool is_called(struct field field, const char *const *words)
 {
     char name[16];
@@ -195,8 +196,8 @@ static bool names_time(struct field field)
     return is_called(field, words);
 }
 
-/* The places of user, item and rating, by the names in a header, in whatever order they are; false: it names no users
-   and items, and they come first. */
+/* Finds user, item and rating by the names of a header, in any order; false if it names no users
+   and items: then they come first. */
 static bool find_columns(const struct field *field, unsigned count, struct columns *columns)
 {
     unsigned user = count, item = count, rating = count;
@@ -208,13 +209,13 @@ static bool find_columns(const struct field *field, unsigned count, struct colum
     *columns = (struct columns){0, 1, 2};
     if (user == count || item == count)
         return false;
-    for (unsigned i = 0; i < count && rating == count; i++) /* it may be called anything */
+    for (unsigned i = 0; i < count && rating == count; i++) /* it may have any name */
         rating = i != user && i != item && !names_time(field[i]) ? i : count;
     *columns = (struct columns){user, item, rating < count ? rating : FIELDS_MOST};
     return true;
 }
 
-/* Puts the fields of a line into the order user, item, rating; how many of these it has. */
+/* Reorders the fields of a line to user, item, rating; returns how many of these it has. */
 static unsigned arrange(const struct columns *columns, struct field *field, unsigned count)
 {
     struct field user = field[columns->user % count], item = field[columns->item % count],
@@ -230,7 +231,8 @@ static unsigned arrange(const struct columns *columns, struct field *field, unsi
     return columns->rating < count ? 3 : 2;
 }
 
-/* A first line is a header if it names users and items, or if its rating begins like a word; "user7 item3" is a pair. */
+/* A first line is a header if it names users and items, or if its rating begins like a word; "user7
+   item3" is a pair. */
 static bool is_header(const struct field *field, unsigned count)
 {
     struct columns columns;
@@ -247,7 +249,7 @@ static bool is_header(const struct field *field, unsigned count)
            !begins_with(field[2], "inf");
 }
 
-/* Files that are read together have their columns in the same order. */
+/* Files read together must have the same order of columns. */
 static enum sdr_status check_header(const struct state *state, struct sdr_piece *piece,
                                     const struct field *field, unsigned count)
 {
@@ -280,7 +282,7 @@ static enum sdr_status parse(const void *state, const char *bytes, size_t count,
         }
         if (fields <= FIELDS_MOST)
             fields = arrange(&triples->columns, field, fields);
-        SDR_TRY(take_row(triples, piece, at, text_end, field, fields));
+        SDR_TRY(parse_row(triples, piece, at, text_end, field, fields));
     }
     return SDR_OK;
 }
@@ -296,7 +298,7 @@ static enum separator guess_separator(const char *at, const char *end)
     return memchr(at, '\t', (size_t)(end - at)) ? TAB : BLANKS;
 }
 
-/* The first line with text in it; false if there is none. */
+/* The first non-blank line; false if there is none. */
 static bool first_line(const char *head, size_t count, const char **at, const char **text_end)
 {
     const char *end = head + count, *next;
@@ -327,7 +329,7 @@ static enum sdr_status open_format(void *opaque, struct sdr_reading *reading, co
     return sdr_copy_string(&reading->schema->format, "triples");
 }
 
-/* Ids are texts or whole numbers: 0.5 is a measurement. */
+/* Ids are texts or integers: 0.5 is a measurement. */
 static bool is_id(struct field field)
 {
     float number;
@@ -356,9 +358,9 @@ static bool has_time(const struct field *field)
     return found;
 }
 
-/* Three or four fields, the third a number, or two below a header. Only "::" and a telling header are certain:
-   any table of numbers looks like this. A fourth column that is named, but no time, makes it a table too: reading it
-   as ratings would drop that column. */
+/* Three or four fields, the third a number; or two below a header. Only "::" and a header that
+   names users and items are certain: any table of numbers looks like this. A named fourth column
+   other than a time makes it a table too, because reading it as ratings would drop that column. */
 static int recognise(const char *head, size_t count)
 {
     const char *at, *text_end, *end = head + count, *next;
@@ -372,7 +374,7 @@ static int recognise(const char *head, size_t count)
     for (unsigned lines = 0; at < end && lines < 20; at = next, lines++) {
         next = sdr_next_line(at, end);
         if (next[-1] != '\n' && rows)
-            break; /* cut off by the end of the head */
+            break; /* incomplete at the end of the head */
         text_end = line_text_end(at, next);
         if (sdr_skip_blanks(at, text_end) == text_end)
             continue;

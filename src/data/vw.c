@@ -1,12 +1,10 @@
-/* Vowpal Wabbit text: one row a line,
-
-       label [importance [base]] ['tag]|namespace[:scale] feature[:value] feature … |namespace …
-
-   A feature is numbered by hashing: the low `bits` (18 unless said otherwise) of
-   hash64(feature, seed = hash64(namespace, seed = 0)), all-digit names included. Features of a row
-   that meet are summed. A value is 1 unless given, times the scale of its namespace. The importance
-   is the row's weight; the base (a starting prediction) is checked and left out. As in Vowpal
-   Wabbit a word that touches the first '|' is the tag, and tags are left out. */
+/* Vowpal Wabbit text, one row per line:
+     label [importance [base]] ['tag]|namespace[:scale] feature[:value] feature … |namespace …
+   Features are numbered by hashing: the low `bits` (default 18) of hash64(feature, seed =
+   hash64(namespace, seed = 0)), also for all-digit names. Colliding features of a row are summed. A
+   value is 1 by default, times the scale of its namespace. The importance is the row's weight; the
+   base (an initial prediction) is checked and ignored. As in Vowpal Wabbit a word that touches the
+   first '|' is a tag; tags are ignored. */
 #include "base/hash.h"
 #include "data/data.h"
 #include "data/token.h"
@@ -20,12 +18,12 @@ struct state {
     bool labels_optional;
 };
 
-/* The line being read. */
+/* The current line. */
 struct scan {
     const struct state *state;
     struct sdr_piece *piece;
     struct sdr_fold fold;
-    const char *line, *end; /* end of the line, without its newline */
+    const char *line, *end; /* end: without the newline */
     uint64_t line_number;
 };
 
@@ -44,7 +42,7 @@ static enum sdr_status number(const struct scan *scan, const char *what, const c
     return SDR_OK;
 }
 
-/* The first of ' ', tab, '|' and, if asked for, ':' in [at, end), or end. */
+/* The first blank, tab, '|' or (if `colon`) ':' in [at, end), or end. */
 static const char *word_end(const char *at, const char *end, bool colon)
 {
     while (at < end && !sdr_is_blank(*at) && *at != '|' && !(colon && *at == ':'))
@@ -52,8 +50,8 @@ static const char *word_end(const char *at, const char *end, bool colon)
     return at;
 }
 
-/* What stands before the first bar: up to three numbers and a tag. */
-static enum sdr_status take_head(struct scan *scan, const char *at, const char *bar)
+/* Parses the text before the first bar: up to three numbers and a tag. */
+static enum sdr_status parse_head(struct scan *scan, const char *at, const char *bar)
 {
     static const char *const what[] = {"label", "importance", "base"};
     struct sdr_piece *piece = scan->piece;
@@ -94,8 +92,8 @@ static enum sdr_status take_head(struct scan *scan, const char *at, const char *
     return SDR_OK;
 }
 
-/* One namespace: at is behind its bar. *next is the next bar, or the end of the line. */
-static enum sdr_status take_namespace(struct scan *scan, const char *at, const char **next)
+/* Parses one namespace; `at` is behind its bar. *next is the next bar or the end of the line. */
+static enum sdr_status parse_namespace(struct scan *scan, const char *at, const char **next)
 {
     struct sdr_piece *piece = scan->piece;
     const uint64_t mask = (1ull << scan->state->bits) - 1;
@@ -130,7 +128,7 @@ static enum sdr_status take_namespace(struct scan *scan, const char *at, const c
     return SDR_OK;
 }
 
-static enum sdr_status take_row(struct scan *scan, const char *at)
+static enum sdr_status parse_row(struct scan *scan, const char *at)
 {
     struct sdr_piece *piece = scan->piece;
     if (piece->rows == piece->row_room)
@@ -139,9 +137,9 @@ static enum sdr_status take_row(struct scan *scan, const char *at)
     const char *bar = memchr(at, '|', (size_t)(scan->end - at));
     if (!bar)
         return FAIL_AT(at, "there is no '|' in the line");
-    SDR_TRY(take_head(scan, at, bar));
+    SDR_TRY(parse_head(scan, at, bar));
     for (at = bar; at < scan->end;)
-        SDR_TRY(take_namespace(scan, at + 1, &at));
+        SDR_TRY(parse_namespace(scan, at + 1, &at));
 
     uint64_t count = piece->entries - start;
     SDR_TRY(sdr_fold_row(&scan->fold, piece->index + start, piece->value + start, &count));
@@ -155,7 +153,7 @@ static enum sdr_status take_row(struct scan *scan, const char *at)
     return SDR_OK;
 }
 
-/* Names may be any bytes but these: control characters mean that the file is no text. */
+/* Refuses control characters: the file is not text. */
 static enum sdr_status check_text(const struct scan *scan)
 {
     for (const char *p = scan->line; p < scan->end; p++)
@@ -183,7 +181,7 @@ static enum sdr_status parse(const void *state, const char *bytes, size_t count,
         at = sdr_skip_blanks(at, scan.end);
         if (at < scan.end) {
             SDR_CHECK(check_text(&scan));
-            SDR_CHECK(take_row(&scan, at));
+            SDR_CHECK(parse_row(&scan, at));
         }
         at = next;
     }
@@ -211,7 +209,7 @@ static enum sdr_status open_format(void *opaque, struct sdr_reading *reading, co
     return sdr_copy_string(&schema->format, "vw");
 }
 
-/* Every line has a bar, and before the first one only numbers and a tag. */
+/* Every line has a bar, and before the first only numbers and a tag. */
 static int recognise(const char *head, size_t count)
 {
     const char *at = head, *end = head + count;
@@ -237,7 +235,7 @@ static int recognise(const char *head, size_t count)
             apart |= tag;
             at = sdr_skip_blanks(stop, bar);
         }
-        int line_score = apart ? 85 : 20; /* "a|b|c" may as well be a table */
+        int line_score = apart ? 85 : 20; /* "a|b|c" may also be a table */
         score = score && score < line_score ? score : line_score;
         at = next;
     }

@@ -28,7 +28,7 @@ static enum sdr_status too_large(const struct sdr_zip *zip)
                     zip->name);
 }
 
-/* The end record is the last thing in the file but for a comment. */
+/* The end record comes last, except for an optional comment. */
 enum sdr_status sdr_zip_open(const char *name, const void *bytes, size_t count, struct sdr_zip *zip)
 {
     *zip = (struct sdr_zip){.name = name, .bytes = bytes, .count = count};
@@ -82,9 +82,9 @@ static enum sdr_status unpack(const struct sdr_zip *zip, const unsigned char *en
     size_t begin =
         local + LOCAL_SIZE + get16(zip->bytes + local + 26) + get16(zip->bytes + local + 28);
     if (begin > zip->count || packed > zip->count - begin || (method == STORED && packed != size) ||
-        size / 1100 > packed) /* deflate cannot do better than 1032 to 1 */
+        size / 1100 > packed) /* deflate compresses at most 1032 to 1 */
         return damaged(zip);
-    SDR_TRY(sdr_region_reserve(region, size + 1)); /* also an empty member has a place */
+    SDR_TRY(sdr_region_reserve(region, size + 1)); /* an empty member needs an address too */
     if (method == STORED) {
         if (size)
             memcpy(region->bytes + region->used, zip->bytes + begin, size);

@@ -1,5 +1,5 @@
-/* Members of a zip archive that is in memory: stored or deflated, checked by size and CRC. Sizes
-   are taken from the central directory; archives that need zip64 there are refused. */
+/* Members of a zip archive in memory: stored or deflated, checked by size and CRC. Sizes come from
+   the central directory; zip64 is not supported. */
 #ifndef SDR_DATA_ZIP_H
 #define SDR_DATA_ZIP_H
 
@@ -10,13 +10,13 @@ struct sdr_zip {
     const char *name;           /* borrowed: of the file, for messages */
     const unsigned char *bytes; /* borrowed */
     size_t count;
-    size_t directory; /* where the central directory begins */
+    size_t directory; /* offset of the central directory */
     uint32_t entries;
 };
-/* SDR_BAD_DATA if there is no directory, or one that cannot be right. */
+/* SDR_BAD_DATA if the central directory is missing or invalid. */
 enum sdr_status sdr_zip_open(const char *name, const void *bytes, size_t count,
                              struct sdr_zip *zip);
-/* Unpacks the member called `member` behind region->used; *found is false if there is none. */
+/* Unpacks a member behind region->used; *found is false if there is none. */
 enum sdr_status sdr_zip_member(const struct sdr_zip *zip, const char *member,
                                struct sdr_region *region, bool *found);
 

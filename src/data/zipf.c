@@ -4,11 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Lengths are exp(N(log length − σ²/2, σ²)), clipped, so that their mean is `length`. */
+/* Lengths are exp(N(log length − σ²/2, σ²)), clipped; their mean is `length`. */
 static const double SIGMA = 0.6;
 enum { GRID = 96, QUANTILES = 64 };
 
-/* Draws of a row whose standard normal deviate is z. */
+/* The number of draws of a row with standard normal deviate z. */
 static uint32_t row_length(double length, double z)
 {
     double shortest = ceil(length / 11), longest = ceil(length * 7);
@@ -17,7 +17,7 @@ static uint32_t row_length(double length, double z)
     return draws < 1 ? 1 : (uint32_t)draws;
 }
 
-/* The normal deviate below which a share q lies, by bisection: exact enough, and only in set-up. */
+/* The q-quantile of the standard normal by bisection; used only during set-up. */
 static double normal_quantile(double q)
 {
     double low = -8, high = 8;
@@ -31,7 +31,7 @@ static double normal_quantile(double q)
     return (low + high) / 2;
 }
 
-/* Distinct features to expect in a number of draws: Σ 1 − (1 − p)^draws, on a geometric grid. */
+/* Expected number of distinct features in n draws, Σ 1 − (1 − p)^n, on a geometric grid of n. */
 struct growth {
     double step, distinct[GRID];
 };
@@ -89,7 +89,7 @@ enum sdr_status sdr_zipf_build(struct sdr_zipf *zipf, uint64_t features, uint64_
     zipf->longest = row_length(zipf->length, 8);
     for (uint64_t i = 0; i < features; i++) {
         double frequency = -expm1(-p[i] * zipf->length);
-        /* a word of every document still weighs something, or rows could be all zeros */
+        /* clipped: a word of every document keeps some weight, so no row is all zeros */
         zipf->idf[i] = (float)-log(frequency > 0.99 ? 0.99 : frequency < 1e-7 ? 1e-7 : frequency);
     }
     struct sdr_stream stream = sdr_stream_open(seed, SDR_FOR_GENERATE, SDR_TRUTH_STREAM);
@@ -113,7 +113,7 @@ void sdr_zipf_free(struct sdr_zipf *zipf)
     *zipf = (struct sdr_zipf){0};
 }
 
-/* How often each feature was drawn, back to zeros after every row. */
+/* Counts of each feature's draws; zero between rows. */
 size_t sdr_zipf_scratch(const struct sdr_zipf *zipf)
 {
     return zipf->features * sizeof(uint32_t);

@@ -6,11 +6,11 @@
 #include <stdbool.h>
 
 enum {
-    CHUNK = 256, /* features whose centered values wait in the first cache */
-    VECTORS = 4  /* of clusters, whose sums for all rows stay in registers */
+    CHUNK = 256, /* features per chunk: the centered values stay in the L1 cache */
+    VECTORS = 4  /* of clusters; the sums of all rows stay in registers */
 };
 
-/* Some features, up to VECTORS · 16 clusters: every value of `sum` that is loaded serves four rows. */
+/* A chunk of features times up to VECTORS · 16 clusters: each loaded value of `sum` serves four rows. */
 SDR_INLINE void tile(const float *sum, float x[SDR_TOGETHER][CHUNK], uint32_t n, uint32_t outputs,
                      const uint32_t vectors, uint32_t last, float *score[SDR_TOGETHER])
 {
@@ -38,7 +38,7 @@ static void products(const float *sum, const float *const *x, uint32_t rows, con
     memset(score, 0, (size_t)rows * outputs * sizeof *score);
     for (uint32_t from = 0; from < n; from += CHUNK) {
         uint32_t count = n - from < CHUNK ? n - from : CHUNK;
-        for (uint32_t r = 0; r < SDR_TOGETHER; r++) { /* missing rows are the first once more */
+        for (uint32_t r = 0; r < SDR_TOGETHER; r++) { /* missing rows repeat the first */
             const float *row = x[r < rows ? r : 0] + from;
             for (uint32_t i = 0, m; i < count; i += m) {
                 m = count - i < SDR_LANES ? count - i : SDR_LANES;

@@ -1,6 +1,6 @@
-/* Kernels of clustering: products of dense rows with all centers at once, and the nearest center.
-   Sums of rows are feature-major like the weights of linear models: sum[feature * outputs + cluster].
-   One table per CPU level. */
+/* Clustering kernels: products of dense rows with all centers, and the nearest center. Sums are
+   feature-major like the weights of linear models: sum[feature · outputs + cluster]. One table per
+   CPU level. */
 #ifndef SDR_KERNEL_CLUSTER_H
 #define SDR_KERNEL_CLUSTER_H
 
@@ -9,8 +9,8 @@
 
 enum { SDR_TOGETHER = 4 };
 struct sdr_cluster_kernels {
-    /* score[r · outputs + k] = Σ_i sum[i · outputs + k]·(x[r][i] − center[i]) for `rows` dense rows,
-       at most SDR_TOGETHER; center may be NULL. */
+    /* score[r · outputs + k] = Σ_i sum[i · outputs + k]·(x[r][i] − center[i]) for at most
+       SDR_TOGETHER dense rows; center may be NULL. */
     void (*products)(const float *sum, const float *const *x, uint32_t rows, const float *center,
                      uint32_t n, uint32_t outputs, float *score);
     /* square[k] = Σ_i (sum[i · outputs + k]·share[k])² */
@@ -20,8 +20,8 @@ struct sdr_cluster_kernels {
     float (*length)(const float *x, const float *center, uint32_t n);
     /* Σ ((x[i] − origin[i]) − center[i])² */
     float (*distance)(const float *x, const float *origin, const float *center, uint32_t n);
-    /* The first k with the largest score[k]·twice[k] − norm[k], that value, and the largest of the
-       others (−infinity: there is none). */
+    /* Returns the first k with the largest score[k]·twice[k] − norm[k]. Also returns that maximum
+       and the runner-up (−infinity if there is only one). */
     uint32_t (*nearest)(const float *score, const float *twice, const float *norm, uint32_t outputs,
                         float *value, float *second);
 };

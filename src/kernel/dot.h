@@ -1,22 +1,22 @@
-/* Inner products of a row with weights, for loops that are compiled per CPU level. */
+/* Inner products of rows and weights, compiled once per CPU level. */
 #ifndef SDR_KERNEL_DOT_H
 #define SDR_KERNEL_DOT_H
 
 #include "kernel/lanes.h"
 
-/* Lanes of work left at i of n. */
+/* Lanes used by the vector at i of n. */
 SDR_INLINE uint32_t lanes_left(uint32_t n, uint32_t i)
 {
     return n - i < SDR_LANES ? n - i : SDR_LANES;
 }
 
-/* Σ w[index[i]]·x[i], and the weights met are kept, kept[i] = w[index[i]], if there is a place.
+/* Σ w[index[i]]·x[i]; copies the weights to kept[i] unless kept is NULL. Sixteen partial sums; the
+   remaining entries go four at a time into the first four, then one by one into the first. (Dense
+   rows use full vectors to the end: their bits need not equal those of sparse rows.)
 
-   Sixteen sums; behind the last sixteen entries four at a time into the first four, then one by one
-   into the first. (Dense rows go by sixteen to the end: their sums need not have the same bits.)
-   Plain loads, at every level: in training the row before has just stored many of the same weights,
-   and a plain load can take a value from a store that is still under way, but a vector's gather
-   waits for all of them. See lanes_put. */
+   The weights are loaded one by one at every level. In training, the previous row has just stored
+   many of them: a scalar load can forward from a pending store, but a gather waits until all stores
+   have completed. See LANES_PUT. */
 #define SPARSE_DOT(name, type)                                                                     \
     SDR_INLINE float name(const float *w, const type *index, const float *x, uint32_t n,           \
                           float *kept)                                                             \

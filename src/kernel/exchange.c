@@ -1,5 +1,5 @@
-/* Lock-free exchange: see exchange.h. Two or four floats at a time: fewer atomic operations. Values
-   need no order among each other, only to be whole. */
+/* Lock-free exchange, see exchange.h: two or four floats per atomic operation. Each float must be
+   written in one piece; the order among values does not matter. */
 #include "kernel/exchange.h"
 #include "base/cpu.h"
 
@@ -17,7 +17,7 @@ void sdr_exchange_take(const float *shared, float *mine, float *base, uint64_t c
     }
 }
 
-/* Four values, in a register all the way: through memory, in parts, it takes twice as long. */
+/* Four values held in one register; going through memory in parts takes twice as long. */
 typedef float four __attribute__((vector_size(16)));
 typedef int32_t mask __attribute__((vector_size(16)));
 typedef uint64_t halves __attribute__((vector_size(16)));
@@ -34,7 +34,7 @@ static four choose(mask where, four yes, four no)
     return (four)((where & (mask)yes) | (~where & (mask)no));
 }
 
-/* What `now`, perhaps changed by others since it was `base`, becomes. */
+/* The new shared value. `now` may differ from `base` if other workers changed it. */
 static four merged(four now, four mine, four base, enum sdr_merge how)
 {
     four next = now + (mine - base);
@@ -51,7 +51,7 @@ static bool same(four a, four b)
     return (differ[0] | differ[1]) == 0;
 }
 
-static void give_pairs(float *shared, const float *mine, const float *base, uint64_t count,
+static void push_pairs(float *shared, const float *mine, const float *base, uint64_t count,
                        enum sdr_merge how)
 {
     for (uint64_t i = 0; i < count; i += 2) {
@@ -75,10 +75,10 @@ static quad_bits quad_of(halves values)
     return (quad_bits)values[1] << 64 | values[0];
 }
 
-/* Four at a time, which is what takes the time: an atomic operation costs the same for any width. The
-   first guess is read in halves; where they do not belong together the exchange fails and tells. (The
-   build compiles this file with -mcx16.) */
-static void give_quads(float *shared, const float *mine, const float *base, uint64_t count,
+/* Four floats per compare-and-swap: its cost does not depend on the width. The first guess is read
+   in two halves; if another worker wrote between them, the swap fails and returns the current
+   value. (The build compiles this file with -mcx16.) */
+static void push_quads(float *shared, const float *mine, const float *base, uint64_t count,
                        enum sdr_merge how)
 {
     for (uint64_t i = 0; i < count; i += 4) {
@@ -107,10 +107,10 @@ void sdr_exchange_give(float *shared, const float *mine, const float *base, uint
 #if defined(__x86_64__)
     uint64_t quads = (uintptr_t)shared % 16 == 0 && sdr_cpu_level() > SDR_CPU_PORTABLE
                          ? count / 4 * 4
-                         : 0; /* every CPU with AVX2 has them */
-    give_quads(shared, mine, base, quads, how);
+                         : 0; /* every CPU with AVX2 has cmpxchg16b */
+    push_quads(shared, mine, base, quads, how);
 #else
     uint64_t quads = 0;
 #endif
-    give_pairs(shared + quads, mine + quads, base + quads, count - quads, how);
+    push_pairs(shared + quads, mine + quads, base + quads, count - quads, how);
 }

@@ -1,8 +1,7 @@
-/* Sixteen floats at a time: the one vector type the hot loops are written in.
-
-   The same source is compiled for several CPU levels (see cmake/registry.cmake); only the
-   primitives below differ. Every level gives the same bits: sixteen lanes always, one order of
-   summation, no fused multiply-add, square roots and divisions as IEEE 754 rounds them. */
+/* The vector type of the hot loops: sixteen floats. The same source is compiled for several CPU
+   levels (see cmake/registry.cmake); only the primitives below differ. All levels compute the same
+   bits: always sixteen lanes, one order of summation, no fused multiply-add, IEEE 754 square roots
+   and divisions. */
 #ifndef SDR_KERNEL_LANES_H
 #define SDR_KERNEL_LANES_H
 
@@ -25,8 +24,9 @@ SDR_INLINE lanes lanes_all(float x)
     return (lanes){x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x};
 }
 
-/* GCC's sanitizers do not see what masked loads, masked stores and gathers touch, nor, of threads, what a
-   memcpy() of some elements does: in their builds a plain access to every element goes before each. */
+/* GCC's sanitizers do not see the memory accesses of masked loads, masked stores and gathers; TSan
+   does not see those of a partial memcpy() either. Their builds access every element once before
+   each. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define LANES_READS(type, from, n)                                                                 \
     for (uint32_t i_ = 0; i_ < (n); i_++)                                                          \
@@ -43,7 +43,7 @@ SDR_INLINE lanes lanes_all(float x)
 #define LANES_WRITES(to, v, n)     ((void)0)
 #endif
 
-/* ---- contiguous memory; n is 1 … 16, lanes from n on are zero and are never stored ---- */
+/* ---- contiguous memory: n is 1 … 16; lanes from n on load as zero and are not stored ---- */
 #if defined(__AVX512F__)
 SDR_INLINE __mmask16 lanes_mask(uint32_t n)
 {
@@ -133,9 +133,9 @@ SDR_INLINE lanes lanes_sqrt(lanes v)
 }
 #endif
 
-/* base[index[i]] = v[i] for the first n. One store each, at every level: the row that comes next reads
-   many of the same weights, and a plain load can take a value from a plain store that is still under
-   way, but not from a vector's scatter. */
+/* base[index[i]] = v[i] for the first n lanes. Scalar stores at every level: the next row reads
+   many of the same weights, and a load can forward from a pending scalar store but not from a
+   scatter. */
 #define LANES_PUT(name, type)                                                                      \
     SDR_INLINE void name(float *base, const type *index, lanes v, uint32_t n)                      \
     {                                                                                              \
@@ -148,7 +148,7 @@ LANES_PUT(lanes_put16, uint16_t)
 LANES_PUT(lanes_put32, uint32_t)
 #undef LANES_PUT
 
-/* a where the mask lane is −1, b where it is 0: comparisons of lanes give such masks. */
+/* a where the mask lane is −1, b where it is 0; comparisons of lanes give such masks. */
 SDR_INLINE lanes lanes_select(lanes_index mask, lanes a, lanes b)
 {
     return (lanes)((mask & (lanes_index)a) | (~mask & (lanes_index)b));
@@ -161,7 +161,7 @@ SDR_INLINE lanes lanes_min(lanes a, lanes b)
 {
     return lanes_select(a < b, a, b);
 }
-/* max(v, 0) that lets NaN through: a penalty must not hide that training broke down. */
+/* max(v, 0) that propagates NaN: a penalty must not hide a diverged value. */
 SDR_INLINE lanes lanes_positive(lanes v)
 {
     return lanes_select(v < 0.0f, lanes_all(0.0f), v);
@@ -176,11 +176,11 @@ SDR_INLINE lanes lanes_copysign(lanes a, lanes b)
     return (lanes)(((lanes_index)a & 0x7FFFFFFF) | ((lanes_index)b & (int32_t)0x80000000u));
 }
 
-/* Always the same tree: lanes 8 apart, then 4, 2, 1. */
+/* Sum in a fixed order: lanes 8 apart, then 4, 2, 1. */
 SDR_INLINE float lanes_sum(lanes v)
 {
 #if defined(__AVX512F__)
-    return _mm512_reduce_add_ps((__m512)v); /* that very tree */
+    return _mm512_reduce_add_ps((__m512)v); /* the same order */
 #else
     float a[SDR_LANES];
     memcpy(a, &v, sizeof a);
@@ -211,7 +211,7 @@ SDR_INLINE lanes lanes_exp_negative(lanes x)
 }
 
 /* 1 − exp(−x) for x ≥ 0 without cancellation where x is small. */
-SDR_INLINE lanes lanes_gone(lanes x)
+SDR_INLINE lanes lanes_one_minus_exp(lanes x)
 {
     lanes p = 1.0f / 720 - x * (1.0f / 5040);
     p = 1.0f / 120 - x * p;

@@ -1,5 +1,4 @@
-/* Names with the CPU level they are compiled for: sdr_x → sdr_x_avx512. SDR_CPU_LEVEL comes from
- * the build. */
+/* Appends the CPU level to a name: sdr_x → sdr_x_avx512. The build defines SDR_CPU_LEVEL. */
 #ifndef SDR_KERNEL_LEVEL_H
 #define SDR_KERNEL_LEVEL_H
 

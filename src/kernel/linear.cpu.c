@@ -18,7 +18,7 @@ static float dot(const float *w, const float *x, const float *center, uint32_t n
     return lanes_dot(w, x, center, n);
 }
 
-/* Sixteen outputs at a time, all features for each: the sums stay in a register. */
+/* Sixteen outputs at a time over all features, so that the sums stay in a register. */
 #define SPARSE_SCORES(name, type)                                                                  \
     static void name(const float *w, const type *index, const float *x, uint32_t n,                \
                      uint32_t outputs, float *score)                                               \
@@ -59,8 +59,7 @@ static void add(float *to, float a, const float *x, const float *center, uint32_
     }
 }
 
-/* Sixteen values at a time, one copy after the other. A value that one copy changed becomes its, to
-   the bit. */
+/* Sixteen values at a time. A value that only one copy changed is stored exactly. */
 SDR_INLINE void merge_by(float *shared, const float *const *copy, int copies, uint64_t count,
                          const enum sdr_merge how, const float *damping)
 {

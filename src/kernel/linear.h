@@ -1,5 +1,5 @@
-/* Kernels of linear models: scores of rows, the accumulation of gradients, the merging of copies.
-   One table per CPU level; sdr_linear_kernels() chooses once. */
+/* Kernels of linear models: scores of rows, gradient accumulation, merging of replicas. One table
+   per CPU level. */
 #ifndef SDR_KERNEL_LINEAR_H
 #define SDR_KERNEL_LINEAR_H
 
@@ -23,10 +23,10 @@ struct sdr_linear_kernels {
                    uint32_t outputs, float *score);
     /* to[i] += a·(x[i] − center[i]); center may be NULL */
     void (*add)(float *to, float a, const float *x, const float *center, uint32_t n);
-    /* Copies that began as `shared` become one with it, in their order; count is a multiple of 16. A
-       value that k > 2 copies changed takes the share max(calm, 2/k) of the sum of their changes, but
-       never more than all: copies that saw a busy feature often have each made the whole correction,
-       and the sum of more than two would overshoot further every time. calm: NULL: all of it. */
+    /* Merges replicas that started from `shared` into it, in order; count is a multiple of 16. If k
+       replicas changed a value, min(1, max(damping, 2/k)) of the sum of their changes is added.
+       Reason: each replica has made the whole correction on busy features, so the sum of more than
+       two overshoots further with every merge. damping NULL: add everything. */
     void (*merge)(float *shared, const float *const *copy, int copies, uint64_t count,
                   enum sdr_merge how, const float *damping);
 };

@@ -1,4 +1,4 @@
-/* exp and log that give the same bits on every machine: the C library's choose code by CPU. */
+/* exp and log with the same bits on every machine; the C library selects code by CPU. */
 #ifndef SDR_KERNEL_MATH_H
 #define SDR_KERNEL_MATH_H
 
@@ -25,8 +25,9 @@ static const double sdr_exp_table[64] = {
     0x1.ea4afa2a490dap+0, 0x1.efa1bee615a27p+0, 0x1.f50765b6e4540p+0, 0x1.fa7c1819e90d8p+0,
 };
 
-/* exp(x): x = (64k + i)·ln 2/64 + r, |r| ≤ ln 2/128; table times Taylor to degree 5: relative error
-   < 1e-15. Short chains of dependent operations: a step waits for this. */
+/* exp(x): x = (64k + i)·ln 2/64 + r, |r| ≤ ln 2/128; table value times the Taylor polynomial of
+   degree 5: relative error < 1e-15. Short dependency chains, since every step waits for the
+   result. */
 static inline double sdr_exp(double x)
 {
     if (x > 709.0)
@@ -44,8 +45,8 @@ static inline double sdr_exp(double x)
     return (step + step * p) * power;
 }
 
-/* 1/m rounded to nine bits for m in the middle of [1 + i/64, 1 + (i+1)/64), exactly 1 for i = 0, and
-   minus its logarithm. */
+/* {c, −log c}: c = 1/m rounded to nine bits, m the middle of [1 + i/64, 1 + (i+1)/64); c = 1
+   exactly for i = 0. */
 static const double sdr_log_table[64][2] = {
     {0x1.0000000000000p+0, 0x0.0p+0},
     {0x1.f400000000000p-1, 0x1.8492528c8cabfp-6},
@@ -113,8 +114,9 @@ static const double sdr_log_table[64][2] = {
     {0x1.0100000000000p-1, 0x1.60e52f45788e3p-1},
 };
 
-/* log(x), x > 0 and normal: x = m·2ᵏ, c = 1/m from the table, r = mc − 1, |r| ≤ 1/64; Taylor to
-   degree 8: absolute error < 3e-16·(1 + |log x|), and relative where x is a little above 1. */
+/* log(x) for normal x > 0: x = m·2ᵏ, c ≈ 1/m from the table, r = mc − 1, |r| ≤ 1/64; Taylor
+   polynomial of degree 8: absolute error < 3e-16·(1 + |log x|), also relative for x slightly above
+   1. */
 static inline double sdr_log(double x)
 {
     int64_t bits;
@@ -131,7 +133,7 @@ static inline double sdr_log(double x)
     return ((double)k * 0.693147180559945309417 + entry[1]) + (r - square * p);
 }
 
-/* log(1 + e) for e = exp(x) already at hand; accurate also where e is tiny or huge. */
+/* log(1 + e) for a given e = exp(x); accurate also for tiny and huge e. */
 static inline double sdr_log1p_of_exp(double x, double e)
 {
     if (x > 36.0)

@@ -1,10 +1,11 @@
-/* Cuts of a graph into several parts, relaxed: the third problem of the Hogwild! paper (Niu, Recht, Ré
-   and Wright, 2011; after Călinescu, Karloff and Rabani, 1998). Minimises Σ w_uv·‖x_u − x_v‖₁ over the
-   edges, where every vertex has a point x_v in the simplex of the parts. A row is an edge: its label is
-   the weight, its two features are the vertices. The first `parts` features are terminals, one in each
-   corner of the simplex: edges to them say where a vertex would like to be. Terminals do not move.
+/* Relaxed multi-way graph cut: the third problem of the Hogwild! paper (Niu, Recht, Ré and Wright,
+   2011; after Călinescu, Karloff and Rabani, 1998). Minimises Σ w_uv·‖x_u − x_v‖₁ over the edges;
+   every vertex v has a point x_v in the simplex over the parts.
 
-   A step on an edge pulls its two ends together; both are put back into the simplex. */
+   A row is an edge: its label is the weight, its two features are the vertices. The first `parts`
+   features are terminals, fixed in one corner of the simplex each; an edge to a terminal pulls a
+   vertex towards that part. A step on an edge pulls its two ends together and projects both onto
+   the simplex. */
 #include "kind/model.h"
 
 #include <math.h>
@@ -36,7 +37,7 @@ static int shape(const struct sdr_problem *problem, struct sdr_block *block)
     return 1;
 }
 
-/* All vertices begin in the middle. */
+/* All vertices start at the center of the simplex. */
 static enum sdr_status start(const struct sdr_problem *problem, const struct sdr_block *block,
                              const struct sdr_batch *rows, double size, struct sdr_span span,
                              float *w)
@@ -110,7 +111,7 @@ static double loss(const void *options, const float *score, uint32_t outputs, fl
     return value;
 }
 
-/* Of every edge: its ends, and a gradient row for each. */
+/* Per edge: its two vertices and a gradient row for each. */
 static size_t workspace_bytes(const struct sdr_problem *problem, uint32_t rows)
 {
     return (size_t)rows * 2 * (sizeof(uint32_t) + parts_of(problem) * sizeof(float));
@@ -154,8 +155,8 @@ static enum sdr_status gradient(const struct sdr_model_kind *kind, const struct 
     return SDR_OK;
 }
 
-/* The nearest point of the simplex (Michelot, 1986): what is too much is taken from all alike, and who
-   would fall below zero leaves. */
+/* Projection onto the simplex (Michelot, 1986): subtracts the same excess from all coordinates and
+   drops those that would become negative, until none does. */
 static void project(float *x, uint32_t parts)
 {
     float excess = 0;

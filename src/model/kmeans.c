@@ -1,17 +1,18 @@
-/* k-means (Lloyd, 1957; as SGD: Bottou and Bengio, 1995; in batches: Sculley, 2010). Loss of a row: the
-   squared distance to the nearest center.
+/* k-means (Lloyd, 1957; as SGD: Bottou and Bengio, 1995; in batches: Sculley, 2010). Loss of a row:
+   the squared distance to the nearest center.
 
-   What is trained are statistics: for each cluster the sum of its rows and their count; a center is
-   origin + sum / count. A batch adds its rows to the clusters they are nearest to, which is a gradient
-   step of size 1/count on the center. Sums can be added in any order and from any worker, so every
-   strategy keeps what its workers found. Sums are halved after every epoch, and the weight of rows rises
-   from 1 to 2 within one (schedule `recent`): what was said of centers that were still poor is soon
-   outweighed. --sync batch is Lloyd's algorithm: the sums of all rows, computed again in every epoch.
+   The parameters are statistics: for each cluster the sum and the count of its rows; a center is
+   origin + sum / count. A batch adds its rows to their nearest clusters, which is a gradient step
+   of size 1/count on the center. Sums can be added in any order and from any worker, so every
+   strategy preserves the contributions of all workers. Sums are halved after every epoch, and the
+   weight of rows rises from 1 to 2 within an epoch (schedule `recent`), so that assignments to
+   early, poor centers soon lose their influence.
 
-   Distances are differences of squares, so the origin should be among the rows: it is their mean, or zero
-   where they are mostly zeros. It stays with the model.
+   --sync batch is Lloyd's algorithm: the sums of all rows, recomputed in every epoch.
 
-   Starts from rows far from each other: greedy k-means++ (Arthur and Vassilvitskii, 2007). */
+   Distances are computed as differences of squares, so the origin should lie among the rows: it is
+   their mean, or zero for mostly-zero rows. It is stored with the model. Starts from rows far from
+   each other: greedy k-means++ (Arthur and Vassilvitskii, 2007). */
 #include "base/memory.h"
 #include "base/rng.h"
 #include "kernel/cluster.h"
@@ -46,11 +47,11 @@ static int shape(const struct sdr_problem *problem, struct sdr_block *block)
     return 3;
 }
 
-/* What the distances of all rows have in common. */
+/* Precomputed terms of the distances, shared by all rows. */
 struct centers {
     const float *sum, *origin;
     uint32_t count;
-    float share[CLUSTERS_MOST]; /* 1 / count, later 2 / count */
+    float share[CLUSTERS_MOST]; /* 2 / count */
     float norm[CLUSTERS_MOST];  /* squared length of sum / count */
     float moved[CLUSTERS_MOST]; /* sparse rows: Σ sum·origin */
     double origin_length;       /* squared */
@@ -65,7 +66,7 @@ static double square_of(const float *x, uint32_t n)
     return sum;
 }
 
-static void look_at_centers(const struct sdr_view *view, struct centers *c)
+static void prepare_centers(const struct sdr_view *view, struct centers *c)
 {
     const struct sdr_problem *problem = view->problem;
     const float *count = view->w + view->block[1].offset;
@@ -74,7 +75,7 @@ static void look_at_centers(const struct sdr_view *view, struct centers *c)
     c->count = problem->outputs;
     c->kernels = sdr_cluster_kernels(sdr_cpu_level());
     for (uint32_t k = 0; k < c->count; k++)
-        c->share[k] = count[k] > 0 ? 1.0f / count[k] : 0.0f; /* a damaged model may have no rows */
+        c->share[k] = count[k] > 0 ? 1.0f / count[k] : 0.0f; /* 0: damaged model */
     c->kernels->squares(c->sum, c->share, problem->features, c->count, c->norm);
     for (uint32_t k = 0; k < c->count; k++)
         c->share[k] *= 2;
@@ -84,7 +85,7 @@ static void look_at_centers(const struct sdr_view *view, struct centers *c)
         problem->kernels->scores(c->sum, c->origin, NULL, problem->features, c->count, c->moved);
 }
 
-/* Squared length of a row, from the origin. */
+/* Squared distance of a row from the origin. */
 static float length_of(const struct sdr_problem *problem, const struct centers *c, uint32_t row)
 {
     const struct sdr_rows *rows = problem->rows;
@@ -93,7 +94,7 @@ static float length_of(const struct sdr_problem *problem, const struct centers *
     struct sdr_sparse_row r = sdr_sparse_row(rows, row);
     if (c->origin_length == 0)
         return c->kernels->length(r.x, NULL, r.n);
-    double length = c->origin_length; /* in double: origin and row may be far from zero */
+    double length = c->origin_length; /* double: origin and row may be far from zero */
     for (uint32_t n = 0; n < r.n; n++) {
         double o = c->origin[sdr_row_index(&r, n)], x = r.x[n];
         length += (x - o) * (x - o) - o * o;
@@ -133,7 +134,7 @@ static enum sdr_status score(const struct sdr_view *view, const struct sdr_batch
     struct centers c;
     float length[SDR_TOGETHER];
     (void)workspace;
-    look_at_centers(view, &c);
+    prepare_centers(view, &c);
     for (uint32_t i = 0, n; i < batch->count; i += n) {
         n = batch->count - i < SDR_TOGETHER ? batch->count - i : SDR_TOGETHER;
         multiply(view->problem, &c, batch->row + i, n, scores, length);
@@ -144,7 +145,7 @@ static enum sdr_status score(const struct sdr_view *view, const struct sdr_batch
     return SDR_OK;
 }
 
-/* A row at its center has no loss, whatever rounding says. */
+/* Rounding must not give a row at its center a negative loss. */
 static double loss(const void *options, const float *score, uint32_t outputs, float target,
                    float *dloss)
 {
@@ -161,12 +162,12 @@ static double loss(const void *options, const float *score, uint32_t outputs, fl
 double sdr_kmeans_assign(const struct sdr_view *view, const struct sdr_batch *batch,
                          uint32_t *cluster, float *bound)
 {
-    enum { AHEAD = 2 * SDR_TOGETHER }; /* rows that are fetched meanwhile */
+    enum { AHEAD = 2 * SDR_TOGETHER }; /* prefetch distance in rows */
     const struct sdr_problem *problem = view->problem;
     struct centers c;
     float product[SDR_TOGETHER * CLUSTERS_MOST], length[SDR_TOGETHER], value, second;
     double sum = 0;
-    look_at_centers(view, &c);
+    prepare_centers(view, &c);
     for (uint32_t i = 0, n; i < batch->count; i += n) {
         n = batch->count - i < SDR_TOGETHER ? batch->count - i : SDR_TOGETHER;
         for (uint32_t r = i + AHEAD; r < i + AHEAD + n && r < batch->count; r++)
@@ -185,14 +186,14 @@ double sdr_kmeans_assign(const struct sdr_view *view, const struct sdr_batch *ba
     return sum;
 }
 
-/* Of every row: its cluster, and its weight. */
+/* Per row: its cluster and its weight. */
 static size_t workspace_bytes(const struct sdr_problem *problem, uint32_t rows)
 {
     (void)problem;
     return (size_t)rows * (sizeof(uint32_t) + sizeof(float));
 }
 
-/* Every row, times its weight, is added to the sum of its cluster, and its weight to the count. */
+/* Adds every row, times its weight, to the sum of its cluster, and its weight to the count. */
 static enum sdr_status statistic(const struct sdr_model_kind *kind, const struct sdr_view *view,
                                  const struct sdr_batch *batch, int stage, void *workspace,
                                  struct sdr_update *update)
@@ -219,8 +220,8 @@ static enum sdr_status statistic(const struct sdr_model_kind *kind, const struct
     return SDR_OK;
 }
 
-/* Sums and counts lose half their weight against what will be added. Clusters of less than a row are
-   kept: they would be rounded to nothing. */
+/* Halves sums and counts, so that later rows weigh more. Clusters below one row are left alone:
+   they would vanish by rounding. */
 static void halve(const struct sdr_block *block, float *w)
 {
     size_t clusters = block[1].cols;
@@ -234,23 +235,23 @@ static void halve(const struct sdr_block *block, float *w)
     }
 }
 
-/* ---- where to start ---- */
+/* ---- initial centers ---- */
 enum { CANDIDATES_MOST = 16 };
-/* Some of the rows, and how far each is from the nearest center chosen so far. */
+/* A sample of the rows, with the distance of each to the nearest center chosen so far. */
 struct seeding {
     const struct sdr_problem *problem;
-    uint32_t *row; /* count of them */
+    uint32_t *row; /* row numbers, `count` of them */
     uint32_t count;
-    float *length;       /* squared, of each row */
+    float *length;       /* squared length of each row */
     double *distance;    /* squared, to the nearest center */
-    uint32_t candidates; /* rows of which one becomes the next center */
+    uint32_t candidates; /* rows tried for each next center */
     uint32_t candidate[CANDIDATES_MOST];
     const float *origin;
-    float *point;   /* they, by features: features × candidates */
-    float *product; /* of each row with each of them */
+    float *point;   /* the candidates, features × candidates */
+    float *product; /* rows × candidates: inner products */
 };
 
-/* Puts a row as the kernels see it into one column of `to`. */
+/* Copies a row, scaled and centered as the kernels see it, into one column of `to`. */
 static void copy_row(const struct sdr_problem *problem, uint32_t row, float *to, size_t columns)
 {
     const struct sdr_rows *rows = problem->rows;
@@ -267,7 +268,7 @@ static void copy_row(const struct sdr_problem *problem, uint32_t row, float *to,
         to[sdr_row_index(&r, n) * columns] += r.x[n];
 }
 
-/* Squared distance of row n of the sample to a candidate. */
+/* Squared distance of sample row n to candidate c. */
 static double apart(const struct seeding *s, uint32_t n, uint32_t c)
 {
     uint32_t i = s->candidate[c];
@@ -281,7 +282,7 @@ static double weight_of(const struct seeding *s, uint32_t n)
     return s->problem->row_weight ? s->problem->row_weight[s->row[n]] : 1.0;
 }
 
-/* A row with a chance as large as its distance and weight. */
+/* Draws a row with probability proportional to distance × weight. */
 static uint32_t draw(const struct seeding *s, struct sdr_stream *stream, double sum)
 {
     double left = sdr_stream_uniform(stream) * sum;
@@ -295,8 +296,8 @@ static uint32_t draw(const struct seeding *s, struct sdr_stream *stream, double 
     return s->count - 1;
 }
 
-/* Of several candidates the one that leaves the least to the others becomes a center: its number.
-   *sum is the sum of all distances before and after. */
+/* Picks the candidate that minimises the remaining sum of distances as the next center and returns
+   its number. *sum: the sum of distances, before and after. */
 static uint32_t choose(struct seeding *s, struct sdr_stream *stream, double *sum)
 {
     struct centers c = {.sum = s->point,
@@ -332,7 +333,7 @@ static uint32_t choose(struct seeding *s, struct sdr_stream *stream, double *sum
 static enum sdr_status open_seeding(struct seeding *s, const struct sdr_problem *problem,
                                     const struct sdr_batch *rows, const float *origin)
 {
-    const double work = 1e9; /* products of two numbers: well below a second */
+    const double work = 1e9; /* multiplications: well below a second */
     uint32_t candidates = 2 + (uint32_t)log(problem->outputs);
     double some = fmax(work / ((double)problem->outputs * candidates * problem->features),
                        8.0 * problem->outputs);

@@ -1,10 +1,11 @@
-/* Sums of all rows by the centers they are nearest to: a round of Lloyd's algorithm.
+/* A round of Lloyd's algorithm: assigns all rows to their nearest centers and sums them up.
 
-   Rows are cut into leaves by their number alone, so that sums do not depend on threads. A leaf's sums
-   lie cluster by cluster: a row is added to neighbours.
+   Rows are cut into leaves by their number alone, so the sums do not depend on threads. A leaf
+   stores its sums cluster by cluster, so that adding a row writes consecutive memory.
 
-   Most rows stay with their center from one round to the next, and need not be compared with all of them:
-   a row whose own center is nearer than any other can have come (Hamerly, 2010). */
+   Most rows keep their center between rounds. As in Hamerly (2010), each row has a lower bound of
+   its distance to any other center, lowered by how far centers move; while its own center is nearer
+   than the bound, no other center is computed. */
 #include "base/memory.h"
 #include "base/thread.h"
 #include "kernel/cluster.h"
@@ -18,11 +19,11 @@ struct leaf {
     double loss;
 };
 struct memory {
-    uint32_t *cluster; /* owned, per training row: the center it is nearest to */
-    float *other;      /* owned: no other center is nearer than this */
-    float *center;     /* owned: clusters × features, from the origin */
-    float drift;       /* the longest way that a center went since the last round */
-    bool begun;        /* cluster and other are known */
+    uint32_t *cluster; /* owned, per training row: its nearest center */
+    float *other;      /* owned, per row: lower bound of the distance to other centers */
+    float *center;     /* owned: clusters × features, relative to the origin */
+    float drift;       /* the longest move of a center since the last round */
+    bool begun;        /* `cluster` and `other` are valid */
 };
 struct summing {
     const struct sdr_view *view;
@@ -33,7 +34,7 @@ struct summing {
 };
 enum { CHUNK = 256 };
 
-/* Dense rows as they are: their center is taken off all at once, where leaves are joined. */
+/* Adds a row without centering; join_leaves subtracts the problem's center once. */
 static void add_row(const struct sdr_rows *rows, uint32_t row, float weight, double *sum)
 {
     if (rows->dense) {
@@ -47,7 +48,7 @@ static void add_row(const struct sdr_rows *rows, uint32_t row, float weight, dou
         sum[sdr_row_index(&r, n)] += weight * r.x[n];
 }
 
-/* Squared distance of a dense row from the center it belongs to. */
+/* Squared distance of a dense row to its assigned center. */
 static float own_distance(const struct summing *job, uint32_t row, uint64_t place)
 {
     const struct sdr_view *view = job->view;
@@ -57,11 +58,11 @@ static float own_distance(const struct summing *job, uint32_t row, uint64_t plac
                    job->known->center + (uint64_t)job->known->cluster[place] * features, features);
 }
 
-/* The rows of a chunk that have to look at all centers: their places in it. */
+/* Lists the rows of a chunk whose bound does not exclude other centers. */
 static uint32_t list_doubtful(const struct summing *job, const uint32_t *row, uint64_t at,
                               uint32_t count, uint32_t *doubtful)
 {
-    const float surely = 1.0001f; /* more than rounding */
+    const float surely = 1.0001f; /* safety margin against rounding */
     struct memory *known = job->known;
     uint32_t listed = 0;
     for (uint32_t i = 0; i < count; i++) {
@@ -79,7 +80,7 @@ static uint32_t list_doubtful(const struct summing *job, const uint32_t *row, ui
     return listed;
 }
 
-/* Finds the centers that the rows of a chunk are nearest to. Returns the sum of their losses. */
+/* Finds the nearest centers of the rows of a chunk. Returns the sum of their losses. */
 static double assign_chunk(const struct summing *job, const uint32_t *row, uint64_t at,
                            uint32_t count, uint32_t *cluster)
 {
@@ -135,7 +136,7 @@ static enum sdr_status sum_leaf(void *context, size_t index)
     return SDR_OK;
 }
 
-/* The centers of this round, cluster by cluster, and how far they went. */
+/* Computes the centers of this round, cluster by cluster, and their longest move. */
 static void move_centers(const struct sdr_view *view, struct memory *known)
 {
     const struct sdr_block *block = view->block;
@@ -166,7 +167,7 @@ static void forget(void *memory)
     sdr_release(known);
 }
 
-/* What is remembered between rounds: of dense rows in memory. */
+/* Allocates the state kept between rounds; only for dense rows in memory. */
 static enum sdr_status open_memory(const struct sdr_view *view, const struct sdr_batch *rows,
                                    void **memory)
 {
@@ -182,7 +183,7 @@ static enum sdr_status open_memory(const struct sdr_view *view, const struct sdr
     return sdr_allocate(&known->center, values, sizeof *known->center, "clusters of rows");
 }
 
-/* Clusters that no row is nearest to stay where they are. */
+/* Adds the leaves up. Empty clusters keep their center. */
 static void join_leaves(const struct summing *job, double *w)
 {
     const struct sdr_block *block = job->view->block;
@@ -207,7 +208,11 @@ static void join_leaves(const struct summing *job, double *w)
 static enum sdr_status lloyd(const struct sdr_view *view, const struct sdr_batch *rows, int threads,
                              void **memory, double *loss, double *w)
 {
-    enum { LEAVES_MOST = 64, LEAVES_LEAST = 2, VALUES_MOST = 1 << 25 /* in all leaves: 256 MB */ };
+    enum {
+        LEAVES_MOST = 64,
+        LEAVES_LEAST = 2,
+        VALUES_MOST = 1 << 25 /* over all leaves: 256 MB */
+    };
     uint64_t clusters = view->problem->outputs, values = clusters * view->problem->features;
     struct leaf leaf[LEAVES_MOST] = {0};
     uint64_t leaves = VALUES_MOST / values;

@@ -82,7 +82,7 @@ enum sdr_status sdr_linear_gradient(const struct sdr_model_kind *kind, const str
     SDR_TRY(sdr_linear_score(view, batch, NULL, dloss));
     for (uint32_t i = 0; i < batch->count; i++) {
         uint32_t row = batch->row[i];
-        float *u = dloss + (size_t)i * outputs; /* scores in, derivatives out */
+        float *u = dloss + (size_t)i * outputs; /* in: scores; out: derivatives */
         float weight = problem->row_weight ? problem->row_weight[row] : 1.0f;
         loss += weight * kind->loss(problem->model_options, u, outputs, problem->target[row], u);
         weights += weight;
@@ -103,7 +103,8 @@ enum sdr_status sdr_linear_gradient(const struct sdr_model_kind *kind, const str
     return SDR_OK;
 }
 
-/* Training saw x − center; others will see x: b ← b − Σ w_j·center_j. */
+/* Folds the centering into the intercept: training saw x − center, prediction sees x, hence b ← b −
+   Σ w_j·center_j. */
 void sdr_linear_uncenter(const struct sdr_block *block, const float *center, float *w)
 {
     const struct sdr_block *weight = &block[0];
@@ -116,8 +117,8 @@ void sdr_linear_uncenter(const struct sdr_block *block, const float *center, flo
     }
 }
 
-/* ---- all rows at once ---- */
-/* Feature n of a row as training sees it, and its number. */
+/* ---- full gradient ---- */
+/* Iterates over the features of a row, scaled and centered as in training. */
 struct entries {
     const struct sdr_problem *problem;
     struct sdr_sparse_row sparse;
@@ -149,8 +150,9 @@ static inline double entry(const struct entries *e, uint32_t n, uint32_t *featur
     return (double)e->dense[n] - (e->problem->center ? e->problem->center[n] : 0.0f);
 }
 
-/* Σ u·x over all rows in double: first-order methods stall on float sums long before they are done.
-   u is the derivative of the loss at the scores of w, or with `curve` the scores themselves. */
+/* Σ u·x over all rows, in double: with float sums first-order methods stall long before
+   convergence. u is the derivative of the loss at the scores of w, or with `curve` the scores
+   themselves. */
 static double full_gradient(const struct sdr_model_kind *kind, const struct sdr_view *view,
                             const struct sdr_batch *rows, const double *w, bool curve,
                             double *gradient)

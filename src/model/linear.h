@@ -1,12 +1,12 @@
-/* What all linear models share: two blocks, scores z = xᵀw + b, gradients as factors u·xᵀ.
-   A model file adds its loss; see any of them. */
+/* Shared by all linear models: two blocks, scores z = xᵀw + b, gradients as factors u·xᵀ. A model
+   file adds its loss. */
 #ifndef SDR_MODEL_LINEAR_H
 #define SDR_MODEL_LINEAR_H
 
 #include "kernel/linear.h"
 #include "kind/model.h"
 
-/* Block 0 "weight" (features × outputs), block 1 "intercept" (1 × outputs) if there is one. */
+/* Block 0 "weight" (features × outputs), block 1 "intercept" (1 × outputs), if enabled. */
 int sdr_linear_shape(const struct sdr_problem *problem, struct sdr_block *block);
 size_t sdr_linear_workspace(const struct sdr_problem *problem, uint32_t rows);
 enum sdr_status sdr_linear_score(const struct sdr_view *view, const struct sdr_batch *batch,

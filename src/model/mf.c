@@ -1,13 +1,13 @@
-/* Matrix factorisation: rating(a, b) = mean + bias_a + bias_b + <f_a, f_b> for a row that names two
-   features, a user and an item (Koren, Bell and Volinsky, 2009). Loss: half the squared error; penalty:
-   for each rating l2/2 of the two rows of factors and biases it touches. The objective is the mean of
-   both over the ratings, by their weights. --l2 penalises every row once instead, however often it is
-   rated.
+/* Matrix factorisation: rating(a, b) = mean + bias_a + bias_b + <f_a, f_b> for a row with two
+   features, a user and an item (Koren, Bell and Volinsky, 2009). Loss: half the squared error.
+   Penalty: per rating, l2/2 times the squared norm of the two rows of factors and biases it
+   touches. The objective is the weighted mean of both over the ratings. --l2 instead penalises
+   every row once, however often it is rated.
 
-   Users and items are features of one numbering, so block 0 has a row for each of both: `rank` factors
-   and, with bias, one value more. The mean stays what it is: all workers would write to it with every
-   rating, and biases say the same. A row that lacks one of the two (an unknown user) is scored by what
-   is known. */
+   Users and items share one numbering of features, so block 0 has a row for each: `rank` factors
+   and, with bias, one more value. The mean is fixed: every rating of every worker would write to
+   it, and the biases can express the same. A row that lacks one of the two (an unknown user) is
+   scored with the other alone. */
 #include "base/rng.h"
 #include "kernel/linear.h"
 #include "model/squared.h"
@@ -53,7 +53,7 @@ static int shape(const struct sdr_problem *problem, struct sdr_block *block)
     return problem->intercept ? 2 : 1;
 }
 
-/* Small random factors: from zeros no step leads away. */
+/* Small random factors: at zero the gradient vanishes. */
 static enum sdr_status start(const struct sdr_problem *problem, const struct sdr_block *block,
                              const struct sdr_batch *rows, double size, struct sdr_span span,
                              float *w)
@@ -89,7 +89,7 @@ static enum sdr_status check(const struct sdr_problem *problem, const char *name
     return SDR_OK;
 }
 
-/* Of every row: the two features, and a gradient row for each. */
+/* Per row: its two features and a gradient row for each. */
 static size_t workspace_bytes(const struct sdr_problem *problem, uint32_t rows)
 {
     return (size_t)rows * 2 * (sizeof(uint32_t) + columns(problem) * sizeof(float));
@@ -135,7 +135,7 @@ static enum sdr_status score(const struct sdr_view *view, const struct sdr_batch
     return SDR_OK;
 }
 
-/* l2/2 of the values of the two entries. */
+/* l2/2 · ‖·‖² of the two rows of block 0. */
 static double row_penalty(const struct sdr_view *view, uint32_t row)
 {
     const struct sdr_problem *problem = view->problem;

@@ -23,7 +23,7 @@ static double loss(const void *options, const float *score, uint32_t outputs, fl
 {
     (void)options;
     uint32_t class_number = (uint32_t)target;
-    double own = score[class_number], top; /* before slope, which may be the same array */
+    double own = score[class_number], top; /* before dloss, which may alias score */
     double sum = exponentials(score, outputs, dloss, &top);
     float share = (float)(1.0 / sum);
     for (uint32_t k = 0; k < outputs; k++)

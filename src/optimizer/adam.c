@@ -1,5 +1,5 @@
-/* Adam (Kingma and Ba, 2015); on sparse rows the moments of untouched values rest, as in
- * SparseAdam. */
+/* Adam (Kingma and Ba, 2015). On sparse rows the moments of untouched values do not advance, as in
+   SparseAdam. */
 #include "optimizer/adam.h"
 
 struct options {
@@ -14,9 +14,9 @@ static void begin(const void *options, uint64_t update, double rate,
     moments_begin(&((const struct options *)options)->m, update, rate, c);
 }
 
-/* The step per unit of gradient is rate/(√v̂ + ε) = rate·√(1 − β₂ᵗ)/(√v + …): the factor that drifts
-   with t is charged step by step, so that the metric of a value that rests does not change behind
-   its back. */
+/* The step per unit of gradient is rate/(√v̂ + ε) = rate·√(1 − β₂ᵗ)/(√v + …). The factor that
+   depends on t goes into penalty_due of each step, so that the metric of an untouched value stays
+   constant. */
 SDR_INLINE lanes metric(const float *c, lanes s0, lanes s1)
 {
     (void)s0;

@@ -1,11 +1,10 @@
-/* AdamW (Loshchilov and Hutter, 2019): Adam whose weight decay does not pass through the moments,
-       w ← w·(1 − ηλ) − η·m̂/(√v̂ + ε),
-   as published and as in PyTorch: what decays is the weight before the step.
-
-   Decay is lazy like every penalty (optimizer/step.h), hence charged after the step. Two corrections
-   make the result the published one: the charge of a step is −ln(1 − ηλ)/λ, whose flow e^(−λ·charge) is
-   1 − ηλ exactly; and the step is divided by 1 − ηλ, so that the decay which follows leaves it as it
-   was: (w + s/(1 − ηλ))·(1 − ηλ) = w·(1 − ηλ) + s. */
+/* AdamW (Loshchilov and Hutter, 2019): Adam with decoupled weight decay,
+     w ← w·(1 − ηλ) − η·m̂/(√v̂ + ε),
+   as published and as in PyTorch: the weight before the step decays. Decay is lazy like every
+   penalty (optimizer/step.h), so it is paid after the step. Two corrections make the result exact:
+   the penalty due of a step is −ln(1 − ηλ)/λ, whose flow e^(−λ·due) is exactly 1 − ηλ; and the step
+   is divided by 1 − ηλ, which the later decay cancels:
+     (w + s/(1 − ηλ))·(1 − ηλ) = w·(1 − ηλ) + s. */
 #include "kernel/math.h"
 #include "optimizer/adam.h"
 
@@ -20,8 +19,7 @@ static const struct sdr_option table[] = {
      offsetof(struct options, decay), 0},
     {0}};
 
-/* ηλ. Where it is one or more weights are set to (nearly) zero: a negative factor would make them
-   swing. */
+/* ηλ, clipped below one: a larger decay sets weights to (nearly) zero instead of flipping their sign. */
 static double lost(const struct options *o, double rate)
 {
     return fmin(rate * o->decay, 1 - 0x1p-20);
@@ -31,7 +29,7 @@ static void begin(const void *options, uint64_t update, double rate,
                   const struct sdr_target *target, float c[SDR_CONSTANTS])
 {
     const struct options *o = options;
-    bool decays = target->l2 > 0; /* the intercept does not */
+    bool decays = target->l2 > 0; /* the intercept does not decay */
     moments_begin(&o->m, update, decays ? rate / (1 - lost(o, rate)) : rate, c);
 }
 
@@ -43,7 +41,7 @@ static double decay(const void *options)
 static double penalty_due(const void *options, uint64_t update, double rate)
 {
     const struct options *o = options;
-    double x = lost(o, rate), minus_log; /* of 1 − x, which rounds where x is small */
+    double x = lost(o, rate), minus_log; /* −log(1 − x); for small x, 1 − x rounds */
     (void)update;
     minus_log = x < 1e-3 ? x * (1 + x * (1.0 / 2 + x * (1.0 / 3 + x * (1.0 / 4 + x / 5))))
                          : -sdr_log(1 - x);

@@ -1,8 +1,8 @@
-/* FTRL-Proximal (McMahan et al., 2013) with per-value rates:
-       σ = (√(n + g²) − √n)/η;  z ← z + g − σw;  n ← n + g²
-       w = 0 if |z| ≤ tλ₁, else −(z − sign(z)·tλ₁)/((β + √n)/η + tλ₂)
-   The penalty grows with the number of updates t, so that it is the penalty of the mean loss as
-   everywhere else in the program; the paper has a constant λ, which is --penalty-on sum after one
+/* FTRL-Proximal (McMahan et al., 2013) with per-coordinate rates:
+     σ = (√(n + g²) − √n)/η;  z ← z + g − σw;  n ← n + g²
+     w = 0 if |z| ≤ tλ₁, else −(z − sign(z)·tλ₁)/((β + √n)/η + tλ₂)
+   The penalty grows with the number of updates t, which makes it a penalty on the mean loss as in
+   all other optimizers. The paper has a constant λ, which equals --penalty-on sum after one
    epoch. */
 #include "optimizer/step.h"
 
@@ -27,8 +27,8 @@ static void begin(const void *options, uint64_t update, double rate,
     c[3] = (float)((double)update * target->l2);
 }
 
-/* The weight that z and n stand for. */
-SDR_INLINE lanes settled(const float *c, lanes s0, lanes s1)
+/* The weight as a function of z and n. */
+SDR_INLINE lanes value_of_state(const float *c, lanes s0, lanes s1)
 {
     lanes over = lanes_positive(lanes_abs(s0) - c[2]);
     lanes size = over / (lanes_sqrt(s1) * c[0] + (c[1] + c[3]));
@@ -41,7 +41,7 @@ SDR_INLINE lanes step(const float *c, lanes g, lanes w, lanes *s0, lanes *s1)
     lanes sigma = (lanes_sqrt(n) - lanes_sqrt(*s1)) * c[0];
     *s0 = *s0 + g - sigma * w;
     *s1 = n;
-    return settled(c, *s0, *s1);
+    return value_of_state(c, *s0, *s1);
 }
 
 #include "optimizer/step_loops.h"

@@ -1,9 +1,9 @@
-/* Fused steps: catch up, score, loss and step for one row after the other, as pull, gradient and commit
-   would do, to the bit. Included by step_loops.h. */
+/* Fused steps: catch up, score, loss and step, row by row; bit-identical to pull, gradient and
+   commit. Included by step_loops.h. */
 
-enum { KEPT = 4096 }; /* weights kept between the score of a row and its step */
+enum { KEPT = 4096 }; /* weights cached between the score of a row and its step */
 
-/* Charges the penalties of the values a row will meet. */
+/* Applies the penalties due to the values of a row. */
 static void catch_up_for(const struct sdr_fused_steps *fused, uint32_t row, double penalty_due)
 {
     const struct sdr_rows *rows = fused->problem->rows;
@@ -19,7 +19,7 @@ static void catch_up_for(const struct sdr_fused_steps *fused, uint32_t row, doub
         catch_up32(fused->weight, r.index32, r.n, 1);
 }
 
-/* Loss and slope of an example from its score. */
+/* Adds the loss of an example and returns its derivative at the score. */
 SDR_INLINE float dloss_at(struct sdr_fused_steps *fused, float score, float target, float weight)
 {
     float dloss;
@@ -38,9 +38,9 @@ SDR_INLINE float dloss_of(struct sdr_fused_steps *fused, uint32_t row, float sco
     return dloss_at(fused, score, problem->target[row], weight);
 }
 
-/* The step of the intercept, and the penalties that this step made due. shared: behind the intercept
-   is a count of its steps, which tells how many of them get lost. The count is loaded before the
-   intercept and stored after it: whatever undoes a step undoes its count. */
+/* Steps the intercept and adds the penalty due of this step. shared: a step counter is stored
+   behind the intercept and reveals lost steps. It is loaded before the intercept and stored after
+   it: a store that overwrites another worker's step overwrites its count too. */
 SDR_INLINE void finish_row(struct sdr_fused_steps *fused, const float *c, uint64_t update,
                            uint32_t at, double rate, float dloss, const bool shared)
 {
@@ -49,13 +49,13 @@ SDR_INLINE void finish_row(struct sdr_fused_steps *fused, const float *c, uint64
         fused->dloss[at] = dloss;
     } else if (fused->intercept && !fused->factors) {
         float own[SDR_CONSTANTS] = {0};
-        bool differs = o->own_penalty || o->decay; /* its constants hold the penalty */
+        bool differs = o->own_penalty || o->decay; /* its constants include the penalty */
         if (differs)
             begin(fused->optimizer_options, update, rate, fused->intercept, own);
         uint32_t count = 0;
         if (shared) {
             memcpy(&count, fused->intercept->value + 1, sizeof count);
-            atomic_signal_fence(memory_order_seq_cst); /* compilers keep the order too */
+            atomic_signal_fence(memory_order_seq_cst); /* keeps the compiler from reordering */
         }
         step_run(fused->intercept, differs ? own : c, 0, 1, lanes_all(dloss), lanes_all(1.0f));
         if (shared) {
@@ -67,8 +67,7 @@ SDR_INLINE void finish_row(struct sdr_fused_steps *fused, const float *c, uint64
     if (fused->weight->penalty_paid && !fused->place) {
         fused->penalty_due +=
             o->penalty_due ? o->penalty_due(fused->optimizer_options, update, rate) : rate;
-        memcpy(fused->constant, c,
-               SDR_CONSTANTS * sizeof *c); /* penalties are settled with these */
+        memcpy(fused->constant, c, SDR_CONSTANTS * sizeof *c); /* for catching up */
     }
 }
 
@@ -87,8 +86,8 @@ SDR_INLINE void finish_row(struct sdr_fused_steps *fused, const float *c, uint64
         }                                                                                          \
     } while (0)
 
-/* shared: others write the same weights. They are loaded once more for the step, so that little time
-   lies between a load and its store: what others store meanwhile is lost. */
+/* shared: other workers write the same weights. The step loads them again instead of using cached
+   values: stores of others between load and store are lost, so that time must be short. */
 SDR_INLINE void fused_rows(struct sdr_fused_steps *fused, const bool scaled, const bool shared)
 {
     const struct sdr_rows *rows = fused->problem->rows;
@@ -104,7 +103,7 @@ SDR_INLINE void fused_rows(struct sdr_fused_steps *fused, const bool scaled, con
             sdr_fetch_row(fused->problem, fused->ahead[i]);
         if (t->penalty_paid && fused->place)
             begin(options, update - 1, rate, t,
-                  fused->constant); /* who stepped last is not known */
+                  fused->constant); /* the last step may be another worker's */
         double penalty_due = fused->penalty_due_at ? fused->penalty_due_at[at] : fused->penalty_due;
         if (t->penalty_paid && penalty_due > 0)
             catch_up_for(fused, row, penalty_due);
@@ -128,7 +127,7 @@ SDR_INLINE void fused_rows(struct sdr_fused_steps *fused, const bool scaled, con
         memcpy(fused->constant, c, sizeof c);
 }
 
-/* Pairs of features: settle, score, slope, and a step on both rows, m values of each at a time. */
+/* Pairs of features: one step on both rows of factors, m values of each at a time. */
 SDR_INLINE void pair_steps(const struct sdr_target *t, const float *c, size_t a, size_t b,
                            uint32_t rank, bool bias, float dloss, const float l2[2])
 {
@@ -230,9 +229,10 @@ static void fused(struct sdr_fused_steps *w)
         fused_rows(w, false, false);
 }
 
-/* The home of the data races. Hogwild! reads and writes floats that other threads write: each load
-   and store is of one aligned float, which this machine does whole, so a value read is one that
-   somebody wrote. Nothing but weights and their state is read so, and nothing is indexed by them. */
+/* The only data races of the program. Hogwild! reads and writes floats that other threads write.
+   Each access is one aligned float, which the hardware reads and writes in one piece, so every
+   value read was written by somebody. Only weights and their state are accessed this way, and
+   neither is used as an index. */
 static __attribute__((no_sanitize("thread"))) void fused_shared(struct sdr_fused_steps *w)
 {
     if (!w->factors)

@@ -1,4 +1,4 @@
-/* What optimizers with a running mean of squared gradients share: r ← ρr + (1−ρ)g². */
+/* Shared by optimizers with a moving average of squared gradients: r ← ρr + (1−ρ)g². */
 #ifndef SDR_OPTIMIZER_MEAN_SQUARE_H
 #define SDR_OPTIMIZER_MEAN_SQUARE_H
 

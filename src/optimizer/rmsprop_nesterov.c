@@ -1,5 +1,5 @@
 /* RMSProp with Nesterov's look-ahead on the scaled step:
-   r ← ρr + (1−ρ)g²; v ← βv − ηg/(√r + ε) with g taken at w + βv; w ← w + v. */
+     r ← ρr + (1−ρ)g²;  v ← βv − ηg/(√r + ε), g taken at w + βv;  w ← w + v. */
 #include "optimizer/mean_square.h"
 #include "optimizer/velocity.h"
 

@@ -1,5 +1,5 @@
-/* Schedules of the step size: the factor on --lr after `epoch` epochs (fractions count), so that
-   they do not depend on the batch size. All take a warm-up: the step rises linearly over that many
+/* Step-size schedules: the factor on --lr as a function of the (fractional) epoch, hence
+   independent of the batch size. All have a warm-up: the step rises linearly over that many
    epochs. */
 #include "kind/rate_schedule.h"
 
@@ -53,7 +53,7 @@ static inline double stairs(const void *options, double epoch, double epochs)
     return warmed(o, epoch) * pow(o->factor, floor(epoch / o->every));
 }
 
-/* The share of the run that has passed. */
+/* The completed fraction of the run. */
 static double passed(double epoch, double epochs)
 {
     return epochs > 0 ? epoch < epochs ? epoch / epochs : 1.0 : 0.0;
@@ -74,14 +74,14 @@ static inline double linear(const void *options, double epoch, double epochs)
     return warmed(o, epoch) * (o->least + (1 - o->least) * (1 - part));
 }
 
-/* Rows of sums that are halved after every epoch: later ones weigh more, without a jump. */
+/* For sums that are halved after every epoch: later rows weigh more, without a jump at its end. */
 static inline double recent(const void *options, double epoch, double epochs)
 {
     (void)epochs;
     return warmed(options, epoch) * (1 + epoch - floor(epoch));
 }
 
-/* Many places at once: a call for each would cost more than the formula. */
+/* Evaluates many positions per call: a call for each would cost more than the formula. */
 #define ALL(name)                                                                                  \
     static void name##_all(const void *options, const struct sdr_schedule_time *when,              \
                            uint32_t count, double *factor)                                         \

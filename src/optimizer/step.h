@@ -1,27 +1,27 @@
-/* The loops every optimizer shares. An optimizer is one file of this form:
+/* The loops shared by all optimizers. An optimizer is one file of this form:
 
-       #include "optimizer/step.h"
-       begin(options, update, rate, target, c)   the constants c of an update
-       step(c, g, &s0, &s1)      the change of a value with gradient g and state s0, s1
-       metric(c, s0, s1)         the step per unit of gradient
-       #include "optimizer/step_loops.h"
-       SDR_REGISTER_PER_CPU(optimizer, name) = {..., SDR_STEP_LOOPS};
+      #include "optimizer/step.h"
+      begin(options, update, rate, target, c)   the constants c of an update
+      step(c, g, &s0, &s1)      the change of a value with gradient g and state s0, s1
+      metric(c, s0, s1)         the step per unit of gradient
+      #include "optimizer/step_loops.h"
+      SDR_REGISTER_PER_CPU(optimizer, name) = {..., SDR_STEP_LOOPS};
 
-   A file that defines SDR_STEP_ASSIGNS (FTRL) has a step() that is given the value too and returns
-   the new one, and settled(), the value its state stands for once the penalty is due.
+   With SDR_STEP_ASSIGNS defined (FTRL), step() also gets the value and returns the new one, and
+   value_of_state() computes the value from the state with the penalty due.
 
    Scaled units. With scale q_j = 1/size of feature j the optimizer works on v_j = w_j/q_j: it sees
-   the gradient q_j·g_j and the weight moves by q_j·step. The loss is the same function; only the
-   path to its minimum no longer depends on the units a feature was measured in.
+   the gradient q_j·g_j, and the weight moves by q_j·step. The loss is unchanged; only the path to
+   its minimum becomes independent of the units of the features.
 
-   Penalty. Between two touches of a value the penalty acts alone. It is charged as the flow
-       dw/dS = −m·(l2·w + l1·sign w),   S = Σ rate, m = metric·q²
-   whose solution over ΔS is exact however many steps lie in between:
-       |w| ← max(0, |w|·e − (l1/l2)(1 − e)),   e = exp(−m·l2·ΔS)
-       |w| ← max(0, |w| − m·l1·ΔS)             where l2 = 0
-   So the lazy result is the dense one, for every schedule. Group lasso shrinks the norm of a row
-   the same way. A metric that drifts with the number of updates (Adam's) puts the drift into
-   `charge` instead: see there. */
+   Penalty. Between two touches of a value only the penalty acts. It is the flow
+      dw/dS = −m·(l2·w + l1·sign w),   S = Σ rate, m = metric·q²
+   whose solution over ΔS is exact for any number of skipped steps:
+      |w| ← max(0, |w|·e − (l1/l2)(1 − e)),   e = exp(−m·l2·ΔS)
+      |w| ← max(0, |w| − m·l1·ΔS)             for l2 = 0
+   So the lazy result equals the dense one, for every schedule. Group lasso shrinks the norm of a
+   row the same way. If the metric depends on the number of updates (Adam), that factor goes into
+   penalty_due instead: see optimizer/adam.c. */
 #ifndef SDR_OPTIMIZER_STEP_H
 #define SDR_OPTIMIZER_STEP_H
 

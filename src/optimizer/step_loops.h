@@ -1,4 +1,4 @@
-/* The loops around step() and metric(); included once by every optimizer, see optimizer/step.h. */
+/* The loops around step() and metric(); every optimizer includes it once, see optimizer/step.h. */
 
 /* One vector: values w with state s0, s1, gradient g in original units, scale q. */
 SDR_INLINE lanes moved(const float *c, lanes w, lanes g, lanes q, lanes *s0, lanes *s1)
@@ -10,7 +10,7 @@ SDR_INLINE lanes moved(const float *c, lanes w, lanes g, lanes q, lanes *s0, lan
 #endif
 }
 
-/* The same where all scales are one: the common case must not pay for it. */
+/* The same with all scales one, the common case. */
 SDR_INLINE lanes moved_unscaled(const float *c, lanes w, lanes g, lanes *s0, lanes *s1)
 {
 #if defined(SDR_STEP_ASSIGNS)
@@ -21,8 +21,8 @@ SDR_INLINE lanes moved_unscaled(const float *c, lanes w, lanes g, lanes *s0, lan
 }
 
 /* ---- steps on one output ---- */
-/* kept: the values at hand, w[index[i]]; NULL: they are gathered. What the loop needs of the target
-   is copied first: a store might, as far as the compiler knows, change the target itself. */
+/* kept: the values w[index[i]] if already loaded, else NULL. Members of the target are copied to
+   locals first: the compiler must assume that a store changes the target. */
 #define SPARSE_BLOCK(load, put, m)                                                                 \
     do {                                                                                           \
         lanes_index at = load(index + i, m);                                                       \
@@ -68,7 +68,7 @@ SDR_INLINE lanes moved_unscaled(const float *c, lanes w, lanes g, lanes *s0, lan
 SPARSE_STEP(sparse16, uint16_t, lanes_load16, lanes_put16)
 SPARSE_STEP(sparse32, uint32_t, lanes_load32, lanes_put32)
 
-/* m values from `at` with gradient g and scale q. */
+/* Steps m consecutive values from `at`, with gradient g and scale q. */
 SDR_INLINE void step_run(const struct sdr_target *t, const float *constant, size_t at, uint32_t m,
                          lanes g, lanes q)
 {
@@ -136,23 +136,23 @@ static void matrix(const struct sdr_target *t, const float *x, uint32_t n, const
 }
 
 /* ---- penalties ---- */
-/* Settles one vector of values in place; *charged moves on where something was charged. A charge
-   too small to show in a float waits for more, unless all must be settled: otherwise penalties of
-   frequent features would be rounded away. Zeros are never behind: they owe nothing. */
+/* Applies the penalty due to one vector of values; advances *penalty_paid where it did. A change
+   below the precision of a float waits until it is larger, unless pay_fully: otherwise the
+   penalties of frequent features would be rounded away. Zeros owe nothing. */
 SDR_INLINE lanes shrunk(const struct sdr_target *t, lanes w, lanes q, lanes s0, lanes s1,
                         lanes *penalty_paid)
 {
 #if defined(SDR_STEP_ASSIGNS)
     (void)w;
     *penalty_paid = lanes_all(t->penalty_due);
-    return q * settled(t->constant, s0, s1);
+    return q * value_of_state(t->constant, s0, s1);
 #else
     lanes one = lanes_all(1.0f), size = lanes_abs(w), less;
     lanes m = metric(t->constant, s0, s1) * (t->penalty_due - *penalty_paid);
     if (t->l2 > 0) {
         lanes x = (t->plain_decay ? m : m * q * q) * t->l2;
         lanes ratio = (t->standardize ? q : one) * (t->l1 / t->l2);
-        less = lanes_gone(x) * (size + ratio);
+        less = lanes_one_minus_exp(x) * (size + ratio);
     } else {
         less = m * q * (t->standardize ? one : q) * t->l1;
     }
@@ -164,7 +164,7 @@ SDR_INLINE lanes shrunk(const struct sdr_target *t, lanes w, lanes q, lanes s0, 
 #endif
 }
 
-/* Settles m values from `at` of one row (or of consecutive rows of one value each). */
+/* Catches up m values from `at` of one row (or of consecutive rows with one value each). */
 SDR_INLINE void catch_up_run(const struct sdr_target *t, size_t at, uint32_t m, lanes q)
 {
     lanes w = lanes_load(t->value + at, m), s0 = {0}, s1 = {0};
@@ -179,9 +179,9 @@ SDR_INLINE void catch_up_run(const struct sdr_target *t, size_t at, uint32_t m, 
         lanes_store(t->penalty_paid + at, penalty_paid, m);
 }
 
-/* Group lasso and l2 together shrink the norm r of a row: r ← r·e − (group/l2)(1 − e). Only
-   optimizers whose metric is the same for all values of a row (`uniform`) are let in, so any state
-   serves to ask for it. */
+/* Group lasso and l2 together shrink the norm r of a row: r ← r·e − (group/l2)(1 − e). The rules
+   admit only optimizers whose metric is the same for all values of a row (`uniform`), so zero state
+   gives it. */
 SDR_INLINE void catch_up_group(const struct sdr_target *t, size_t at, uint32_t outputs, float q)
 {
 #if !defined(SDR_STEP_ASSIGNS)
@@ -192,8 +192,8 @@ SDR_INLINE void catch_up_group(const struct sdr_target *t, size_t at, uint32_t o
     float norm = sqrtf(square), less = m * q * (t->standardize ? 1.0f : q) * t->group;
     if (t->l2 > 0) {
         float x = (t->standardize ? m : m * q * q) * t->l2;
-        less =
-            lanes_gone(lanes_all(x))[0] * (norm + (t->standardize ? q : 1.0f) * (t->group / t->l2));
+        less = lanes_one_minus_exp(lanes_all(x))[0] *
+               (norm + (t->standardize ? q : 1.0f) * (t->group / t->l2));
     }
     if (norm > 0 && less < norm * 0x1p-17f && !t->pay_fully)
         return;

@@ -1,7 +1,6 @@
-/* What optimizers with a velocity share: β, and Nesterov's look-ahead.
-
-   With look-ahead the stored value is the point gradients are taken at, y = w + βv, so that a step
-   needs no second array: with v' the new velocity, y' = w + v' + βv' = y + (1 + β)v' − βv. */
+/* Shared by optimizers with a velocity: β, and Nesterov's look-ahead. With look-ahead the stored
+   value is the point at which gradients are taken, y = w + βv, so a step needs no second array:
+   with v' the new velocity, y' = w + v' + βv' = y + (1 + β)v' − βv. */
 #ifndef SDR_OPTIMIZER_VELOCITY_H
 #define SDR_OPTIMIZER_VELOCITY_H
 
@@ -13,7 +12,7 @@
             "share of the last step that is kept (momentum)", offsetof(type, member), 0            \
     }
 
-/* A lasting gradient moves w by rate/(1 − β) a step; a penalty must pull as hard. */
+/* A constant gradient moves w by rate/(1 − β) per step; the penalty must be as strong. */
 static inline float lasting(double beta)
 {
     return (float)(1 / (1 - beta));
@@ -26,7 +25,7 @@ SDR_INLINE lanes look_ahead(lanes *velocity, lanes scaled_gradient, float beta)
     return *velocity * (1.0f + beta) - old * beta;
 }
 
-/* w = y − βv for n rows; where the penalty holds y at zero, w is zero too. */
+/* w = y − βv for n rows; if the penalty holds y at zero, w is zero too. */
 SDR_INLINE void publish_behind(const struct sdr_target *t, const float *velocity, float beta,
                                uint32_t n, uint32_t outputs, float *out)
 {

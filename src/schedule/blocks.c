@@ -35,18 +35,18 @@ enum sdr_status sdr_blocks_assign(const struct sdr_rows *rows, const uint32_t *r
         for (uint8_t b = 1; b < SDR_BLOCKS; b++)
             least = work[b] < work[least] ? b : least;
         block[load[i].feature] = least;
-        work[least] += load[i].rows + 1; /* features without rows are spread too */
+        work[least] += load[i].rows + 1; /* the 1 spreads features without rows too */
     }
     sdr_release(load);
     return SDR_OK;
 }
 
-/* The circle method: the last block stays where it is and meets block r in round r; the others stand in
-   a circle, and in round r those meet that are equally far from r. A block and itself lie where it
-   meets the last one. */
+/* Round-robin tournament by the circle method. The last block meets block r in round r. Of the
+   others, blocks a and b meet in the round r with a + b ≡ 2r (mod SDR_ROUNDS). The diagonal cell of
+   a block is the one in which it meets the last block. */
 uint32_t sdr_blocks_cell(uint32_t one, uint32_t two)
 {
-    enum { LAST = SDR_BLOCKS - 1, HALF = SDR_CELLS /* of 1, modulo SDR_ROUNDS */ };
+    enum { LAST = SDR_BLOCKS - 1, HALF = SDR_CELLS /* the inverse of 2 modulo SDR_ROUNDS */ };
     if (one == LAST || two == LAST) {
         uint32_t other = one == LAST ? two : one;
         return other == LAST ? 0 : other * SDR_CELLS;

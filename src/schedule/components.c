@@ -68,11 +68,11 @@ double sdr_components_find(struct sdr_components *c, const struct sdr_rows *rows
     join_conflicts(c, rows, row, count);
     memset(c->load, 0, count * sizeof *c->load);
     for (uint32_t i = 0; i < count; i++) {
-        uint32_t entries = sdr_sparse_row(rows, row[i]).n + 4; /* a row costs something as such */
+        uint32_t entries = sdr_sparse_row(rows, row[i]).n + 4; /* 4: the fixed cost of a row */
         all += entries;
         c->load[root_of(c->parent, i)] += entries;
     }
-    /* Components in the order of their first rows, one bin after the other. */
+    /* Components in the order of their first rows fill one bin after the other. */
     for (uint32_t i = 0; i < count; i++) {
         if (c->parent[i] != i) {
             bin[row[i]] = bin[row[root_of(c->parent, i)]];

@@ -34,6 +34,11 @@ bool sdr_is_busy(const struct sdr_node *node, int worker)
     return node->run->network->lead.assignment[worker].busy;
 }
 
+bool sdr_is_gone(const struct sdr_node *node, int worker)
+{
+    return node->run->network->lead.assignment[worker].gone;
+}
+
 /* A joint batch has one number for all workers; the queue advances when it is applied. */
 uint64_t sdr_next_number(struct sdr_network *net)
 {
@@ -182,10 +187,7 @@ static enum sdr_status lose(struct sdr_node *node, const struct sdr_message *mes
         SDR_TRY(sdr_return_number(net, of->batch));
     if (of->prefetched)
         SDR_TRY(sdr_return_number(net, of->next));
-    net->lead.idle -= of->idle;
-    of->busy = of->prefetched = of->idle = false;
-    of->gone = true;
-    net->lead.alive--;
+    sdr_member_lose(node, message->about);
     sdr_note(&node->run->options, "worker %d is gone: process %llu was silent for %.1f s",
              message->about, (unsigned long long)message->batch, message->value);
     return SDR_OK;
@@ -239,6 +241,10 @@ enum sdr_status sdr_await_gradient(struct sdr_node *node, struct sdr_gradient *g
             return sdr_lost_server(node, &message);
         if (message.kind == SDR_MESSAGE_LOST)
             return lose(node, &message, gradient);
+        if (message.kind == SDR_MESSAGE_JOINED) {
+            *gradient = (struct sdr_gradient){.worker = message.about, .joined = true};
+            return sdr_member_join(node, message.about);
+        }
         if (message.kind == SDR_MESSAGE_GRADIENT) {
             int worker = message.from - net->servers;
             struct sdr_assignment *of = &net->lead.assignment[worker];

@@ -44,6 +44,20 @@ enum sdr_status sdr_ledger_open(struct sdr_ledger *ledger, const char *folder, i
     return sdr_allocate(&ledger->record, TOGETHER, sizeof *ledger->record, "the ledger");
 }
 
+enum sdr_status sdr_ledger_make_places(struct sdr_ledger *ledger, int workers)
+{
+    struct sdr_ledger_sum *larger;
+    if (workers <= ledger->workers)
+        return SDR_OK;
+    SDR_TRY(sdr_allocate(&larger, (size_t)workers, sizeof *larger, "the ledger"));
+    if (ledger->workers)
+        memcpy(larger, ledger->sum, (size_t)ledger->workers * sizeof *larger);
+    sdr_release(ledger->sum);
+    ledger->sum = larger;
+    ledger->workers = workers;
+    return SDR_OK;
+}
+
 /* The bytes of a ledger that tell of updates before a version, whole records; 0: it is no ledger. */
 static off_t known_until(int file, uint64_t version)
 {
@@ -219,16 +233,9 @@ static enum sdr_status read_records(const char *path, int file, struct sdr_ledge
                 return damaged(path, place + i * sizeof *record);
             int most =
                 record->waited_for > (int)record->worker ? record->waited_for : (int)record->worker;
-            if (most >= ledger->workers) {
-                struct sdr_ledger_sum *larger;
-                int workers = most < 2 * ledger->workers ? 2 * ledger->workers : most + 1;
-                SDR_TRY(sdr_allocate(&larger, (size_t)workers, sizeof *larger, "the ledger"));
-                if (ledger->workers)
-                    memcpy(larger, ledger->sum, (size_t)ledger->workers * sizeof *larger);
-                sdr_release(ledger->sum);
-                ledger->sum = larger;
-                ledger->workers = workers;
-            }
+            if (most >= ledger->workers)
+                SDR_TRY(sdr_ledger_make_places(
+                    ledger, most < 2 * ledger->workers ? 2 * ledger->workers : most + 1));
             add(ledger, record);
             if (each)
                 each(context, record);

@@ -45,6 +45,8 @@ struct sdr_ledger {
 
 /* `folder` may be NULL, and need not be there yet. */
 enum sdr_status sdr_ledger_open(struct sdr_ledger *ledger, const char *folder, int workers);
+/* Sums of more workers. */
+enum sdr_status sdr_ledger_make_places(struct sdr_ledger *ledger, int workers);
 /* Fails if the records cannot be written; sums are right in any case. */
 enum sdr_status sdr_ledger_note(struct sdr_ledger *ledger, const struct sdr_ledger_record *record);
 /* Writes the records noted so far. The first call with version 0 starts a new file; with another it appends to the records

@@ -52,11 +52,18 @@ enum sdr_message_kind {
     SDR_MESSAGE_ORDER,    /* first server → a server elsewhere: see server/shards.h */
     SDR_MESSAGE_DONE,     /* a server elsewhere → the first one: its answer */
     SDR_MESSAGE_STOP,     /* the run is over */
+    SDR_MESSAGE_JOINED,   /* transport → servers: worker `about` is there */
     SDR_MESSAGE_LOST,     /* transport → servers, or all nodes without one: `from` is gone */
     SDR_MESSAGE_PEER,     /* peer → peer: `about` is its tag */
     SDR_MESSAGE_REPORT,   /* peer → peer 0: its part of an update, see peer/peers.h */
     SDR_MESSAGE_KINDS,
 };
+/* NONE, LOST and JOINED are made by the transport where they are received. */
+static inline bool sdr_message_travels(uint8_t kind)
+{
+    return kind < SDR_MESSAGE_KINDS && kind != SDR_MESSAGE_NONE && kind != SDR_MESSAGE_LOST &&
+           kind != SDR_MESSAGE_JOINED;
+}
 enum sdr_message_flag {
     SDR_URGENT = 1, /* ends what the receiver computes: this is how work is cancelled */
     SDR_SPARSE = 2, /* the values are those that the batch touches */
@@ -66,8 +73,9 @@ enum sdr_message_flag {
 struct sdr_message {
     uint8_t kind, flags;
     uint16_t sequence; /* among those of its sender to its receiver; sdr_send gives it */
-    int32_t from, to; /* nodes, not processes */
-    int32_t about; /* with ANSWER, DROP and LOST: the worker (LOST of a server: −1); with TASK: how many of
+    int32_t from, to;  /* nodes, not processes */
+    int32_t
+        about; /* with ANSWER, DROP, JOINED and LOST: the worker (LOST of a server: −1); with TASK: how many of
                               its own steps the values have in them; with ORDER: which */
     uint64_t version; /* of the values: those carried, or those a gradient was computed from */
     uint64_t batch;   /* number of the batch */

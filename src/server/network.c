@@ -127,10 +127,7 @@ static enum sdr_status make_servers(struct sdr_run *run)
         if (net->policy.sparse || net->policy.steps || apart)
             SDR_TRY(make_workspace(run, false, &server->workspace));
         SDR_TRY(sdr_sum_create(&server->sum, &run->layout));
-        SDR_TRY(sdr_allocate(&server->pending, (size_t)net->workers, sizeof *server->pending,
-                             "servers"));
-        SDR_TRY(
-            sdr_allocate(&server->gone, (size_t)net->workers, sizeof *server->gone, "servers"));
+        SDR_TRY(sdr_members_start(&net->node[s], net->workers));
     }
     return SDR_OK;
 }
@@ -202,8 +199,6 @@ static enum sdr_status make_server_role(struct sdr_run *run)
     for (int i = 0; i < net->workspaces; i++)
         if (net->workspaces == 1 || sdr_is_here(&net->node[net->servers + i]))
             SDR_TRY(make_workspace(run, true, &net->workspace[i]));
-    SDR_TRY(sdr_allocate(&net->lead.assignment, (size_t)net->workers, sizeof *net->lead.assignment,
-                         "workers"));
     for (int i = net->servers; i < net->nodes; i++) {
         struct sdr_node *node = &net->node[i];
         if (!sdr_is_here(node))
@@ -288,10 +283,13 @@ void sdr_network_destroy(struct sdr_run *run)
         sdr_release(task->piece);
         sdr_release(task);
     }
+    for (int w = 0; net->lead.assignment && w < net->server[0].places; w++)
+        sdr_body_drop(net->lead.assignment[w].sent);
+    sdr_release(net->lead.assignment);
     for (int s = 0; s < net->servers && net->server; s++) {
         struct sdr_server *server = &net->server[s];
         sdr_body_drop(server->snapshot);
-        for (int w = 0; w < net->workers && server->pending; w++)
+        for (int w = 0; w < server->places; w++)
             while (server->pending[w])
                 sdr_release_pending(&server->pending[w]);
         while (server->backlog_at < server->backlogged)
@@ -319,9 +317,6 @@ void sdr_network_destroy(struct sdr_run *run)
     sdr_release(net->server);
     sdr_release(net->span);
     sdr_release(net->workspace);
-    for (int w = 0; w < net->workers && net->lead.assignment; w++)
-        sdr_body_drop(net->lead.assignment[w].sent);
-    sdr_release(net->lead.assignment);
     sdr_release(net->times.slowness);
     sdr_ledger_free(&net->lead.ledger);
     sdr_delay_free(&net->times.compute);

@@ -40,7 +40,7 @@ struct sdr_workspace {
     struct sdr_wire_writer writer;
     struct sdr_wire_reader reader;
     struct sdr_parameters
-        stepper;       /* takes steps on w, with the state of a worker; where workers do */
+        stepper;              /* takes steps on w, with the state of a worker; where workers do */
     struct sdr_subset subset; /* a batch by itself, where views hold what it touches alone */
     float *packed;     /* owned: values on their way into a message; where workers take steps */
     float *before;     /* owned: the values before the steps, for every server; the same */
@@ -56,7 +56,8 @@ struct sdr_pending {
     struct sdr_pending *next; /* owned: of the same worker */
 };
 struct sdr_server {
-    struct sdr_parameters *parameters; /* the run's, or an alias of them; NULL: it lives elsewhere */
+    struct sdr_parameters
+        *parameters; /* the run's, or an alias of them; NULL: it lives elsewhere */
     struct sdr_parameters alias;
     struct sdr_span span;           /* its values */
     struct sdr_body *snapshot;      /* owned: the values of a version; NULL: none yet */
@@ -69,7 +70,8 @@ struct sdr_server {
     uint64_t dense_room;
     uint32_t combined;            /* the last mark of such a gradient */
     struct sdr_saved saved;       /* of a server elsewhere, on order */
-    bool *gone;                   /* owned, per worker: it was lost */
+    int places;                   /* workers that it knows: see membership.c */
+    bool *gone;                   /* owned, per worker: it was lost, or has not joined */
     struct sdr_pending **pending; /* owned, per worker: other servers than the first */
     struct sdr_message *backlog; /* owned: messages that came while something else was waited for */
     uint64_t backlogged, backlog_room, backlog_at;
@@ -106,9 +108,9 @@ struct sdr_sampler {
 /* What the first server knows of a worker. */
 struct sdr_assignment {
     uint64_t batch, version;
-    bool busy; /* with that batch */
-    bool idle; /* there was no batch for it */
-    bool gone;
+    bool busy;              /* with that batch */
+    bool idle;              /* there was no batch for it */
+    bool gone;              /* it was lost, or has not joined */
     uint64_t tasks;         /* given to it */
     uint64_t steps;         /* of its own that were applied */
     int64_t assigned, came; /* transport time: of the task, and of the gradient before it */
@@ -195,7 +197,8 @@ struct sdr_network {
     struct sdr_policy policy;
     struct sdr_coordinator lead;
     struct sdr_traffic traffic;
-    struct sdr_channel *channel; /* owned: see traffic.c; NULL: messages are not numbered */
+    struct sdr_channel *channel; /* owned: see traffic.c */
+    int channel_nodes;           /* that these are for; 0: messages are not numbered */
     bool admits;                 /* loops of a strategy run: what arrives is checked */
     struct sdr_compute_times times;
     struct sdr_shard_array array[SDR_ARRAYS]; /* for checkpoints */
@@ -245,6 +248,11 @@ struct sdr_task {
     int64_t waited;           /* nanoseconds waiting for tasks */
     struct sdr_own_writes own;
 };
+
+/* membership.c: workers that are there when a run begins; one that joins, or is back; one that is lost. */
+enum sdr_status sdr_members_start(struct sdr_node *server, int workers);
+enum sdr_status sdr_member_join(struct sdr_node *server, int worker);
+void sdr_member_lose(struct sdr_node *server, int worker);
 
 /* placement.c: the process that a node lives in, and whether that is this one; whether servers live in more than
    one; the workers that the processes of a job make by default. */

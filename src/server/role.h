@@ -19,6 +19,7 @@ struct sdr_gradient {
     struct sdr_body *body;   /* owned until it is applied or dropped */
     float weight;            /* of the gradient in its update; 1 when it comes */
     bool lost;               /* the worker was lost: this is no gradient */
+    bool joined;             /* the worker is new, or back: the same */
     struct sdr_ledger_record record;
 };
 uint64_t sdr_current_version(const struct sdr_node *node);
@@ -37,12 +38,14 @@ enum sdr_status sdr_assign_kept(struct sdr_node *node, int worker);
 /* Tasks that the worker was given so far. */
 uint64_t sdr_tasks_given(const struct sdr_node *node, int worker);
 bool sdr_is_busy(const struct sdr_node *node, int worker);
+/* Whether the worker was lost, or has not joined yet. */
+bool sdr_is_gone(const struct sdr_node *node, int worker);
 /* Sends a busy worker the values of its next batch ahead, or, if it has them, what changed of them since.
    budget: bytes a second of the link, 0: no limit; within it the largest relative changes go first. The
    worker begins with that batch when it has finished its own. */
 enum sdr_status sdr_prefetch(struct sdr_node *node, int worker, double budget);
-/* Waits for the next gradient of a batch that its worker still has, or for the loss of a worker, whose batch
-   returns to the queue. *more is false if the run ended meanwhile. */
+/* Waits for the next gradient of a batch that its worker still has, or for a worker that joins, or for the loss of
+   one, whose batch returns to the queue. *more is false if the run ended meanwhile. */
 enum sdr_status sdr_await_gradient(struct sdr_node *node, struct sdr_gradient *gradient,
                                    bool *more);
 /* One step with the gradients, at most as many as make an update, as the aggregate combines them; where workers

@@ -288,7 +288,7 @@ static enum sdr_status hear_of_death(struct sdr_node *node, const struct sdr_mes
 {
     if (lost->about < 0)
         return sdr_lost_server(node, lost);
-    sdr_server_of(node)->gone[lost->about] = true;
+    sdr_member_lose(node, lost->about);
     return SDR_OK;
 }
 
@@ -392,6 +392,9 @@ enum sdr_status sdr_follow_coordinator(struct sdr_node *node)
             break;
         case SDR_MESSAGE_ORDER:
             status = sdr_obey(node, &message);
+            break;
+        case SDR_MESSAGE_JOINED:
+            status = sdr_member_join(node, message.about);
             break;
         case SDR_MESSAGE_LOST:
             status = hear_of_death(node, &message);

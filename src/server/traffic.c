@@ -21,14 +21,15 @@ static void add(const struct sdr_network *net, atomic_uint_fast64_t *sum, uint64
    peers that this would take more than CHANNELS_MOST are simulated, and theirs are not numbered. */
 enum { CHANNELS_MOST = 1 << 22 };
 
-/* The channel of two nodes, and the direction in it; NULL: they exchange no messages, or without numbers. */
+/* The channel of two nodes, and the direction in it; NULL: they exchange no messages, or without numbers (those of
+   workers that have joined since, too). */
 static struct sdr_channel *channel_of(const struct sdr_network *net, int from, int to, int *way)
 {
     int low = from < to ? from : to, high = from < to ? to : from;
     *way = from > to;
-    if (!net->channel || (net->servers && low >= net->servers))
+    if (high >= net->channel_nodes || (net->servers && low >= net->servers))
         return NULL;
-    return &net->channel[(size_t)low * (size_t)net->nodes + (size_t)high];
+    return &net->channel[(size_t)low * (size_t)net->channel_nodes + (size_t)high];
 }
 
 /* The first numbers: others for other nodes, and other runs. */
@@ -39,6 +40,7 @@ enum sdr_status sdr_channels_create(struct sdr_run *run)
     if (count > CHANNELS_MOST)
         return SDR_OK;
     SDR_TRY(sdr_allocate(&net->channel, count, sizeof *net->channel, "nodes"));
+    net->channel_nodes = net->nodes;
     for (size_t i = 0; i < count; i++)
         for (int way = 0; way < 2; way++) {
             uint64_t mixed = (run->options.settings.seed + 1) * UINT64_C(0x9e3779b97f4a7c15) +
@@ -71,6 +73,8 @@ static bool may_come(const struct sdr_node *node, const struct sdr_message *mess
     switch (message->kind) {
     case SDR_MESSAGE_NONE:
         return !message->body && node->id == 0;
+    case SDR_MESSAGE_JOINED:
+        return !message->body && node->server >= 0;
     case SDR_MESSAGE_LOST:
         return !message->body && sdr_hears_of_deaths(node->run->network, node->id);
     case SDR_MESSAGE_TASK:
@@ -131,17 +135,21 @@ bool sdr_message_sound(const struct sdr_node *node, const struct sdr_message *me
                         message->kind == SDR_MESSAGE_LOST;
     bool has_batch = message->kind == SDR_MESSAGE_TASK || message->kind == SDR_MESSAGE_GRADIENT ||
                      message->kind == SDR_MESSAGE_ANSWER || message->kind == SDR_MESSAGE_DROP;
+    uint64_t most = node->run->use.transport->workers_most;
     int32_t lowest = message->kind == SDR_MESSAGE_LOST ? -1 : 0; /* a server was lost */
     return message->from >= 0 && message->from < net->nodes && may_come(node, message) &&
            !(message->flags & ~flags_of(message->kind)) && isfinite(message->value) &&
-           !(about_worker && (message->about < lowest || message->about >= net->workers)) &&
+           !(about_worker && (message->about < lowest || message->about >= node->workers)) &&
+           !(message->kind == SDR_MESSAGE_JOINED &&
+             (message->about < 0 || (uint64_t)message->about >= most)) &&
            !(has_batch && message->batch >= net->lead.queue.end) &&
            (message->kind != SDR_MESSAGE_TASK || task_sound(node, message));
 }
 
 bool sdr_message_admitted(struct sdr_network *net, const struct sdr_message *message)
 {
-    if (!net->admits || message->kind == SDR_MESSAGE_LOST) /* which the transport makes */
+    bool own = message->kind < SDR_MESSAGE_KINDS && !sdr_message_travels(message->kind);
+    if (!net->admits || own) /* the transport made it */
         return true;
     int way;
     struct sdr_channel *channel = NULL;

@@ -1,7 +1,7 @@
-/* SimuParallelSGD (Zinkevich, Weimer, Li and Smola, 2010): every worker trains a model of its own on
-   its own share of the data, and the result is the mean of them, taken once, at the end. With
-   every=H the models are averaged after H updates each and go on from there: local SGD. The paper's
-   step is constant (--schedule constant). */
+/* SimuParallelSGD (Zinkevich, Weimer, Li and Smola, 2010): each worker trains its own model on its
+   own shard of the data; the result is the mean of the models, taken once at the end. With every=H
+   the models are averaged after every H updates and training continues from the mean: local SGD.
+   The paper's step is constant (--schedule constant). */
 #include "team/role.h"
 
 struct options {
@@ -15,7 +15,7 @@ static const struct sdr_option table[] = {{"every", SDR_INTEGER, "0", "H", 0, 1e
 
 static enum sdr_status plan(const void *options, struct sdr_plan *plan)
 {
-    enum { AT_A_TIME = 1024 }; /* rows; where nobody waits it makes no difference */
+    enum { AT_A_TIME = 1024 }; /* rows per share; any size will do without barriers */
     uint64_t every = ((const struct options *)options)->every;
     plan->share = (every ? every : AT_A_TIME) * plan->known.batch;
     plan->copies = plan->workers;

@@ -1,12 +1,14 @@
-/* Gradient descent on all rows at once.
+/* Full-batch gradient descent.
 
    plain:       w ← prox(w − η∇f(w))
-   accelerated: FISTA (Beck and Teboulle, 2009), y ← w' + ((t−1)/t')(w' − w) with t' = (1 + √(1 +
-   4t²))/2, restarted when the step turns against the momentum (O'Donoghue and Candès, 2015). The
-   step is 1/L; L bounds the curvature of the mean loss and is found by power iteration on the
-   Hessian's bound curvature·XᵀX/N, in the units of the features. With --optimizer the optimizer
-   takes the steps.
-   kmeans:      Lloyd's algorithm. */
+   accelerated: FISTA (Beck and Teboulle, 2009), y ← w' + ((t−1)/t')(w' − w),
+                t' = (1 + √(1 + 4t²))/2; restarts when the step opposes the momentum
+                (O'Donoghue and Candès, 2015)
+   optimizer:   steps of --optimizer
+   kmeans:      Lloyd's algorithm
+
+   The step of the first two is 1/L. L bounds the curvature of the mean loss: the largest eigenvalue
+   of curvature·XᵀX/N in scaled units, by power iteration. */
 #include "base/rng.h"
 #include "team/role.h"
 
@@ -26,7 +28,7 @@ static const struct sdr_option table[] = {
 struct state {
     double bound;     /* L */
     double momentum;  /* t */
-    double objective; /* at the last point a gradient was taken at */
+    double objective; /* at the last gradient's point */
 };
 
 struct arrays {
@@ -51,13 +53,13 @@ static double dot(const double *a, const double *b, uint64_t n)
     return sum;
 }
 
-/* Largest eigenvalue of the bound on the Hessian, in the features' units, by power iteration. */
+/* L: the largest eigenvalue of the Hessian's bound, in scaled units, by power iteration. */
 static double find_bound(struct sdr_node *node, struct arrays *a)
 {
     enum { ITERATIONS = 200, STEADY = 8 };
     double bound = 0;
     int steady =
-        0; /* small changes in a row: a start nearly orthogonal to the answer has one too */
+        0; /* consecutive small changes; one alone also occurs if the start is nearly orthogonal */
     struct sdr_stream stream = sdr_stream_open(1, SDR_FOR_START, a->count);
     for (uint64_t i = 0; i < a->count; i++)
         a->y[i] = sdr_stream_normal(&stream);
@@ -73,10 +75,10 @@ static double find_bound(struct sdr_node *node, struct arrays *a)
             return 1;
         steady = fabs(bound - before) < 1e-3 * bound ? steady + 1 : 0;
     }
-    return 1.02 * bound; /* power iteration comes from below */
+    return 1.02 * bound; /* margin: power iteration converges from below */
 }
 
-/* One proximal step from y into w; last keeps the w before. */
+/* One proximal step from y to w; `last` keeps the previous w. */
 static void proximal_step(struct sdr_node *node, struct arrays *a, double bound)
 {
     for (uint64_t i = 0; i < a->count; i++) {
@@ -87,7 +89,7 @@ static void proximal_step(struct sdr_node *node, struct arrays *a, double bound)
     sdr_proximal(node, a->w, 1 / bound);
 }
 
-/* Moves y beyond w, or restarts where the step turned back. */
+/* Extrapolates y beyond w, or restarts if the step opposes the momentum. */
 static void accelerate(struct sdr_node *node, struct arrays *a, struct state *s)
 {
     double against = 0;
@@ -102,7 +104,8 @@ static void accelerate(struct sdr_node *node, struct arrays *a, struct state *s)
     s->momentum = next;
 }
 
-/* Plain steps never raise the objective; accelerated ones may, but not by much. */
+/* Whether the objective rose too much. Plain steps never raise it; accelerated ones may, to at most
+   twice the last. */
 static bool rose(const struct state *s, double objective, bool accelerated)
 {
     double allowed =
@@ -131,7 +134,7 @@ static enum sdr_status own_steps(struct sdr_node *node, bool accelerated)
         sdr_full_gradient(node, a.y, &loss, a.gradient);
         double objective = loss + sdr_penalty(node, a.y);
         if (rose(s, objective, accelerated)) {
-            /* The bound was too small somewhere: shorter steps, from before the one that failed. */
+            /* L was too small: double it and repeat from the last good point. */
             const double *good = accelerated ? a.w : a.last;
             s->bound *= 2;
             s->momentum = 1;
@@ -166,7 +169,7 @@ static enum sdr_status optimizer_steps(struct sdr_node *node)
     }
 }
 
-/* Rounds of the model's own (k-means: Lloyd's algorithm), until one changes nothing. */
+/* Rounds of the model itself (k-means: Lloyd's algorithm), until one changes nothing. */
 static enum sdr_status rounds(struct sdr_node *node)
 {
     struct state *s = node->state;
@@ -177,7 +180,7 @@ static enum sdr_status rounds(struct sdr_node *node)
     SDR_TRY(sdr_node_array(node, "last", count, &last));
     for (uint64_t i = 0; i < count && s->bound == 0; i++)
         w[i] = sdr_weights(node)[i];
-    s->bound = 1; /* begun: a run that is resumed has its arrays */
+    s->bound = 1; /* marks the arrays as initialised, also for a resumed run */
     for (;;) {
         bool more;
         SDR_TRY(sdr_next_full_batch(node, &batch, &more));

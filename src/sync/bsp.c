@@ -1,7 +1,7 @@
-/* Bulk-synchronous SGD where workers share memory: the gradient of one batch is computed by all
-   workers, then all take the step. Every worker brings --batch rows, so that P workers take the steps
-   of one worker with P times the batch; deterministic, --batch is the batch of all together, and the
-   bits are those of a single worker whatever P is. */
+/* Bulk-synchronous SGD with shared memory: all workers compute the gradient of one batch, then take
+   the step together. Every worker adds --batch rows: P workers take the steps of one worker with a
+   P times larger batch. With --deterministic --batch is the total, and the bits equal those of a
+   single worker for any P. */
 #include "sync/bsp.h"
 #include "team/role.h"
 

@@ -1,4 +1,5 @@
-/* Bulk-synchronous SGD on the cores of one machine, without messages; by messages it is a quorum of all. */
+/* Bulk-synchronous SGD with shared memory. The version with messages is a quorum of all workers
+   (quorum.c). */
 #ifndef SDR_SYNC_BSP_H
 #define SDR_SYNC_BSP_H
 

@@ -1,6 +1,6 @@
 #include "sync/clocks.h"
 
-/* The least clock of those that are there; it may have moved by more than one if workers have left. */
+/* Recomputes the minimum clock; after a worker left it may rise by more than one. */
 static bool find_least(struct sdr_clocks *clocks)
 {
     uint64_t before = clocks->least;
@@ -29,6 +29,14 @@ bool sdr_clocks_tick(struct sdr_clocks *clocks, int worker)
     return clocks->slowest == 0 && find_least(clocks);
 }
 
+void sdr_clocks_join(struct sdr_clocks *clocks, int worker)
+{
+    if (clocks->least == UINT64_MAX) /* nobody else is there */
+        clocks->least = 0;
+    clocks->clock[worker] = clocks->least;
+    find_least(clocks);
+}
+
 bool sdr_clocks_leave(struct sdr_clocks *clocks, int worker)
 {
     clocks->clock[worker] = UINT64_MAX;
@@ -52,6 +60,6 @@ bool sdr_clocks_reaches(const struct sdr_clocks *clocks, int worker, uint64_t ha
 
 bool sdr_clocks_shows(const struct sdr_clocks *clocks, uint64_t clock)
 {
-    /* clock < least + staleness, which may not be a number */
+    /* clock < least + staleness without overflow */
     return clock < clocks->least || clock - clocks->least < clocks->staleness;
 }

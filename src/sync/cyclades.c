@@ -1,13 +1,13 @@
-/* Cyclades (Pan, Lam, Tu, Papailiopoulos, Zhang, Jordan, Ramchandran, Ré and Recht, 2016): rows of a
-   window that touch no feature in common can be trained on at the same time. A window is cut into
-   the connected components of its conflicts; workers take components, and keep the order of the rows
-   within each. The result is that of one worker, to the bit. The components of the next window are
-   looked for while this one is trained on. */
+/* Cyclades (Pan, Lam, Tu, Papailiopoulos, Zhang, Jordan, Ramchandran, Ré and Recht, 2016): rows of
+   a window without a common feature can be trained in parallel. A window is cut into the connected
+   components of its conflict graph; workers take components and keep the order of rows in each. The
+   result is bit-identical to one worker. The components of the next window are computed while this
+   one is trained. */
 #include "team/role.h"
 
 static enum sdr_status plan(const void *options, struct sdr_plan *plan)
 {
-    enum { ALONE = 256 }; /* rows between two steps of the intercept where one worker does it all */
+    enum { ALONE = 256 }; /* rows between two steps of the intercept with a single worker */
     (void)options;
     if (plan->known.batch != 1)
         return sdr_fail(SDR_USAGE, "--sync cyclades takes single rows: --batch 1");

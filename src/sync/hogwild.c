@@ -1,27 +1,26 @@
-/* Hogwild! (Niu, Recht, Ré and Wright, 2011): workers train on one model without locks.
+/* Hogwild! (Niu, Recht, Ré and Wright, 2011): workers train one model without locks.
 
-   exchange=0  as published: every step goes straight to the shared model, and steps of two workers on
-               one weight at one time may be lost. With kernels this fast the cache lines of busy
-               features then travel between the cores all the time, and two workers are slower than
-               one.
-   exchange=N  a worker trains on a private copy for N rows and adds what it changed to the shared
-               model, by atomic adds: nothing is lost, and lines travel N times less often.
-   auto        N is chosen by the size of the model and of the rows, or 0 where features are many and
-               none is busy. Changes of more than two workers to busy features are damped, as those of
-               lanes are: each worker has made the whole correction, and their sum would overshoot.
+   exchange=0  as published: every step writes to the shared model, and concurrent steps on one weight may
+               be lost. With kernels this fast the cache lines of busy features bounce between cores, and
+               two workers are slower than one.
+   exchange=N  a worker trains on a private replica for N rows, then adds its changes to the shared model
+               atomically. Nothing is lost, and cache lines move N times less often.
+   auto        chooses N by the sizes of model and rows, or 0 for many features of which none is busy.
+               Changes of more than two workers to busy features are damped.
 
-   Damping. Of a change to a feature that is in a share f of the rows, P workers (or lanes that changed it)
-   keep
-       max(2/P, min(1, 64/(f·R))),   R: rows of all of them between two exchanges.
-   All is kept with two workers, and of features that all of them together meet at most 64 times between
-   exchanges. A feature of every row, exchanged after 26 rows of each of 3, 4, 8 workers, keeps 0.82, 0.62,
-   0.31. Measured: loss over that of serial after three epochs of 20 000 sparse rows (5 000 features, 40
-   non-zeros), 4 and 8 lanes, with damping 1.001 and 1.003 (adagrad), 1.000 and 1.000 (sgd); without it
-   1.066 and 1.112, 1.052 and 1.104. damping=no adds all changes, as published: the sum is conserved.
+   Damping. Each worker has made the whole correction on a busy feature, so the sum of their changes
+   would overshoot. A change to a feature that occurs in a fraction f of the rows is multiplied by
+       max(2/P, min(1, 64/(f·R))),   P: replicas that changed it, R: rows of all between two exchanges.
+   The factor is 1 with two workers, and for features that all of them together see at most 64 times
+   between exchanges. A feature of every row, exchanged after 26 rows of each of 3, 4, 8 workers,
+   has the factor 0.82, 0.62, 0.31. Measured: loss relative to serial after three epochs of 20 000
+   sparse rows (5 000 features, 40 non-zeros), 4 and 8 lanes: with damping 1.001 and 1.003
+   (adagrad), 1.000 and 1.000 (sgd); without it 1.066 and 1.112, 1.052 and 1.104. damping=no adds
+   all changes, as published.
 
-   Deterministic: not workers but `lanes` have copies. All lanes start from the same model, each
-   trains on N rows of its own, and what they changed is added in the order of the lanes, so that it
-   does not matter which thread ran which lane, or when. */
+   Deterministic: the replicas belong to `lanes` instead of workers. All lanes start from the same
+   model, each trains on N rows, and the changes are added in the order of the lanes. So it does not
+   matter which thread ran which lane, or when. */
 #include "base/text.h"
 #include "team/role.h"
 
@@ -46,27 +45,27 @@ static const struct sdr_option table[] = {
      offsetof(struct options, damping), 0},
     {0}};
 
-/* Exchanging should cost little against the rows between, but happen often enough that copies stay
-   close: in an epoch, and for every weight, which a row of a dense or small problem touches more
-   often. */
+/* Rows between two exchanges: N = max(16, min(cheap, often, close)).
+     cheap  an exchange costs 4 % of the time of the rows before it
+     often  16 exchanges per worker and epoch (8 for many sparse rows)
+     close  18 touches per weight between exchanges (36 for sparse rows, where most touches fall on few
+            weights), so that replicas stay close on dense and small problems */
 static uint64_t choose_rows(const struct sdr_plan *plan, uint64_t copies, bool *straight)
 {
-    double value = plan->known.deterministic ? 0.7 : 3; /* nanoseconds to exchange one */
-    double cost = value * (double)plan->known.values;   /* of an exchange */
-    double row = 20 + 3 * plan->known.row_values;       /* of a row */
-    double cheap = cost / (0.04 * row);                 /* rows after which it is 4 % */
+    double value = plan->known.deterministic ? 0.7 : 3; /* ns per exchanged value */
+    double cost = value * (double)plan->known.values;   /* ns per exchange */
+    double row = 20 + 3 * plan->known.row_values;       /* ns per row */
+    double cheap = cost / (0.04 * row);
     double rarely =
-        (double)plan->known.parameters / plan->known.row_values; /* rows that touch a weight once */
+        (double)plan->known.parameters / plan->known.row_values; /* rows per touch of a weight */
     bool sparse = rarely > 64, large = plan->known.rows > 100000;
-    double times = sparse && large && !plan->known.deterministic ? 8 : 16; /* an epoch */
+    double times = sparse && large && !plan->known.deterministic ? 8 : 16; /* per epoch */
     double often = (double)plan->known.rows / (times * (double)copies);
-    double close =
-        (sparse ? 36 : 18) * rarely; /* touches of a weight; most fall on a few, if sparse */
-    /* Where a row touches little of a large model exchanges would take longer than the rows between
-       them, and workers that write straight to it hardly meet on a cache line. */
+    double close = (sparse ? 36 : 18) * rarely;
+    /* For a large model with few values per row, exchanges would take longer than the rows between
+       them, while direct writes of different workers rarely hit the same cache line. */
     *straight = cost > 0.2 * often * row && plan->known.busiest < 0.25 && plan->known.fused &&
-                !plan->known.penalty &&
-                plan->known.nodes == 1; /* between nodes cache lines travel far: copies stay near */
+                !plan->known.penalty && plan->known.nodes == 1; /* NUMA: cache lines travel far */
     double rows = cheap < often ? cheap : often;
     rows = rows < close ? rows : close;
     return rows < 16 ? 16 : (uint64_t)rows;
@@ -126,7 +125,7 @@ static enum sdr_status racing(struct sdr_node *node)
     }
 }
 
-/* One worker plays all of them, one event after the other. */
+/* One thread replays the recorded events of all workers in their order. */
 static enum sdr_status replaying(struct sdr_node *node)
 {
     for (;;) {

@@ -1,6 +1,6 @@
-/* What Hogwild! was measured against: workers that lock what they read and write. A gradient is
-   computed outside the lock, from the values as they were when it was taken. With several stripes a
-   worker locks only the parts of the model that its rows touch. */
+/* The baseline of the Hogwild! paper: workers lock the values they read and write. Gradients are
+   computed outside of the lock, from a snapshot taken under it. With several stripes a worker locks
+   only the parts of the model that its rows touch. */
 #include "team/role.h"
 
 struct options {

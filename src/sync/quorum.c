@@ -1,16 +1,17 @@
-/* A parameter server that waits for K gradients, takes a step with their mean, and answers: one family
-   (Dutta, Joshi, Ghosh, Dube and Nagpurkar, 2018), with three switches.
+/* A parameter server that waits for K gradients, takes a step with their mean, and answers: one
+   family (Dutta, Joshi, Ghosh, Dube and Nagpurkar, 2018) with three switches.
 
-                      counts     the others, at an update
-   bsp                workers    there are none: K is all workers
-   k-sync             workers    are cancelled, and restart from the new values
-   backup             workers    go on; what they bring is too late, and dropped (Chen et al., 2016)
-   k-batch-sync       batches    are cancelled; one that has delivered begins its next batch at once
-   k-async            workers    go on, and what they bring is stale; one that has delivered waits
-   k-batch-async      batches    go on; one that has delivered begins its next batch at once
-   async              K is 1     go on
+                      K counts   at an update, workers still computing
+   bsp                workers    do not exist: K is the number of workers
+   k-sync             workers    are cancelled and restart from the new values
+   backup             workers    continue; their late gradients are dropped (Chen et al., 2016)
+   k-batch-sync       batches    are cancelled; a worker that delivered starts its next batch at once
+   k-async            workers    continue with stale values; a worker that delivered waits
+   k-batch-async      batches    continue; a worker that delivered starts its next batch at once
+   async              K = 1      continue
 
-   Staleness of a gradient: the updates between the values it was computed from and its own. */
+   Staleness of a gradient: the number of updates between the values it was computed from and its
+   own. */
 #include "base/memory.h"
 #include "sync/bsp.h"
 #include "sync/worker_loop.h"
@@ -19,13 +20,13 @@
 #include <string.h>
 
 struct rule {
-    bool batches;     /* a worker may bring several gradients to an update */
-    bool synchronous; /* gradients of older values do not count */
-    bool cancels;     /* what the others compute ends with the update */
-    bool aware;       /* stale gradients make smaller steps (Zhang, Gupta, Lian and Liu, 2016) */
-    uint64_t late;    /* updates that every gradient is kept back (Chen et al., 2016) */
-    double ramp;      /* epochs in which that grows from 0 */
-    uint64_t fetch;   /* tasks from the same values and own steps (Downpour, Dean et al., 2012) */
+    bool batches;     /* a worker may contribute several gradients to an update */
+    bool synchronous; /* gradients of older versions are dropped */
+    bool cancels;     /* an update cancels computations in progress */
+    bool aware;       /* step ∝ 1/(1 + staleness) (Zhang, Gupta, Lian and Liu, 2016) */
+    uint64_t late;    /* updates by which every gradient is delayed (Chen et al., 2016) */
+    double ramp;      /* epochs over which the delay grows from 0 */
+    uint64_t fetch;   /* tasks per pull; in between, local values (Downpour, Dean et al., 2012) */
 };
 
 static uint64_t late_now(const struct sdr_node *node, const struct rule *rule)
@@ -34,14 +35,14 @@ static uint64_t late_now(const struct sdr_node *node, const struct rule *rule)
     return share < 1 ? (uint64_t)(share * (double)rule->late) : rule->late;
 }
 
-/* Gradients that must have been gathered for an update: all that are left, at the end of the run. */
+/* Gradients to collect before an update; at the end of the run, all that remain. */
 static uint64_t needed(const struct sdr_node *node, const struct rule *rule)
 {
     uint64_t count = sdr_quorum(node) + late_now(node, rule), left = sdr_gradients_left(node);
     return count < left ? count : left;
 }
 
-/* The first of the gradients gathered make an update; the others move up. */
+/* Makes an update of the first K gradients; the others move up. */
 static enum sdr_status apply(struct sdr_node *node, const struct rule *rule,
                              struct sdr_gradient *gathered, uint64_t *count, bool *more)
 {
@@ -67,25 +68,40 @@ static int ascending(const void *a, const void *b)
     return *(const int *)a - *(const int *)b;
 }
 
-/* After an update: gives a task to every worker, or to those that waited for it, in order of their numbers. */
-static enum sdr_status assign_next(struct sdr_node *node, const struct rule *rule, int *waiting,
-                                   uint64_t *count)
+/* Workers that have delivered and wait for the update. */
+struct waiting {
+    int *worker; /* owned */
+    uint64_t count, room;
+};
+
+static enum sdr_status make_wait(struct waiting *waiting, int worker)
+{
+    SDR_TRY(sdr_grow(&waiting->worker, NULL, waiting->count, &waiting->room,
+                     sizeof *waiting->worker, "workers"));
+    waiting->worker[waiting->count++] = worker;
+    return SDR_OK;
+}
+
+/* Assigns the next tasks after an update: to all workers if it cancels, else to those that waited,
+   in order of their numbers. */
+static enum sdr_status assign_next(struct sdr_node *node, const struct rule *rule,
+                                   struct waiting *waiting)
 {
     bool everybody = rule->cancels;
     for (int w = 0; w < node->workers && everybody; w++)
         SDR_TRY(assign(node, rule, w));
-    if (!everybody && *count > 1)
-        qsort(waiting, *count, sizeof *waiting, ascending);
-    for (uint64_t i = 0; i < *count && !everybody; i++)
-        SDR_TRY(assign(node, rule, waiting[i]));
-    *count = 0;
+    if (!everybody && waiting->count > 1)
+        qsort(waiting->worker, waiting->count, sizeof *waiting->worker, ascending);
+    for (uint64_t i = 0; i < waiting->count && !everybody; i++)
+        SDR_TRY(assign(node, rule, waiting->worker[i]));
+    waiting->count = 0;
     return SDR_OK;
 }
 
 static enum sdr_status lead(struct sdr_node *node, struct rule rule, struct sdr_gradient *gathered,
-                            int *waiting)
+                            struct waiting *waiting)
 {
-    uint64_t count = 0, waits = 0;
+    uint64_t count = 0;
     bool more = true;
     for (int w = 0; w < node->workers; w++)
         SDR_TRY(assign(node, &rule, w));
@@ -98,6 +114,10 @@ static enum sdr_status lead(struct sdr_node *node, struct rule rule, struct sdr_
             SDR_TRY(sdr_go_on_without(node, &gradient, rule.batches ? 1 : sdr_quorum(node)));
             continue;
         }
+        if (gradient.joined) {
+            SDR_TRY(assign(node, &rule, gradient.worker));
+            continue;
+        }
         if (rule.synchronous && gradient.version != sdr_current_version(node)) {
             SDR_TRY(sdr_drop(node, &gradient));
             SDR_TRY(assign(node, &rule, gradient.worker));
@@ -107,11 +127,11 @@ static enum sdr_status lead(struct sdr_node *node, struct rule rule, struct sdr_
         if (count < needed(node, &rule) && (rule.batches || late_now(node, &rule) > 0))
             SDR_TRY(assign(node, &rule, gradient.worker));
         else
-            waiting[waits++] = gradient.worker;
+            SDR_TRY(make_wait(waiting, gradient.worker));
         while (more && count >= needed(node, &rule)) {
             SDR_TRY(apply(node, &rule, gathered, &count, &more));
             if (more)
-                SDR_TRY(assign_next(node, &rule, waiting, &waits));
+                SDR_TRY(assign_next(node, &rule, waiting));
         }
     }
     return sdr_dismiss(node);
@@ -120,16 +140,13 @@ static enum sdr_status lead(struct sdr_node *node, struct rule rule, struct sdr_
 static enum sdr_status serve(struct sdr_node *node, struct rule rule)
 {
     struct sdr_gradient *gathered;
-    int *waiting;
+    struct waiting waiting = {0};
     uint64_t most = sdr_quorum(node) + rule.late;
     SDR_TRY(sdr_allocate(&gathered, most, sizeof *gathered, "gradients"));
-    enum sdr_status status =
-        sdr_allocate(&waiting, (size_t)node->workers, sizeof *waiting, "workers");
-    if (status == SDR_OK)
-        status = lead(node, rule, gathered, waiting);
+    enum sdr_status status = lead(node, rule, gathered, &waiting);
     for (uint64_t i = 0; i < most; i++)
         sdr_body_drop(gathered[i].body);
-    sdr_release(waiting);
+    sdr_release(waiting.worker);
     sdr_release(gathered);
     return status;
 }
@@ -193,7 +210,7 @@ static enum sdr_status one_of(const void *options, uint64_t workers, uint64_t *g
     return SDR_OK;
 }
 
-/* New values come with the answer to every push, or to every (fetch / push)-th. */
+/* The server answers every push; values are included in every (fetch / push)-th answer. */
 static enum sdr_status one_of_several(const void *options, uint64_t workers, uint64_t *gradients)
 {
     const struct options *o = options;
@@ -241,7 +258,7 @@ static enum sdr_status most_of(const void *options, uint64_t workers, uint64_t *
     return SDR_OK;
 }
 
-/* Batches may be more than workers: each brings several. */
+/* K may exceed the number of workers: each can deliver several batches. */
 static enum sdr_status any_of(const void *options, uint64_t workers, uint64_t *gradients)
 {
     uint64_t k = ((const struct options *)options)->k;

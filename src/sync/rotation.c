@@ -1,7 +1,7 @@
-/* Block rotation (Gemulla, Nijkamp, Haas and Sismanis, 2011; the schedule of LIBMF and of Strads):
-   for rows of two features, such as ratings. Features are cut into blocks; the rows of two blocks make a
-   cell; in a round workers train on cells that have no block in common, each on values that nobody else
-   touches. Then the blocks meet others. The result is the same for any number of workers. */
+/* Block rotation (Gemulla, Nijkamp, Haas and Sismanis, 2011; the schedule of LIBMF and of Strads)
+   for rows of two features, such as ratings. Features are cut into blocks; the rows of two blocks
+   form a cell. In each round, workers train cells without a common block, so no value is shared;
+   the next round pairs the blocks differently. The result is the same for any number of workers. */
 #include "team/role.h"
 
 static enum sdr_status plan(const void *options, struct sdr_plan *plan)

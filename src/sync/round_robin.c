@@ -1,7 +1,6 @@
-/* Round-robin (Zinkevich, Langford and Smola, 2009: "slow learners are fast"): gradients are computed
-   in parallel and applied in a fixed circle of workers. Once all are at work every gradient is P − 1
-   updates old when it is applied: it was computed from the model that its worker saw right after its
-   own last update. */
+/* Round-robin (Zinkevich, Langford and Smola, 2009: "slow learners are fast"): workers compute
+   gradients in parallel and apply them in a fixed cyclic order. After the start, every gradient is
+   P − 1 updates stale: it was computed from the model right after its worker's previous update. */
 #include "team/role.h"
 
 static enum sdr_status plan(const void *options, struct sdr_plan *plan)

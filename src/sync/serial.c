@@ -1,7 +1,7 @@
-/* One worker, one sample or mini-batch at a time: w ← step(w, ∇loss of the batch at w). */
+/* One worker, one example or mini-batch at a time: w ← step(w, ∇loss of the batch at w). */
 #include "team/role.h"
 
-/* Where a batch is one row, most of a step would be the handing over: rows are walked over. */
+/* Batch size 1: fused steps, since the overhead of separate calls would dominate. */
 static enum sdr_status row_by_row(struct sdr_node *node)
 {
     struct sdr_batch chunk = {0};

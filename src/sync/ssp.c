@@ -1,12 +1,14 @@
-/* Stale synchronous parallel (Ho et al., 2013): workers take steps on their own and may be up to s clocks
-   apart; see clocks.h for what each sees. s = 0 shows what bsp shows; without a bound it is async.
+/* Stale synchronous parallel (Ho et al., 2013): workers take their own steps and may be up to s
+   clocks apart; clocks.h has the visibility rules. s = 0 shows the same values as bsp; unbounded s
+   is async.
 
-   Steps are held back until everybody may see them, so that the rule holds however long messages take. A
-   worker adds to what it is sent the steps of its own that were held back.
+   The server holds steps back until every worker may see them, so the rule holds for any message
+   delay. A worker adds its own held-back steps to the values it receives.
 
-   essp (Dai et al., 2015) sends values ahead of the question for them. "Less stale than ssp" is said, and
-   tested, of the ssp of the paper, lazy=yes, whose workers ask only when their values are too old. The
-   default here asks for every batch, and is fresher than either; essp waits less for answers than both. */
+   essp (Dai et al., 2015) sends values before workers ask for them. The paper's claim "less stale
+   than ssp" is about the paper's ssp, lazy=yes, whose workers pull only when their values are too
+   old; a test checks it. The default here pulls for every batch and is fresher than both; essp
+   waits less for answers than both. */
 #include "base/memory.h"
 #include "base/text.h"
 #include "server/role.h"
@@ -39,12 +41,12 @@ static const struct sdr_option eager_table[] = {
      offsetof(struct options, budget), 0},
     {0}};
 
-/* Steps that others may not see yet. */
+/* Steps that are not yet visible to other workers. */
 struct pending {
     struct step {
         uint64_t clock;
         struct sdr_gradient gradient;
-    } * step; /* owned, in the order they came */
+    } * step; /* owned, in order of arrival */
     uint64_t count, room;
 };
 
@@ -57,11 +59,12 @@ static enum sdr_status keep_pending(struct pending *pending, uint64_t clock,
     return SDR_OK;
 }
 
-/* Adds up the steps that are to be shown, from number `from` on; all of them once no gradient is outstanding. */
-static enum sdr_status show(struct sdr_node *node, const struct sdr_clocks *clocks,
-                            struct pending *pending, uint64_t from, bool *more)
+/* Applies the steps that became visible, from index `from` on; all of them if no gradient is
+   outstanding. */
+static enum sdr_status apply_visible(struct sdr_node *node, const struct sdr_clocks *clocks,
+                                     struct pending *pending, uint64_t from, bool *more)
 {
-    bool last = sdr_gradients_left(node) == pending->count; /* nobody will read any more */
+    bool last = sdr_gradients_left(node) == pending->count; /* no worker will read again */
     uint64_t kept = from = last ? 0 : from;
     enum sdr_status status = SDR_OK;
     for (uint64_t i = from; i < pending->count; i++) {
@@ -75,20 +78,50 @@ static enum sdr_status show(struct sdr_node *node, const struct sdr_clocks *cloc
     return status;
 }
 
-/* Gives a worker its next batch. Lazily: what it was sent has all updates of clocks before `has`, which may do. */
-static enum sdr_status assign(struct sdr_node *node, const struct sdr_clocks *clocks, uint64_t *has,
-                              int worker)
+/* What the server knows of every worker. */
+struct roster {
+    struct sdr_clocks clocks; /* its array of clocks is owned here */
+    uint64_t *has;            /* owned: clocks below which its cached values contain all updates */
+};
+
+/* Places for workers up to a number; those that are new have left. */
+static enum sdr_status make_places(struct roster *roster, int workers)
+{
+    uint64_t *clock, *has, had = (uint64_t)roster->clocks.workers;
+    if (workers <= roster->clocks.workers)
+        return SDR_OK;
+    SDR_TRY(sdr_allocate(&clock, (size_t)workers, sizeof *clock, "clocks"));
+    enum sdr_status status = sdr_allocate(&has, (size_t)workers, sizeof *has, "clocks");
+    if (status != SDR_OK) {
+        sdr_release(clock);
+        return status;
+    }
+    for (uint64_t w = 0; w < (uint64_t)workers; w++) {
+        clock[w] = w < had ? roster->clocks.clock[w] : UINT64_MAX;
+        has[w] = w < had ? roster->has[w] : 0;
+    }
+    sdr_release(roster->clocks.clock);
+    sdr_release(roster->has);
+    roster->clocks.clock = clock;
+    roster->has = has;
+    roster->clocks.workers = workers;
+    return SDR_OK;
+}
+
+/* Assigns the next batch. lazy: without values if the cached ones, which contain all updates of
+   clocks below `has`, are fresh enough. */
+static enum sdr_status assign(struct sdr_node *node, struct roster *roster, int worker)
 {
     const struct options *o = node->options;
     if (o->lazy && sdr_tasks_given(node, worker) > 0 &&
-        sdr_clocks_reaches(clocks, worker, has[worker]))
+        sdr_clocks_reaches(&roster->clocks, worker, roster->has[worker]))
         return sdr_assign_kept(node, worker);
-    has[worker] = clocks->least;
+    roster->has[worker] = roster->clocks.least;
     return sdr_assign(node, worker);
 }
 
-/* Workers that may read when they are done with what they do are sent values ahead. */
-static enum sdr_status offer_ahead(struct sdr_node *node, const struct sdr_clocks *clocks)
+/* Sends values ahead to busy workers that will be allowed to read for their next batch. */
+static enum sdr_status prefetch(struct sdr_node *node, const struct sdr_clocks *clocks)
 {
     const struct options *o = node->options;
     for (int w = 0; w < node->workers; w++)
@@ -97,41 +130,51 @@ static enum sdr_status offer_ahead(struct sdr_node *node, const struct sdr_clock
     return SDR_OK;
 }
 
-/* A step has come, or a worker is gone; *edge: the slowest clock has moved. */
-static enum sdr_status receive(struct sdr_node *node, struct sdr_clocks *clocks,
-                               struct pending *pending, const struct sdr_gradient *step, bool *edge)
+/* Handles a step, or that its worker joins or is lost; *edge: the minimum clock moved. */
+static enum sdr_status receive(struct sdr_node *node, struct roster *roster, struct pending *pending,
+                               const struct sdr_gradient *step, bool *edge)
 {
+    *edge = false;
+    if (step->joined) {
+        SDR_TRY(make_places(roster, step->worker + 1));
+        sdr_clocks_join(&roster->clocks, step->worker);
+        return SDR_OK;
+    }
     if (step->lost) {
-        *edge = sdr_clocks_leave(clocks, step->worker);
+        *edge = sdr_clocks_leave(&roster->clocks, step->worker);
         return sdr_go_on_without(node, step, 1);
     }
-    SDR_TRY(keep_pending(pending, clocks->clock[step->worker], step));
-    *edge = sdr_clocks_tick(clocks, step->worker);
+    SDR_TRY(keep_pending(pending, roster->clocks.clock[step->worker], step));
+    *edge = sdr_clocks_tick(&roster->clocks, step->worker);
     return SDR_OK;
 }
 
-static enum sdr_status lead(struct sdr_node *node, struct sdr_clocks *clocks, uint64_t *has,
-                            struct pending *pending, bool eager)
+static enum sdr_status lead(struct sdr_node *node, struct roster *roster, struct pending *pending,
+                            bool eager)
 {
+    const struct sdr_clocks *clocks = &roster->clocks;
     bool more = true, edge;
-    for (int w = 0; w < node->workers; w++)
-        SDR_TRY(assign(node, clocks, has, w));
+    for (int w = 0; w < node->workers; w++) {
+        if (sdr_is_gone(node, w)) /* it may join */
+            sdr_clocks_leave(&roster->clocks, w);
+        SDR_TRY(assign(node, roster, w));
+    }
     for (;;) {
         struct sdr_gradient step;
         SDR_TRY(sdr_await_gradient(node, &step, &more));
         if (!more)
             break;
         uint64_t before = pending->count;
-        SDR_TRY(receive(node, clocks, pending, &step, &edge));
-        SDR_TRY(show(node, clocks, pending, edge ? 0 : before, &more));
+        SDR_TRY(receive(node, roster, pending, &step, &edge));
+        SDR_TRY(apply_visible(node, clocks, pending, edge ? 0 : before, &more));
         if (!more)
             break;
         int first = edge ? 0 : step.worker, end = edge ? node->workers : step.worker + 1;
         for (int w = first; w < end; w++)
             if (!sdr_is_busy(node, w) && sdr_clocks_may_read(clocks, w))
-                SDR_TRY(assign(node, clocks, has, w));
+                SDR_TRY(assign(node, roster, w));
         if (eager)
-            SDR_TRY(offer_ahead(node, clocks));
+            SDR_TRY(prefetch(node, clocks));
     }
     return sdr_dismiss(node);
 }
@@ -139,17 +182,20 @@ static enum sdr_status lead(struct sdr_node *node, struct sdr_clocks *clocks, ui
 static enum sdr_status serve_all(struct sdr_node *node, bool eager)
 {
     const struct options *o = node->options;
-    uint64_t staleness = SDR_CLOCKS_FREE, *clock;
-    struct sdr_clocks clocks;
+    uint64_t staleness = SDR_CLOCKS_FREE;
+    struct roster roster = {0};
     struct pending pending = {0};
-    sdr_parse_u64(o->staleness, &staleness); /* or inf */
-    SDR_TRY(sdr_allocate(&clock, 2 * (size_t)node->workers, sizeof *clock, "clocks"));
-    sdr_clocks_start(&clocks, staleness, clock, node->workers);
-    enum sdr_status status = lead(node, &clocks, clock + node->workers, &pending, eager);
+    sdr_parse_u64(o->staleness, &staleness); /* fails for "inf": stays unbounded */
+    enum sdr_status status = make_places(&roster, node->workers);
+    if (status == SDR_OK) {
+        sdr_clocks_start(&roster.clocks, staleness, roster.clocks.clock, node->workers);
+        status = lead(node, &roster, &pending, eager);
+    }
     for (uint64_t i = 0; i < pending.count; i++)
         sdr_body_drop(pending.step[i].gradient.body);
     sdr_release(pending.step);
-    sdr_release(clock);
+    sdr_release(roster.clocks.clock);
+    sdr_release(roster.has);
     return status;
 }
 

@@ -1,4 +1,5 @@
-/* The worker of every strategy with a server: what it is given it computes, unless that is cancelled, and sends. */
+/* The worker loop of all parameter-server strategies: receive a task, compute its gradient, push it
+   unless cancelled. */
 #ifndef SDR_SYNC_WORKER_LOOP_H
 #define SDR_SYNC_WORKER_LOOP_H
 

@@ -1,5 +1,4 @@
-/* Workers that wait for each other: at barriers, and for their turn. A thread that fails is not waited
-   for: the team breaks up, and every wait returns. */
+/* Barriers and turns. A failed thread breaks the team up: every wait returns. */
 #include "base/thread.h"
 #include "team/team.h"
 
@@ -22,7 +21,7 @@ enum sdr_status sdr_team_status(struct sdr_team *team)
     return atomic_load(&team->broken) ? sdr_fail(team->status, "%s", team->sentence) : SDR_OK;
 }
 
-/* Waits while the count stays what it was: first looking, then asleep. */
+/* Waits while the counter equals `was`: spins first, then sleeps. */
 static void wait_while(struct sdr_team *team, atomic_uint_fast64_t *count, uint64_t was)
 {
     for (unsigned i = 0; i < team->spins; i++) {
@@ -44,7 +43,6 @@ static void advance(struct sdr_team *team, atomic_uint_fast64_t *count)
     pthread_mutex_unlock(&team->lock);
 }
 
-/* All workers come here; the last one does `work`, if there is any, before they go on. */
 enum sdr_status sdr_team_barrier(struct sdr_run *run, enum sdr_status (*work)(struct sdr_run *run))
 {
     struct sdr_team *team = run->shared.team;
@@ -88,9 +86,9 @@ enum sdr_status sdr_wait_turn(struct sdr_node *node)
 enum sdr_status sdr_team_rest(struct sdr_run *run)
 {
     struct sdr_team *team = run->shared.team;
-    if (!team) /* nobody trains */
+    if (!team) /* no threads are running */
         return SDR_OK;
-    /* Every turn so far was waited for; everybody else waits for the next one. */
+    /* Every past turn was waited for once, and every other worker waits for the next one. */
     uint64_t all = atomic_load(&team->turn) - team->first_turn + (uint64_t)team->workers, rested;
     while ((rested = atomic_load(&team->rested)) < all && !atomic_load(&team->broken))
         wait_while(team, &team->rested, rested);

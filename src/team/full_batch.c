@@ -1,4 +1,4 @@
-/* For strategies that take their own steps on all rows at once: sums over the rows in double, and
+/* Full-batch helpers for strategies that take their own steps: sums over all rows in double, and
    the proximal step of the penalty. */
 #include "base/memory.h"
 #include "run/run.h"
@@ -18,7 +18,7 @@ enum sdr_status sdr_node_array(struct sdr_node *node, const char *name, uint64_t
                        ? SDR_OK
                        : sdr_fail(SDR_BAD_FILE, "the checkpoint is of another model");
         }
-    if (node->arrays == SDR_NODE_ARRAYS) /* a checkpoint may bring arrays of its own */
+    if (node->arrays == SDR_NODE_ARRAYS) /* a checkpoint may contain unknown arrays */
         return sdr_fail(SDR_BAD_FILE, "the checkpoint is of another model");
     struct sdr_node_array *array = &node->array[node->arrays];
     SDR_TRY(sdr_allocate(&array->value, count, sizeof(double), name));
@@ -54,7 +54,7 @@ const float *sdr_weights(struct sdr_node *node)
     return sdr_parameters_weights(&node->run->parameters);
 }
 
-/* The block that a value belongs to; padding belongs to the block before it. */
+/* The block of value i; padding belongs to the block before it. */
 static const struct sdr_block *block_of(const struct sdr_layout *layout, uint64_t i)
 {
     int b = layout->blocks - 1;
@@ -152,7 +152,7 @@ double sdr_penalty(struct sdr_node *node, const double *w)
     return sdr_parameters_penalty(&node->run->parameters, NULL, w);
 }
 
-/* One row of a penalised block. */
+/* Proximal step of one row of a penalised block. */
 static void shrink_row(const struct sdr_penalty *penalty, double unit, double step, uint32_t cols,
                        double *row)
 {

@@ -1,8 +1,9 @@
-/* An update that all workers compute: leaves of its batch by whoever is free, steps by spans of values. */
+/* Joint updates: all workers compute one update. Whoever is free takes the next leaf of the batch
+   or the next span of values. */
 #include "team/team.h"
 
-/* All leaves of a joint update are there: they become one, in their order. The constants of its step
-   come now, when the penalties of the one before were paid with its own. */
+/* Adds up the leaves in their order. The constants of the step are set only now: catching up needed
+   those of the previous step. */
 static enum sdr_status sum_leaves(struct sdr_run *run)
 {
     const struct sdr_batch *batch = &run->shared.team->round;

@@ -1,7 +1,7 @@
-/* Locks that guard the parameters. */
+/* Locks on equal parts of the parameters. */
 #include "team/team.h"
 
-/* The locks that guard what a batch touches, one bit each: equal parts of the values. */
+/* Bit mask of the locks on the values a batch touches. */
 static uint64_t locks_of(const struct sdr_node *node, const struct sdr_batch *batch)
 {
     const struct sdr_layout *layout = node->run->parameters.layout;
@@ -30,7 +30,7 @@ static uint64_t locks_of(const struct sdr_node *node, const struct sdr_batch *ba
     return mask;
 }
 
-/* In the order of their numbers: two workers never wait for each other. */
+/* Locks in ascending order, which prevents deadlock. */
 void sdr_lock(struct sdr_node *node, const struct sdr_batch *batch)
 {
     for (uint64_t mask = locks_of(node, batch); mask; mask &= mask - 1)

@@ -1,16 +1,17 @@
-/* What workers that share memory are given next, and what is due at their barriers.
+/* Distribution of rows to workers with shared memory, and the bookkeeping at their barriers.
 
-   Rows are handed out in the order of the epoch: shares to whoever asks first, so that a slow core does
-   less instead of holding up the others, or rounds to all. When the rows up to `stop` are handed out all
-   workers come to a barrier, and the last one does what is due there (sdr_account) while the others
-   wait. Nobody waits for anybody else otherwise. */
+   Rows are assigned in the order of the epoch: in shares, first come first served, so that a slow
+   core does less instead of delaying the others; or in rounds, to all workers. When all rows before
+   `stop` are assigned, workers reach a barrier, and the last to arrive does the bookkeeping
+   (sdr_account). Workers wait nowhere else. */
 #include "team/team.h"
 #include "team/turns.h"
 
 #include <string.h>
 
-/* Up to where rows can be dealt before something is due: the end of the epoch, --updates, a checkpoint
-   by updates. Rounds stay whole: their places decide about bits. */
+/* Sets the place where workers must stop for a barrier: the end of the epoch, --updates, or a
+   checkpoint by updates. Deterministic strategies take no checkpoint within a round: its boundaries
+   determine the bits. */
 void sdr_plan_stop(struct sdr_run *run)
 {
     struct sdr_team *team = run->shared.team;
@@ -26,13 +27,13 @@ void sdr_plan_stop(struct sdr_run *run)
     uint64_t rows = run->pace.update_rows;
     team->stop = due <= (count - run->progress.at) / rows ? run->progress.at + due * rows : count;
     sdr_stream(run, run->progress.at);
-    if (run->data->streams && run->rows.block_end < team->stop) /* all leave a block together */
+    if (run->data->streams && run->rows.block_end < team->stop) /* workers change blocks together */
         team->stop = run->rows.block_end;
     atomic_store(&team->next, run->progress.at);
     atomic_store(&team->halt, false);
 }
 
-/* The rows up to `end` of the epoch were trained on. */
+/* Bookkeeping after the rows before `end` of the epoch. */
 static enum sdr_status account(struct sdr_run *run, uint64_t end)
 {
     uint64_t batch = run->pace.update_rows, rows = end - run->progress.at;
@@ -43,18 +44,18 @@ static enum sdr_status account(struct sdr_run *run, uint64_t end)
     }
     run->shared.team->accounting = true;
     run->parameters.version = run->shared.team_version + (rows + batch - 1) / batch;
-    if (run->shared.plan.shards) { /* shards end in batches of their own */
+    if (run->shared.plan.shards) { /* shards may end with short batches */
         run->parameters.version = 0;
         for (int w = 0; w < run->workers; w++)
             run->parameters.version += run->shared.node[w].steps;
     }
     if (run->shared.replicas &&
-        !run->shared.plan
-             .windows) /* others have stepped: the constants of a step are needed to publish */
+        !run->shared.plan.windows) /* others stepped: publishing needs constants */
         sdr_parameters_begin(&run->parameters, run->pace.rate);
     if (run->shared.plan.copies && !run->shared.plan.shards)
         sdr_parameters_recompute(&run->parameters, run->pace.rate);
-    /* Copies are settled where every run settles them: a checkpoint must not change their bits. */
+    /* Replicas are averaged only where every run averages them: a checkpoint must not change their
+       bits. */
     bool ended = end >= run->set.train_rows.count;
     if (run->shared.plan.shards && ended)
         sdr_replicas_mean(&run->parameters, run->shared.replica, run->shared.replicas);
@@ -68,15 +69,15 @@ static enum sdr_status account(struct sdr_run *run, uint64_t end)
     return SDR_OK;
 }
 
-/* Racing workers count the steps on the intercept as carelessly as they take them: what is missing was
-   lost. No other weight is touched as often, or loses as much. */
+/* Counts lost updates by the intercept's step counter, which races like the weights: every missing
+   count is a lost step. No other weight is touched as often, or loses as many. */
 static void count_lost(struct sdr_run *run, uint64_t rows)
 {
     struct sdr_parameters *p = &run->parameters;
     if (!run->shared.plan.races || !run->shared.plan.in_place || p->layout->blocks < 2 ||
         p->layout->block[1].fixed)
         return;
-    uint32_t counted; /* in the place of a float: those stop counting at 2^24 */
+    uint32_t counted; /* stored as integer bits: floats count only to 2^24 */
     float *place = p->value + p->layout->block[1].offset + 1;
     memcpy(&counted, place, sizeof counted);
     run->shared.raced += (double)rows;
@@ -91,7 +92,7 @@ static enum sdr_status after_shares(struct sdr_run *run)
     count_lost(run, end - run->progress.at);
     if (run->race.record) {
         struct sdr_event event = {SDR_EVENT_BARRIER, 0, end, 0};
-        sdr_record_add(run->race.record, &event); /* nobody else does anything now */
+        sdr_record_add(run->race.record, &event); /* all others wait */
     }
     return account(run, end);
 }
@@ -107,8 +108,8 @@ static enum sdr_status after_shards(struct sdr_run *run)
     return SDR_OK;
 }
 
-/* Copies start out alike, and take their largest steps at first: they go apart for a few rows only,
-   and longer the more rows the model has seen. */
+/* Replicas drift apart fastest at the start, when steps are largest. So rounds start short and grow
+   to 1/16 of the rows seen so far. */
 static uint64_t ramped(const struct sdr_run *run)
 {
     enum { SHARE_OF_SEEN = 16, LEAST = 16 };
@@ -131,7 +132,7 @@ static enum sdr_status after_round(struct sdr_run *run)
     SDR_TRY(account(run, run->progress.at + team->round.count));
     uint64_t left = team->stop - run->progress.at;
     uint64_t most = run->shared.plan.rotates && left ? sdr_rotation_left(run) : ramped(run);
-    if (run->shared.plan.windows) /* a run that ended within a window goes on with the rest of it */
+    if (run->shared.plan.windows) /* a resumed run may start within a window */
         most -= run->progress.at % most;
     team->round = (struct sdr_batch){.rows = &run->data->rows,
                                      .row = run->rows.order + run->progress.at,
@@ -143,8 +144,8 @@ static enum sdr_status after_round(struct sdr_run *run)
     return SDR_OK;
 }
 
-/* The first worker keeps an eye on the clock and on requests; what needs the others waits for them. */
-enum sdr_status sdr_look(struct sdr_node *node)
+/* Worker 0 polls the clock and requests; the others stop at the next barrier if one needs it. */
+enum sdr_status sdr_poll(struct sdr_node *node)
 {
     struct sdr_run *run = node->run;
     if (node->worker != 0)
@@ -164,9 +165,9 @@ struct sdr_batch sdr_batch_at(const struct sdr_run *run, uint64_t place, uint64_
                               .at = place};
 }
 
-/* Rows of the worker's own shard. All shards are cut into the same number of shares, some of which may
-   be empty; a share has the place in the schedule that it would have if all workers were equally
-   fast. */
+/* The next share of the worker's own shard. All shards are cut into the same number of shares, some
+   possibly empty. The step size is that of the place the share would have if all workers were
+   equally fast. */
 static bool next_of_shard(struct sdr_node *node, struct sdr_batch *share)
 {
     struct sdr_run *run = node->run;
@@ -184,7 +185,7 @@ static bool next_of_shard(struct sdr_node *node, struct sdr_batch *share)
     return true;
 }
 
-/* Shares get smaller towards the end, so that nobody waits long for the last one. */
+/* Shares shrink towards the end (left / 2P, but at least 1/8), so that no worker waits long. */
 static uint64_t share_at(const struct sdr_run *run, uint64_t left)
 {
     uint64_t most = run->shared.plan.share, batch = run->pace.update_rows;
@@ -215,7 +216,7 @@ bool sdr_try_next_share(struct sdr_node *node, struct sdr_batch *share)
 enum sdr_status sdr_next_share(struct sdr_node *node, struct sdr_batch *share, bool *more)
 {
     *more = true;
-    SDR_TRY(sdr_look(node));
+    SDR_TRY(sdr_poll(node));
     while (*more && !sdr_try_next_share(node, share))
         SDR_TRY(sdr_barrier_due(node, more));
     return SDR_OK;
@@ -242,7 +243,7 @@ uint64_t sdr_team_dealt(const struct sdr_run *run)
 {
     if (!run->shared.team || run->shared.team->accounting || run->shared.turns)
         return 0;
-    if (run->shared.plan.shards) { /* the others are about as far as the first */
+    if (run->shared.plan.shards) { /* assumes that all shards advance like the first */
         uint64_t dealt = run->shared.node[0].dealt * (uint64_t)run->workers;
         return dealt > run->progress.at ? dealt - run->progress.at : 0;
     }

@@ -1,5 +1,5 @@
-/* What loops are made of: dealing batches to a worker that runs alone, gradients, steps. Dealing to
-   several workers is in team.c. */
+/* Building blocks of worker loops: batches for a single worker, gradients, steps, bookkeeping.
+   Batches for several workers: next_batch.c. */
 #include "team/node.h"
 #include "base/clock.h"
 #include "run/weights.h"
@@ -7,8 +7,8 @@
 #include <math.h>
 
 enum {
-    LOOK_EVERY = 1024, /* rows between two looks at the clock */
-    CHUNK = 64,        /* rows at most that are walked over without looking up */
+    POLL_EVERY = 1024, /* rows between polls of clock and requests */
+    CHUNK = 64,        /* rows per call of the fused loops */
 };
 
 enum sdr_status sdr_diverge(struct sdr_run *run)
@@ -22,7 +22,7 @@ enum sdr_status sdr_diverge(struct sdr_run *run)
     run->progress.restarts++;
     if (run->network)
         run->network->lead.discard_before =
-            p->version + 1; /* gradients of earlier values would ruin the new ones */
+            p->version + 1; /* gradients of earlier values must not reach the restored ones */
     run->pace.rate *= 0.5;
     run->progress.loss_sum = (struct sdr_loss_sum){0};
     run->progress.last_epoch_loss = NAN;
@@ -34,14 +34,15 @@ enum sdr_status sdr_diverge(struct sdr_run *run)
     return SDR_OK;
 }
 
-/* A loss beyond all reason is the end of a run, long before it overflows; where the run may go back, one that is
-   far above that of no model at all is bad enough. */
+/* Detects divergence: the mean training loss exceeds a bound. While restarts remain, the bound is 5
+   times the loss of zero scores (log(classes), or the mean squared target); otherwise 1e9 (times the
+   mean squared target). */
 static enum sdr_status check_health(struct sdr_run *run)
 {
     double typical = run->progress.loss_sum.weight > 0
                          ? run->progress.loss_sum.loss / run->progress.loss_sum.weight
                          : 0;
-    /* A few rows say nothing yet. */
+    /* Too few rows are no evidence. */
     bool may_go_back =
         run->progress.restarts < run->options.settings.restarts &&
         (run->progress.loss_sum.weight >= 1000 || run->progress.at * 4 > run->set.train_rows.count);
@@ -49,7 +50,7 @@ static enum sdr_status check_health(struct sdr_run *run)
     if (run->use.kind->truth == SDR_REGRESSION)
         bound = (may_go_back ? 5 : 1e9) * (run->set.target_size * run->set.target_size +
                                            run->set.target_mean * run->set.target_mean);
-    if (run->use.kind->truth == SDR_UNSUPERVISED) /* distances are of any size */
+    if (run->use.kind->truth == SDR_UNSUPERVISED) /* distances have no natural scale */
         bound = INFINITY;
     return !isfinite(typical) || typical > bound ? sdr_diverge(run) : SDR_OK;
 }
@@ -70,14 +71,14 @@ enum sdr_status sdr_poll_requests(struct sdr_run *run)
     return sdr_log_tick(run);
 }
 
-/* True once per LOOK_EVERY rows. */
+/* True once per POLL_EVERY rows. */
 static bool due(const struct sdr_run *run, uint64_t dealt)
 {
-    return run->progress.at / LOOK_EVERY != (run->progress.at - dealt) / LOOK_EVERY;
+    return run->progress.at / POLL_EVERY != (run->progress.at - dealt) / POLL_EVERY;
 }
 
-/* Data that streams comes block by block. On entering one the last is let go, and the one that comes next
-   is asked for, so that it is read while this one is trained on. */
+/* Streamed data is read block by block. Entering a block releases the previous one and requests the
+   next, so that reading overlaps training. */
 static void enter_block(struct sdr_run *run, uint64_t at)
 {
     const uint32_t *order = run->rows.order;
@@ -110,14 +111,14 @@ enum sdr_status sdr_account(struct sdr_run *run, uint64_t rows)
     bool ended = run->progress.at >= run->set.train_rows.count;
     bool checkpoint =
         run->log.checkpoint_updates && run->parameters.version >= run->log.next_checkpoint_update;
-    bool look = ended || checkpoint || run->workers > 1 || run->network || due(run, rows);
-    if (look)
+    bool poll = ended || checkpoint || run->workers > 1 || run->network || due(run, rows);
+    if (poll)
         SDR_TRY(check_health(run));
     if (ended && !run->end.over)
         SDR_TRY(sdr_epoch_end(run));
     if (sdr_point_due(run, ended))
         SDR_TRY(sdr_point(run));
-    if (look && !run->end.over)
+    if (poll && !run->end.over)
         SDR_TRY(sdr_poll_requests(run));
     if (!run->end.over && s->updates && run->parameters.version >= s->updates) {
         run->end.over = true;
@@ -141,7 +142,7 @@ static enum sdr_status next_batch(struct sdr_run *run, uint32_t most, struct sdr
     return SDR_OK;
 }
 
-/* Fetches rows that come after a batch while it is worked on. */
+/* Prefetches the rows after a batch. */
 static void fetch_ahead(const struct sdr_run *run, const struct sdr_batch *batch)
 {
     uint32_t ahead[CHUNK], count = batch->count < CHUNK ? batch->count : CHUNK;
@@ -153,7 +154,7 @@ static void fetch_ahead(const struct sdr_run *run, const struct sdr_batch *batch
 enum sdr_status sdr_next_batch(struct sdr_node *node, struct sdr_batch *batch, bool *more)
 {
     struct sdr_run *run = node->run;
-    if (batch->count) /* not the first: account for the last one */
+    if (batch->count) /* account for the previous batch */
         SDR_TRY(sdr_account(run, batch->count));
     SDR_TRY(next_batch(run, (uint32_t)run->pace.update_rows, batch, more));
     if (*more)
@@ -169,12 +170,12 @@ enum sdr_status sdr_next_full_batch(struct sdr_node *node, struct sdr_batch *bat
     return next_batch(run, UINT32_MAX, batch, more);
 }
 
-/* Fewer, if something is due within the next `most` updates: a look around, a checkpoint, the end,
-   a sample of the average, a point of the curve. */
+/* Limits a chunk to the next event: a poll, a checkpoint, the last update, a sample of the average,
+   a point of the curve. */
 static uint64_t until_due(const struct sdr_run *run, uint64_t most)
 {
     uint64_t version = run->parameters.version, updates = run->options.settings.updates;
-    uint64_t due = LOOK_EVERY - run->progress.at % LOOK_EVERY;
+    uint64_t due = POLL_EVERY - run->progress.at % POLL_EVERY;
     uint64_t next = run->log.next_checkpoint_update;
     if (run->log.checkpoint_updates && next > version && next - version < due)
         due = next - version;
@@ -188,7 +189,7 @@ static uint64_t until_due(const struct sdr_run *run, uint64_t most)
     return due < most ? due : most;
 }
 
-/* How many of the next `most` rows lie in one block of data that streams. */
+/* How many of the next `most` rows lie in the same block of streamed data. */
 static uint32_t within_block(const struct sdr_run *run, uint32_t most)
 {
     const uint32_t *row = run->rows.order + run->progress.at;

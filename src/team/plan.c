@@ -1,5 +1,5 @@
-/* How the work of a run is shared: what the strategy decides, and the workers, copies and shared memory it
-   asked for. */
+/* Work distribution: asks the strategy for its plan, and creates the workers, replicas and shared
+   memory it needs. */
 #include "base/affinity.h"
 #include "base/memory.h"
 #include "run/rules.h"
@@ -7,8 +7,8 @@
 
 #include <math.h>
 
-/* Which feature is the busiest, and a part of the features for every worker. */
-static enum sdr_status look_at_features(struct sdr_run *run)
+/* Measures how often features occur, and cuts the values into one span per worker. */
+static enum sdr_status measure_features(struct sdr_run *run)
 {
     uint32_t features = run->data->rows.features, workers = (uint32_t)run->workers;
     uint32_t *touched, count, most = 0;
@@ -26,22 +26,21 @@ static enum sdr_status look_at_features(struct sdr_run *run)
     return SDR_OK;
 }
 
-/* Lets the strategy decide. */
 static enum sdr_status ask_strategy(struct sdr_run *run)
 {
-    SDR_TRY(look_at_features(run));
+    SDR_TRY(measure_features(run));
     if (run->use.strategy->team->windows && !run->shared.plan.known.all_conflict)
         SDR_TRY(sdr_window_choose(run, &run->shared.plan.known.window));
     SDR_TRY(run->use.strategy->team->plan(run->use.strategy_options, &run->shared.plan));
     run->workers = run->shared.plan.workers;
-    if (run->use.kind->sense == SDR_STATISTIC) /* sums are never too much */
+    if (run->use.kind->sense == SDR_STATISTIC) /* statistics are exact sums: no damping */
         run->shared.plan.damped = false;
     if (run->shared.plan.remark)
         sdr_note(&run->options, "%s", run->shared.plan.remark);
     return SDR_OK;
 }
 
-/* Values that one entry of a row touches. */
+/* Values that one non-zero of a row touches. */
 static double row_values(const struct sdr_layout *layout)
 {
     double values = 0;
@@ -78,13 +77,13 @@ enum sdr_status sdr_plan_make(struct sdr_run *run)
     return sdr_rules_ask(run, SDR_RULES_PLAN);
 }
 
-/* How much of the sum of several copies' changes a value takes at least, min(1, 64/(f·R)): all of it where
-   the copies together touch it so seldom that none of them is likely to have corrected it fully. The whole
-   formula, and what it was measured to do, is in sync/hogwild.c. */
+/* The lower bound of the damping factor for each value, min(1, 64/(f·R)): 1 if the replicas
+   together touch it so rarely that none is likely to have corrected it fully. Formula and
+   measurement: sync/hogwild.c. */
 static enum sdr_status compute_damping(struct sdr_run *run)
 {
     const struct sdr_parameters *p = &run->parameters;
-    const double touches = 64; /* that leave a value far from corrected, on sparse and dense data */
+    const double touches = 64; /* too few to correct a value fully, on sparse and dense data */
     double rows =
         (double)run->shared.plan.share * (run->shared.plan.known.deterministic ? 1 : run->workers);
     SDR_TRY(sdr_allocate(&run->shared.damping, p->layout->count, sizeof *run->shared.damping,
@@ -114,13 +113,12 @@ enum sdr_status sdr_plan_carry_out(struct sdr_run *run)
     SDR_TRY(sdr_allocate(&run->shared.losses, (size_t)run->shared.loss_count,
                          sizeof *run->shared.losses, "losses"));
     SDR_TRY(sdr_allocate(&run->shared.leaf, leaves, sizeof *run->shared.leaf, "gradients"));
-    while (run->shared.leaves < (int)leaves) /* counted first: one that is half made is freed too */
+    while (run->shared.leaves < (int)leaves) /* counted first, so that a failed one is freed */
         SDR_TRY(sdr_gradient_space_create(&run->shared.leaf[run->shared.leaves++], run->use.kind,
                                           &run->problem, &run->layout));
     if (plan->joint)
         SDR_TRY(sdr_sum_create(&run->shared.joint, &run->layout));
-    while (run->shared.replicas <
-           replicas) /* counted first: one that is half made is freed with the others */
+    while (run->shared.replicas < replicas) /* counted first, so that a failed one is freed */
         SDR_TRY(sdr_parameters_replicate(&run->shared.replica[run->shared.replicas++],
                                          &run->parameters, plan->copies > 0,
                                          !plan->known.deterministic && !plan->shards));

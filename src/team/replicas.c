@@ -1,5 +1,4 @@
-/* Workers with replicas of the parameters: pulling, pushing and merging, and the order of these events
-   where it is recorded or replayed. */
+/* Replicas of the parameters: pull, push and merge, and the recording and replay of these events. */
 #include "run/record.h"
 #include "team/team.h"
 
@@ -9,7 +8,7 @@ void sdr_use_replica(struct sdr_node *node, uint64_t replica)
     node->loss_sum = &node->run->shared.losses[replica];
 }
 
-/* What is done between the two has one place in the order of all events, where that is recorded. */
+/* begin_event and end_event enclose one event; a record serializes all events. */
 static void begin_event(const struct sdr_node *node)
 {
     if (node->run->race.record)
@@ -27,7 +26,7 @@ static void end_event(const struct sdr_node *node, enum sdr_event_kind kind,
     sdr_record_unlock(node->run->race.record);
 }
 
-/* One worker alone has no copy: there is nothing to take or give. */
+/* A single worker has no replica: nothing to pull or push. */
 void sdr_pull_replica(struct sdr_node *node, const struct sdr_batch *share)
 {
     if (!node->run->shared.plan.copies)
@@ -65,19 +64,19 @@ static enum sdr_status bad_record(const struct sdr_run *run)
     return sdr_fail(SDR_BAD_FILE, "%s: the record does not fit the run", run->race.replay->name);
 }
 
-/* The rows of an event; false: they are not there. */
+/* The rows of a recorded event; false if the data does not have them. */
 static bool recorded_rows(const struct sdr_run *run, const struct sdr_event *event,
                           struct sdr_batch *share)
 {
     uint64_t rows = run->set.train_rows.count;
-    bool gives = event->kind == SDR_EVENT_PUSH;
+    bool push = event->kind == SDR_EVENT_PUSH;
     if (event->worker >= (uint32_t)run->shared.replicas ||
         (event->kind == SDR_EVENT_STEP) != run->shared.plan.in_place)
         return false;
-    if (!gives && (event->place < run->progress.at || event->place >= rows || event->count == 0 ||
-                   event->count > rows - event->place))
+    if (!push && (event->place < run->progress.at || event->place >= rows || event->count == 0 ||
+                  event->count > rows - event->place))
         return false;
-    *share = sdr_batch_at(run, gives ? run->progress.at : event->place, gives ? 0 : event->count);
+    *share = sdr_batch_at(run, push ? run->progress.at : event->place, push ? 0 : event->count);
     return true;
 }
 
@@ -85,7 +84,7 @@ enum sdr_status sdr_next_recorded(struct sdr_node *node, struct sdr_batch *share
 {
     struct sdr_run *run = node->run;
     struct sdr_event event;
-    SDR_TRY(sdr_look(node));
+    SDR_TRY(sdr_poll(node));
     if (atomic_load(&run->requests) & SDR_REQUEST_STOP)
         return sdr_fail(SDR_RUNTIME, "stopped on request; a replay starts over the next time");
     for (;;) {
@@ -95,11 +94,11 @@ enum sdr_status sdr_next_recorded(struct sdr_node *node, struct sdr_batch *share
         if (run->end.over || event.place < run->progress.at ||
             event.place > run->set.train_rows.count)
             return bad_record(run);
-        run->shared.team->stop = event.place; /* the record knows where workers met */
+        run->shared.team->stop = event.place; /* barriers are where the record has them */
         atomic_store(&run->shared.team->next, event.place);
         SDR_TRY(sdr_barrier_due(node, more));
     }
-    if (!*more) /* a record ends with the meeting that ended its run */
+    if (!*more) /* a record ends with the run's last barrier */
         return run->end.over ? SDR_OK : bad_record(run);
     if (run->end.over || !recorded_rows(run, &event, share))
         return bad_record(run);

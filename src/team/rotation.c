@@ -1,8 +1,8 @@
 /* Rotation: see rotation.h and schedule/blocks.h.
 
-   Rows are copied once, cell by cell and in random order within each, so that an epoch reads memory
-   from front to back, and the parameters of a cell stay in the cache of the core that trains on it. An
-   epoch goes through the rounds in random order, and begins somewhere within each cell. */
+   Rows are copied once, cell by cell and shuffled within each. So an epoch reads memory
+   sequentially, and the parameters of a cell stay in the cache of its core. An epoch visits the
+   rounds in random order and starts at a random row of each cell. */
 #include "team/rotation.h"
 #include "base/memory.h"
 #include "base/rng.h"
@@ -16,11 +16,10 @@ _Static_assert((int)SDR_CELLS == (int)SDR_ROTATING,
                "strategies hand out as many cells as a round has");
 
 struct sdr_rotation {
-    uint32_t *row;         /* owned: the training rows by cells */
-    struct sdr_pair *pair; /* owned: the same, copied; NULL: the model does not walk */
+    uint32_t *row;         /* owned: the training rows, sorted by cell */
+    struct sdr_pair *pair; /* owned: copies of these rows; NULL if steps are not fused */
     uint32_t start[CELLS + 1];
-    /* This epoch's order of cells: where each begins in the epoch, which it is, and with which of its
-       rows it begins. */
+    /* This epoch's order of cells: the place where each begins, its number, and its first row. */
     uint32_t place[CELLS + 1], cell[CELLS], shift[CELLS];
 };
 
@@ -30,7 +29,7 @@ static uint32_t cell_of(const struct sdr_rows *rows, uint32_t row, const uint8_t
     return sdr_blocks_cell(block[sdr_row_index(&r, 0)], block[sdr_row_index(&r, 1)]);
 }
 
-/* Rows by cells: counted, then put where they belong. */
+/* Counting sort of the rows by cell. */
 static void sort_rows(const struct sdr_run *run, const uint8_t *block, struct sdr_rotation *r)
 {
     const struct sdr_row_list *list = &run->set.train_rows;
@@ -132,7 +131,7 @@ void sdr_rotation_order(struct sdr_run *run)
     r->place[CELLS] = at;
 }
 
-/* The first cell, in this epoch's order, of the round that has the row at a place. */
+/* The first cell, in this epoch's order, of the round that contains a place. */
 static uint32_t round_at(const struct sdr_rotation *r, uint64_t place)
 {
     uint32_t first = 0;
@@ -147,7 +146,7 @@ uint64_t sdr_rotation_left(const struct sdr_run *run)
     return r->place[round_at(r, run->progress.at) + SDR_CELLS] - run->progress.at;
 }
 
-/* Rows of a cell from one place of the epoch to another. */
+/* Trains on the rows of a cell between two places of the epoch. */
 static void fused_cell(struct sdr_node *node, uint32_t number, uint64_t from, uint64_t end)
 {
     enum { CHUNK = 64 };

@@ -1,4 +1,4 @@
-/* The threads of workers that share memory, between the files of this folder. */
+/* The worker threads that share memory; internal to this folder. */
 #ifndef SDR_TEAM_TEAM_H
 #define SDR_TEAM_TEAM_H
 
@@ -9,41 +9,41 @@ enum { SDR_LOCKS_MOST = 64 };
 
 struct sdr_team {
     int workers;
-    struct sdr_affinity *affinity; /* owned: where workers are pinned to; NULL: anywhere */
+    struct sdr_affinity *affinity; /* owned: CPUs of pinned workers; NULL: not pinned */
     unsigned spins;                /* polls at a barrier before going to sleep */
-    atomic_uint_fast64_t next;     /* the next row to hand out, a place in the epoch */
-    uint64_t stop;                 /* rows before this place are handed out */
-    atomic_bool halt;              /* nothing more is handed out: something waits for a barrier */
-    bool pause;                    /* the same as it stood at the last barrier */
-    bool accounting;               /* at a barrier: the run's own numbers are right */
-    struct sdr_batch round;        /* the rows all workers are at, by rounds */
+    atomic_uint_fast64_t next;     /* next row to assign, a place in the epoch */
+    uint64_t stop;                 /* rows before this place are assigned, then comes a barrier */
+    atomic_bool halt;              /* stop assigning: something needs a barrier */
+    bool pause;                    /* `halt` as of the last barrier */
+    bool accounting;               /* at a barrier: the run's progress is up to date */
+    struct sdr_batch round;        /* the rows of the current round */
     atomic_uint_fast64_t piece;
-    pthread_mutex_t guard[SDR_LOCKS_MOST]; /* of the parameters, for strategies that lock */
+    pthread_mutex_t guard[SDR_LOCKS_MOST]; /* for strategies that lock */
 
     atomic_int waiting;
-    atomic_uint_fast64_t barriers; /* how many so far */
-    atomic_uint_fast64_t turn;     /* number of turns so far: worker turn % workers has it */
-    uint64_t first_turn;           /* whose number the first one has */
-    atomic_uint_fast64_t rested;   /* how often a worker has begun to wait for its turn */
+    atomic_uint_fast64_t barriers; /* barriers passed */
+    atomic_uint_fast64_t turn;     /* turns so far; it is the turn of worker turn % workers */
+    uint64_t first_turn;           /* value of `turn` at the start */
+    atomic_uint_fast64_t rested;   /* how often workers began to wait for their turn */
     atomic_bool broken;
-    pthread_mutex_t lock; /* guards sleeping, and what follows */
+    pthread_mutex_t lock; /* for sleeping; guards the members below */
     pthread_cond_t changed;
-    enum sdr_status status; /* of the first that failed */
+    enum sdr_status status; /* of the first failed worker */
     char sentence[1024];
 };
 
 /* barrier.c */
-/* A worker failed, with the sentence of its thread: every wait returns. */
+/* Records a worker's failure with its thread's message; every wait returns. */
 void sdr_team_break(struct sdr_team *team, enum sdr_status status);
-/* Of the first worker that failed, with its sentence. */
+/* Status and message of the first failed worker. */
 enum sdr_status sdr_team_status(struct sdr_team *team);
-/* All workers come here; the last one does `work`, if there is any, before they go on. */
+/* Waits for all workers; the last to arrive runs `work`, if not NULL. */
 enum sdr_status sdr_team_barrier(struct sdr_run *run, enum sdr_status (*work)(struct sdr_run *run));
 
 /* next_batch.c */
-/* Up to where rows can be handed out before something is due. */
+/* Sets the place where workers must stop for a barrier. */
 void sdr_plan_stop(struct sdr_run *run);
-/* Rows of the epoch from a place on, and their number of updates. */
+/* A batch of `count` rows from a place of the epoch. */
 struct sdr_batch sdr_batch_at(const struct sdr_run *run, uint64_t place, uint64_t count);
 
 #endif

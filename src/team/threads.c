@@ -1,12 +1,12 @@
-/* The threads of workers that share memory: started, pinned, joined. */
+/* Starts, pins and joins the worker threads. */
 #include "base/affinity.h"
 #include "base/memory.h"
 #include "base/thread.h"
 #include "team/team.h"
 #include "team/turns.h"
 
-/* Workers stay where they are, and their copies of the model near them. Pinning is asked for, or memory
-   has several nodes: elsewhere the system knows better what else is running. */
+/* Pins workers and moves their replicas to their NUMA nodes: if requested, or by default with
+   several nodes. On a single node the scheduler places threads better. */
 static enum sdr_status pin_workers(struct sdr_run *run)
 {
     enum { AUTO, YES, NO };
@@ -58,7 +58,7 @@ enum sdr_status sdr_team_work(struct sdr_run *run)
         return run->use.strategy->team->worker(&run->shared.node[0]);
     struct sdr_team *team;
     SDR_TRY(sdr_allocate(&team, 1, sizeof *team, "a team of threads"));
-    enum { SPINS = 2000 }; /* some 50 µs: a meeting is often shorter than falling asleep */
+    enum { SPINS = 2000 }; /* about 50 µs: most barriers are shorter than falling asleep */
     team->workers = run->race.replay ? 1 : run->workers;
     team->spins = run->workers <= sdr_thread_limit() ? SPINS : 0;
     pthread_mutex_init(&team->lock, NULL);

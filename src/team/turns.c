@@ -65,8 +65,7 @@ enum sdr_status sdr_commit_pending(struct sdr_node *node, bool *more)
     struct sdr_turn *own = &run->shared.turns->of[node->worker];
     if (own->pending && !run->end.over) {
         own->pending = false;
-        run->shared.turns->first =
-            (uint64_t)node->worker; /* it goes on from here after a checkpoint */
+        run->shared.turns->first = (uint64_t)node->worker; /* a resumed run starts with it */
         sdr_commit(node, &own->gradient);
         SDR_TRY(sdr_account(run, own->gradient.batch.count));
     }
@@ -75,8 +74,8 @@ enum sdr_status sdr_commit_pending(struct sdr_node *node, bool *more)
 }
 
 /* ---- checkpoints ---- */
-/* "turns": the next batch and whose turn it is; then for every worker what it has in flight: where the
-   batch is, how many bytes follow, and the gradient as it would travel, two bytes a number. */
+/* Array "turns" of a checkpoint: the next batch and whose turn it is; then each worker's gradient
+   in flight: its batch, its size in bytes, and its wire format, two bytes per number. */
 enum { HEAD = 3, NUMBERS = 7, UNIT = 2 };
 
 static struct sdr_wire wire_of(const struct sdr_run *run)
@@ -91,7 +90,7 @@ static uint64_t gradient_bytes(const struct sdr_run *run, int worker)
     return own->pending ? sdr_wire_bound(&wire, &own->gradient, sdr_all(&run->layout), 0) : 0;
 }
 
-/* A worker's gradient in flight, as numbers. */
+/* Serializes a worker's gradient in flight. */
 static enum sdr_status save_gradient(const struct sdr_run *run, int worker, double *to)
 {
     const struct sdr_turn *own = &run->shared.turns->of[worker];
@@ -152,7 +151,7 @@ static enum sdr_status not_of_this_run(void)
     return sdr_fail(SDR_BAD_FILE, "the checkpoint's gradients are not of this run");
 }
 
-/* A worker's gradient that was in flight; *saved moves on. */
+/* Restores a worker's gradient in flight; advances *saved. */
 static enum sdr_status restore(struct sdr_run *run, int worker, const double **saved,
                                const double *end)
 {

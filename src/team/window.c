@@ -1,10 +1,10 @@
-/* Windows of rows whose components are trained on at the same time (sync/cyclades.c).
+/* Windows of rows whose components are trained in parallel (sync/cyclades.c).
 
-   Which rows are in a window is decided in the first epoch; later epochs shuffle the windows, and the
-   rows within each, so that components are looked for only once. Every row has its place in its
-   window: its step and its share of the penalties are those of that place, and rows of one component
-   keep their order, so the result is that of one worker who takes the window from front to back.
-   The intercept belongs to all components: it rests during a window and makes one step at its end. */
+   The first epoch determines the rows of each window; later epochs shuffle the windows and the rows
+   within each, so components are computed only once. The place of a row in its window determines
+   its step size and penalty due, and rows of a component keep their order. So the result equals
+   that of one worker that trains the window in order. The intercept belongs to all components: it
+   is constant during a window and makes one step at its end. */
 #include "team/window.h"
 #include "base/memory.h"
 #include "base/rng.h"
@@ -15,21 +15,22 @@
 #include <string.h>
 
 struct sdr_window {
-    uint32_t rows, count; /* of a window; windows there are */
+    uint32_t rows, count; /* rows of a window; number of windows */
     struct sdr_components components;
-    uint32_t *base;   /* owned: the rows of all windows, one window after the other */
-    uint32_t *number; /* owned: which window comes when in this epoch */
-    uint8_t *planned; /* owned, per window: its rows have their bins */
+    uint32_t *base;   /* owned: the rows of all windows, window by window */
+    uint32_t *number; /* owned: this epoch's order of windows */
+    uint8_t *planned; /* owned, per window: whether its rows have bins */
     uint8_t *bin;     /* owned, per row of the data */
-    bool laid;        /* base holds the order of the first epoch */
-    /* The window all are at. */
-    uint32_t *row, *place; /* owned: by bins, in their order within each */
+    bool laid;        /* base is initialised */
+    /* The current window. */
+    uint32_t *row, *place; /* owned: sorted by bin, in window order within each */
     uint32_t start[SDR_BINS + 1];
-    double *rate, *penalty_due; /* owned, by place; charge: Σ rate before it, one more at the end */
+    double *rate;               /* owned, by place */
+    double *penalty_due;        /* owned, by place: the total before it; one more at the end */
     float *dloss;               /* owned, by place */
 };
 
-/* ---- how long windows can be ---- */
+/* ---- window length ---- */
 enum sdr_status sdr_window_choose(const struct sdr_run *run, uint64_t *rows)
 {
     enum { LEAST = 128, MOST = 4096 };
@@ -118,7 +119,7 @@ void sdr_window_order(struct sdr_run *run)
         return;
     }
     struct sdr_stream stream = sdr_stream_open(seed, SDR_FOR_BLOCK_SHUFFLE, run->progress.epoch);
-    sdr_shuffle(w->number, w->count - 1, &stream); /* the last may be short, and stays the last */
+    sdr_shuffle(w->number, w->count - 1, &stream); /* the last window may be short and stays last */
     for (uint32_t i = 0; i < w->count; i++) {
         uint32_t first = w->number[i] * w->rows;
         uint32_t rows = count - first < w->rows ? count - first : w->rows;
@@ -147,7 +148,7 @@ void sdr_plan_ahead(struct sdr_node *node, const struct sdr_batch *window)
         plan_window(node->run, w->number[next]);
 }
 
-/* By bins, in the order of the window within each. */
+/* Counting sort by bin, stable. */
 static void sort_by_bin(struct sdr_window *w, const struct sdr_batch *window)
 {
     uint32_t next[SDR_BINS], count[SDR_BINS] = {0};
@@ -185,7 +186,7 @@ void sdr_window_open(struct sdr_run *run, const struct sdr_batch *window)
 }
 
 /* ---- training ---- */
-/* One row of a model with several outputs, as a step of its own without the intercept. */
+/* One step on one row of a model with several outputs, without the intercept. */
 static enum sdr_status step_apart(struct sdr_node *node, const struct sdr_batch *window,
                                   uint32_t row, uint32_t at)
 {
@@ -196,7 +197,7 @@ static enum sdr_status step_apart(struct sdr_node *node, const struct sdr_batch 
     struct sdr_batch batch = {.rows = window->rows, .row = &row, .count = 1};
     struct sdr_update update;
     if (p->penalty_paid && w->penalty_due[at] > 0) {
-        p->version = window->number + at - 1; /* the step before this one */
+        p->version = window->number + at - 1; /* the previous step */
         p->penalty_due = w->penalty_due[at];
         sdr_parameters_begin(p, w->rate[at]);
         sdr_parameters_catch_up(p, &batch, sdr_all(p->layout));
@@ -206,7 +207,7 @@ static enum sdr_status step_apart(struct sdr_node *node, const struct sdr_batch 
     SDR_TRY(sdr_batch_gradient(&node->space, &view, &batch, 0, NULL, NULL, &update));
     sdr_parameters_begin(p, w->rate[at]);
     sdr_parameters_apply_blocks(p, &update, true);
-    if (run->shared.plan.known.all_conflict) /* a window of one row: nothing has to rest */
+    if (run->shared.plan.known.all_conflict) /* a window of one row: step the intercept too */
         sdr_parameters_apply_blocks(p, &update, false);
     for (int i = 0; i < update.parts && !run->shared.plan.known.all_conflict; i++)
         if (!p->layout->block[update.part[i].block].per_feature)
@@ -216,7 +217,7 @@ static enum sdr_status step_apart(struct sdr_node *node, const struct sdr_batch 
     return SDR_OK;
 }
 
-/* Rows that follow each other: the window of one worker alone. */
+/* Steps on consecutive rows: the whole window of a single worker. */
 static void fused_window(struct sdr_node *node, const struct sdr_batch *window,
                          struct sdr_fused_steps *fused)
 {
@@ -233,7 +234,7 @@ static void fused_window(struct sdr_node *node, const struct sdr_batch *window,
     }
 }
 
-/* A bin of rows between those of other bins. */
+/* Steps on the rows of one bin. */
 static void fused_bin(struct sdr_node *node, const struct sdr_batch *window, uint64_t bin,
                       struct sdr_fused_steps *fused)
 {
@@ -246,7 +247,7 @@ static void fused_bin(struct sdr_node *node, const struct sdr_batch *window, uin
     fused->rate = w->rate;
     fused->penalty_due_at = node->plan->known.penalty ? w->penalty_due : NULL;
     fused->dloss = w->dloss;
-    /* Rows to fetch come from this bin or the next; none at the very end. */
+    /* Prefetches from this bin or the next; not at the end of the window. */
     fused->ahead = end + AHEAD <= window->count ? w->row + first + AHEAD : NULL;
     sdr_parameters_fused_steps(node->parameters, fused);
 }
@@ -278,7 +279,7 @@ enum sdr_status sdr_train_apart(struct sdr_node *node, const struct sdr_batch *w
     return SDR_OK;
 }
 
-/* The block that belongs to all rows, and rests during a window; −1: there is none. */
+/* The block shared by all rows, which is constant during a window; −1 if there is none. */
 static int resting_block(const struct sdr_layout *layout)
 {
     for (int b = 0; b < layout->blocks; b++)
@@ -287,8 +288,9 @@ static int resting_block(const struct sdr_layout *layout)
     return -1;
 }
 
-/* The intercept's one step, on the mean slope of the window. Plain steps may go as far as the rows of
-   the window would have gone one by one, up to where the curvature of the loss turns them back. */
+/* One step of the intercept on the mean derivative of the window. With plain SGD, whose steps scale
+   with the rate, the step is lengthened: as far as the window's rows would have moved it one by
+   one, but at most 1/curvature. */
 static void step_intercept(struct sdr_run *run, const struct sdr_batch *window)
 {
     struct sdr_window *w = run->shared.window;

@@ -1,4 +1,4 @@
-/* Trained models: made from a run, used to predict and evaluate. Files: model_file.c. */
+/* Trained models: created from a run, used to predict and evaluate. Files: model_file.c. */
 #include "trained/model.h"
 #include "base/cpu.h"
 #include "base/hash.h"
@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-/* ---- making ---- */
+/* ---- creation ---- */
 static void add_values(struct sdr_hasher *hasher, const struct sdr_model *model, const float *value,
                        uint64_t count)
 {
@@ -42,7 +42,7 @@ enum sdr_status sdr_model_hash(struct sdr_model *model)
     return SDR_OK;
 }
 
-/* "name:key=value,…" of the options in force. */
+/* "name:key=value,…" with the current options. */
 static enum sdr_status print_spec(const struct sdr_model_kind *kind, const void *options,
                                   char **spec)
 {
@@ -55,8 +55,8 @@ static enum sdr_status print_spec(const struct sdr_model_kind *kind, const void 
     return sdr_text_take(&text, spec);
 }
 
-/* What defines the model; not where files lay or how many threads there were, so that equal
-   training gives equal bytes. */
+/* The options that define the model. Excludes paths and thread counts: equal training gives equal
+   bytes. */
 static enum sdr_status print_training(const struct sdr_run *run, char **text)
 {
     static const char *const names[] = {
@@ -67,7 +67,7 @@ static enum sdr_status print_training(const struct sdr_run *run, char **text)
     json_t *object = sdr_json_begin(json_object());
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         sdr_json_set(object, names[i], sdr_option_json(&run->options, names[i]));
-    /* What was chosen where the options left it open. */
+    /* Values chosen for options left at auto. */
     sdr_json_set(object, "optimizer", json_string(run->use.optimizer->name));
     sdr_json_set(object, "schedule", json_string(run->use.schedule->name));
     sdr_json_set(object, "scale", json_string(run->set.scale ? "feature" : "none"));
@@ -76,8 +76,7 @@ static enum sdr_status print_training(const struct sdr_run *run, char **text)
     return sdr_json_text(object, text);
 }
 
-/* Without classes nobody asks which labels there were: the file stays small, and does not carry the targets of
-   training away. */
+/* Models without classes drop the labels: smaller files that do not contain the training targets. */
 static void forget_labels(struct sdr_schema *schema)
 {
     sdr_dictionary_free(&schema->labels);
@@ -194,7 +193,7 @@ enum sdr_status sdr_model_block(const struct sdr_model *model, const char *name,
     return sdr_fail(SDR_USAGE, "the model has no block '%s'", name);
 }
 
-/* Rows of a model of pairs may lack one of the two, or both, but have no third. */
+/* Rows of a pair model have at most two features; one or both may be missing. */
 static enum sdr_status check_pairs(const struct sdr_model *model, const struct sdr_data *data)
 {
     bool pairs = !data->rows.dense;

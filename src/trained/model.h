@@ -1,5 +1,5 @@
-/* A trained model: weights in the units of the data, with all that is needed to use them on other
- * files. */
+/* A trained model: weights in the units of the data, and everything needed to apply them to other
+   files. */
 #ifndef SDR_MODEL_H
 #define SDR_MODEL_H
 
@@ -41,7 +41,7 @@ struct sdr_model_values *sdr_model_values_hold(struct sdr_model_values *values);
 void sdr_model_values_drop(struct sdr_model_values *values); /* NULL: nothing */
 /* A pass over the values is done with some of them: pages of a file leave memory. */
 void sdr_model_passed(const struct sdr_model *model, const float *from, uint64_t count);
-/* Sets the hash from everything else. */
+/* Computes the hash from the other members. */
 enum sdr_status sdr_model_hash(struct sdr_model *model);
 enum sdr_status sdr_model_copy(const struct sdr_model *model, struct sdr_model **copy);
 

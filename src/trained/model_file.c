@@ -1,4 +1,4 @@
-/* Model files: safetensors, the blocks as arrays, everything else as text in the metadata. */
+/* Model files: safetensors with the blocks as arrays and everything else as text metadata. */
 #include "base/file.h"
 #include "base/json.h"
 #include "base/memory.h"
@@ -81,7 +81,7 @@ static enum sdr_status bad_model(const char *path, const char *why)
     return sdr_fail(SDR_BAD_FILE, "%s: not a Sounder model: %s", path, why);
 }
 
-/* Names data that was given for a model; the reason why nothing else is one comes from its reader. */
+/* Explains that a data file was given instead of a model. */
 static enum sdr_status refuse_data(const char *path)
 {
     char head[sizeof SDR_CACHE_MAGIC];
@@ -191,7 +191,7 @@ static enum sdr_status load(const char *path, const struct sdr_tensors *file,
         return bad_model(path, "it was written by a newer version");
     enum sdr_status status =
         sdr_plugin_choose("model", sdr_model_kind_table, kind, &plugin, &model->options);
-    if (status == SDR_USAGE) /* a model this version does not know */
+    if (status == SDR_USAGE) /* a model kind this version does not know */
         return sdr_fail_in(SDR_BAD_FILE, "%s: ", path);
     SDR_TRY(status);
     model->kind = (const struct sdr_model_kind *)plugin;

@@ -50,10 +50,10 @@ static enum sdr_status put_piece(void *context, struct sdr_span span, const floa
                            (span.end - span.first) * sizeof *value);
 }
 
-/* A file in the run folder, in this one, or where temporary files go; −1: nowhere. */
+/* A file in the run folder, or where scratch files go; −1: nowhere. */
 static int open_somewhere(const struct sdr_run *run)
 {
-    const char *folder[] = {run->options.settings.run, ".", "/tmp"};
+    const char *folder[] = {run->options.settings.run, run->options.settings.scratch};
     int descriptor = -1;
     for (size_t i = 0; i < sizeof folder / sizeof *folder && descriptor < 0; i++)
         if (folder[i] && sdr_file_nameless(folder[i], &descriptor) != SDR_OK)

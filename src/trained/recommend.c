@@ -1,4 +1,4 @@
-/* The best items for users, by a factorisation of ratings (--model mf). */
+/* Top-N items for users, from a matrix factorisation (--model mf). */
 #include "base/memory.h"
 #include "trained/model.h"
 
@@ -7,10 +7,10 @@
 struct job {
     const struct sdr_model *model;
     const struct sdr_rows *rows;
-    uint32_t *user, users; /* owned: features of the users in the data, in the order they appear */
-    uint32_t *first, *entry; /* owned: items that the i-th user has, entry[first[i]] … */
+    uint32_t *user, users; /* owned: features of the users in the data, in order of appearance */
+    uint32_t *first, *entry; /* owned: user i has items entry[first[i]] … entry[first[i + 1] − 1] */
     uint32_t *item, items;   /* owned: features of all items of the model */
-    bool *taken;             /* owned, per feature: the user at hand has it */
+    bool *taken;             /* owned, per feature: known to the current user */
 };
 
 static bool has_kind(const struct sdr_model *model, uint32_t feature, const char *kind)
@@ -21,13 +21,13 @@ static bool has_kind(const struct sdr_model *model, uint32_t feature, const char
            strncmp(schema->category.text[number], kind, strlen(kind)) == 0;
 }
 
-/* A feature's own id: without "user:" or "item:". */
+/* The id of a feature without its prefix "user:" or "item:". */
 static const char *id_of(const struct sdr_model *model, uint32_t feature)
 {
     return model->schema.category.text[feature - model->schema.numbers] + 5;
 }
 
-/* The user and the item of a row; false if one of them is not there. */
+/* The user and the item of a row; false if one is missing. */
 static bool pair_of(const struct job *job, uint64_t row, uint32_t *user, uint32_t *item)
 {
     struct sdr_sparse_row r = sdr_sparse_row(job->rows, row);
@@ -81,7 +81,7 @@ static enum sdr_status list_items(struct job *job)
     return SDR_OK;
 }
 
-/* The best `top` of the items, best first; ties by the order of the items. */
+/* The `top` best items, best first; ties in the order of items. */
 static size_t best_items(const struct job *job, uint32_t user, size_t top, uint32_t *item,
                          float *score)
 {

@@ -50,9 +50,7 @@ enum sdr_status sdr_wire_unpack(const unsigned char *bytes, size_t count, int no
     if (count != sizeof header + with || header.bytes > SDR_WIRE_LARGEST)
         return sdr_fail(SDR_RUNTIME, "a message came with %zu bytes, and should have %zu", count,
                         sizeof header + with);
-    bool travels = header.kind < SDR_MESSAGE_KINDS && header.kind != SDR_MESSAGE_NONE &&
-                   header.kind != SDR_MESSAGE_LOST; /* these two come from the transport itself */
-    if (!travels && header.kind != SDR_WIRE_BYE)
+    if (!sdr_message_travels(header.kind) && header.kind != SDR_WIRE_BYE)
         return sdr_fail(SDR_RUNTIME, "a message came of a kind that does not travel");
     if (header.from < 0 || header.from >= nodes || header.to < 0 || header.to >= nodes)
         return sdr_fail(SDR_RUNTIME, "a message came for a node that does not exist");

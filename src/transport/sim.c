@@ -10,6 +10,7 @@
 #include "run/run.h"
 #include "server/network.h"
 #include "transport/sim_link.h"
+#include "transport/sim_moments.h"
 #include "transport/sim_queue.h"
 
 #include <math.h>
@@ -18,7 +19,7 @@
 
 struct options {
     double latency, bandwidth, port, silence;
-    char *far, *dies;
+    char *far, *dies, *joins;
 };
 static const struct sdr_option table[] = {
     {"latency", SDR_NUMBER, "0", "SECONDS", 0, 1e6, "one-way latency of every message",
@@ -35,6 +36,9 @@ static const struct sdr_option table[] = {
     {"dies", SDR_TEXT, "", "W@T", 0, 0,
      "kill worker W after T virtual seconds, such as 2@10 or 2@10+5@20",
      offsetof(struct options, dies), 0},
+    {"joins", SDR_TEXT, "", "W@T", 0, 0,
+     "worker W is absent at first and joins after T virtual seconds, such as 2@10 or 2@10+5@20",
+     offsetof(struct options, joins), 0},
     {"silence", SDR_NUMBER, "0", "SECONDS", 0, 1e6, "delay until a death is noticed",
      offsetof(struct options, silence), 0},
     {0}};
@@ -247,28 +251,34 @@ static enum sdr_status die(struct shared *shared, const struct sdr_sim_event *ev
     return SDR_OK;
 }
 
-/* "2@30+5@41.5": who dies, and when. */
-static enum sdr_status plan_deaths(struct shared *shared, const struct sdr_network *net)
+static enum sdr_status plan_death(struct sdr_run *run, int worker, int64_t time)
 {
-    for (const char *at = shared->options->dies; *at;) {
-        char item[64];
-        size_t length = strcspn(at, "+");
-        snprintf(item, sizeof item, "%.*s", (int)(length < 63 ? length : 63), at);
-        char *sign = strchr(item, '@');
-        uint64_t worker;
-        double time;
-        if (sign)
-            *sign = 0;
-        if (!sign || !sdr_parse_u64(item, &worker) || !sdr_parse_double(sign + 1, &time) ||
-            !(time >= 0 && time <= 1e9) || worker >= (uint64_t)net->workers)
-            return sdr_fail(SDR_USAGE,
-                            "sim:dies takes WORKER@SECONDS, such as 2@30, of workers 0 … %d",
-                            net->workers - 1);
-        struct sdr_sim_event event = {(int64_t)llrint(time * 1e9), shared->queue.sequence++,
-                                      net->servers + (int)worker, SDR_SIM_DEATH};
-        SDR_TRY(sdr_sim_push(&shared->queue, &event));
-        at += length + (at[length] == '+');
+    struct shared *shared = run->network->shared;
+    struct sdr_sim_event event = {time, shared->queue.sequence++, run->network->servers + worker,
+                                  SDR_SIM_DEATH};
+    return sdr_sim_push(&shared->queue, &event);
+}
+
+/* Servers take the worker for absent until they hear that it has joined. */
+static enum sdr_status plan_join(struct sdr_run *run, int worker, int64_t time)
+{
+    struct sdr_network *net = run->network;
+    struct shared *shared = net->shared;
+    if (net->servers == 0)
+        return sdr_fail(SDR_USAGE, "sim:joins needs a strategy with a server, such as async");
+    for (int s = 0; s < net->servers; s++) {
+        struct sdr_message word = {.kind = SDR_MESSAGE_JOINED,
+                                   .from = net->servers + worker,
+                                   .to = s,
+                                   .about = worker};
+        sdr_member_lose(&net->node[s], worker);
+        SDR_TRY(sdr_sim_push_delivery(&shared->queue, time, &word));
     }
+    if ((uint64_t)net->lead.alive < net->policy.quorum || net->lead.alive == 0)
+        return sdr_fail(SDR_USAGE,
+                        "sim:joins leaves %d workers at the start, and --sync %s waits for %llu",
+                        net->lead.alive, run->use.strategy->name,
+                        (unsigned long long)net->policy.quorum);
     return SDR_OK;
 }
 
@@ -389,7 +399,8 @@ static enum sdr_status open_sim(struct sdr_run *run, const void *options)
             run_node, endpoint, endpoint->node->server >= 0 || shared->nodes == 0 ? LARGE : most,
             &endpoint->coroutine));
     }
-    return plan_deaths(shared, net);
+    SDR_TRY(sdr_sim_parse_moments(shared->options->dies, "dies", run, plan_death));
+    return sdr_sim_parse_moments(shared->options->joins, "joins", run, plan_join);
 }
 
 static void close_sim(struct sdr_run *run)

@@ -134,7 +134,7 @@ static bool damage_plainly(struct sdr_stream *random, const struct sdr_network *
             return false;
         do
             message->kind ^= (uint8_t)(1 + sdr_stream_below(random, 255));
-        while (message->kind == SDR_MESSAGE_NONE || message->kind == SDR_MESSAGE_LOST);
+        while (!sdr_message_travels(message->kind) && message->kind < SDR_MESSAGE_KINDS);
         return true;
     case 1:
         message->flags ^= (uint8_t)(16 << sdr_stream_below(random, 4));
@@ -217,7 +217,7 @@ static enum sdr_status damage_body(struct sdr_stream *random, const struct sdr_n
 
 static bool travels(const struct sdr_network *net, const struct sdr_message *message)
 {
-    return message->kind != SDR_MESSAGE_NONE && message->kind != SDR_MESSAGE_LOST &&
+    return (sdr_message_travels(message->kind) || message->kind >= SDR_MESSAGE_KINDS) &&
            message->from >= 0 && message->from < net->nodes;
 }
 

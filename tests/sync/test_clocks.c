@@ -187,12 +187,40 @@ static void those_who_left_are_not_waited_for(void **unused)
     assert_false(sdr_clocks_shows(&clocks, 1));
 }
 
+static void those_who_join_start_at_the_minimum(void **unused)
+{
+    (void)unused;
+    uint64_t clock[3];
+    struct sdr_clocks clocks;
+    sdr_clocks_start(&clocks, 1, clock, 3);
+    sdr_clocks_leave(&clocks, 2);
+    for (int i = 0; i < 5; i++) {
+        sdr_clocks_tick(&clocks, 0);
+        sdr_clocks_tick(&clocks, 1);
+    }
+    sdr_clocks_join(&clocks, 2);
+    assert_int_equal(clocks.least, 5);
+    assert_int_equal(clock[2], 5);
+    assert_true(sdr_clocks_may_read(&clocks, 2));
+    assert_false(sdr_clocks_tick(&clocks, 0));
+    assert_false(sdr_clocks_tick(&clocks, 1));
+    assert_false(sdr_clocks_tick(&clocks, 0)); /* two ahead of the one that has just joined */
+    assert_false(sdr_clocks_may_read(&clocks, 0));
+    assert_true(sdr_clocks_tick(&clocks, 2));
+    assert_true(sdr_clocks_may_read(&clocks, 0));
+    for (int w = 0; w < 3; w++)
+        sdr_clocks_leave(&clocks, w);
+    sdr_clocks_join(&clocks, 1); /* the last one left: somebody begins again */
+    assert_true(sdr_clocks_may_read(&clocks, 1));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_schedule_keeps_the_rule),
         cmocka_unit_test(without_a_bound_everything_is_shown_at_once),
         cmocka_unit_test(those_who_left_are_not_waited_for),
+        cmocka_unit_test(those_who_join_start_at_the_minimum),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
