@@ -94,7 +94,7 @@ timeout 250 mpirun -x work -enable-recovery --mca pml ob1 --mca btl tcp,self --o
     --run "$work/run" --json >"$work/out" 2>"$work/err" &
 running=$!
 for _ in $(seq 4000); do
-    ls "$work"/run/checkpoint-* >/dev/null 2>&1 && [ -s "$work/pid.2" ] && break
+    ls "$work"/run/checkpoint-*.safetensors >/dev/null 2>&1 && [ -s "$work/pid.2" ] && break
     sleep 0.05
 done
 kill -9 "$(cat "$work/pid.2")"
