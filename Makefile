@@ -1,5 +1,5 @@
 # The front door. Everything else is CMake; see CMakePresets.json.
-.PHONY: all demo test bench fuzz asan tsan soak install clean format deps
+.PHONY: all demo test bench fuzz asan tsan soak mutants install clean format deps
 
 # Runs the tests of a build folder; whatever was skipped is named with its reason at the end.
 define run_tests
@@ -43,6 +43,10 @@ soak: all
 	@SOUNDER=build/sounder SOUNDER_FAIL_MALLOC=build/tests/libfail_malloc.so \
 		python3 -B tests/cli/test_allocations.py --all $${SEED:+--seed $$SEED}
 	@SOUNDER=build/sounder python3 -B tests/transport/test_hostile.py --all $${SEED:+--seed $$SEED}
+
+# Puts faults into a copy of the sources, one at a time, and says which test notices each.
+mutants: deps
+	@./scripts/mutants
 
 # Ratios against liblinear and scikit-learn in one run; writes bench/results.json.
 bench: all

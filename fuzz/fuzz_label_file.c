@@ -7,7 +7,7 @@ static void check(const struct sdr_schema *known, const struct sdr_region *bytes
 {
     struct sdr_label_file labels;
     struct sdr_piece piece = {0};
-    if (sdr_label_file_take("fuzz", known, bytes, &labels) != SDR_OK)
+    if (sdr_label_file_parse("fuzz", known, bytes, &labels) != SDR_OK)
         return;
     FUZZ_CHECK(sdr_piece_reserve(&piece, 1, 1) == SDR_OK);
     for (uint64_t i = 0; i < labels.count; i++) {

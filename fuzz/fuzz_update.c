@@ -63,7 +63,7 @@ static struct world *make_world(void)
     FUZZ_CHECK(sdr_marks_create(&world.marks, FEATURES) == SDR_OK);
     FUZZ_CHECK(sdr_sum_create(&world.sum, &world.layout) == SDR_OK);
     FUZZ_CHECK(sdr_allocate(&world.w, world.layout.count, sizeof *world.w, "fuzz") == SDR_OK);
-    sdr_cut_spans(&world.layout, NULL, 1, SPANS, world.span);
+    sdr_cut_spans(&world.layout, NULL, 1, 0, SPANS, world.span);
     world.span[SPANS] = sdr_all(&world.layout);
     return &world;
 }

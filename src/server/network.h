@@ -85,7 +85,8 @@ struct sdr_network {
     struct sdr_policy policy;
     struct sdr_coordinator lead;
     struct sdr_traffic traffic;
-    struct sdr_channel *channel; /* owned: see traffic.c; NULL: messages are not numbered */
+    struct sdr_channel *channel; /* owned: see traffic.c */
+    int channel_nodes;           /* that these are for; 0: messages are not numbered */
     bool admits;                 /* loops of a strategy run: what arrives is checked */
     struct sdr_compute_times times;
     struct sdr_shard_array array[SDR_ARRAYS]; /* for checkpoints */

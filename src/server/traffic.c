@@ -24,14 +24,15 @@ static void add(const struct sdr_network *net, atomic_uint_fast64_t *sum, uint64
    peers that this would take more than CHANNELS_MOST are simulated, and theirs are not numbered. */
 enum { CHANNELS_MOST = 1 << 22 };
 
-/* The channel of two nodes, and the direction in it; NULL: they exchange no messages, or without numbers. */
+/* The channel of two nodes, and the direction in it; NULL: they exchange no messages, or without numbers (those of
+   workers that have joined since, too). */
 static struct sdr_channel *channel_of(const struct sdr_network *net, int from, int to, int *way)
 {
     int low = from < to ? from : to, high = from < to ? to : from;
     *way = from > to;
-    if (!net->channel || (net->servers && low >= net->servers))
+    if (high >= net->channel_nodes || (net->servers && low >= net->servers))
         return NULL;
-    return &net->channel[(size_t)low * (size_t)net->nodes + (size_t)high];
+    return &net->channel[(size_t)low * (size_t)net->channel_nodes + (size_t)high];
 }
 
 /* The first numbers: others for other nodes, and other runs. */
@@ -42,6 +43,7 @@ enum sdr_status sdr_channels_create(struct sdr_run *run)
     if (count > CHANNELS_MOST)
         return SDR_OK;
     SDR_TRY(sdr_allocate(&net->channel, count, sizeof *net->channel, "nodes"));
+    net->channel_nodes = net->nodes;
     for (size_t i = 0; i < count; i++)
         for (int way = 0; way < 2; way++) {
             uint64_t mixed = (run->options.settings.seed + 1) * UINT64_C(0x9e3779b97f4a7c15) +
