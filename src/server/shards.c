@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-/* What an order carries in `about`, one byte each. */
+/* The content of `about` in an order, one byte each. */
 static int32_t pack_order(enum sdr_order order, enum sdr_array array, bool valid)
 {
     return (int32_t)order | (int32_t)array << 8 | (int32_t)valid << 16;
@@ -88,7 +88,7 @@ static enum sdr_status begin_as(struct sdr_parameters *p, const struct sdr_messa
     return SDR_OK;
 }
 
-/* Orders that move values. */
+/* Executes orders that move values. */
 static enum sdr_status exchange(struct sdr_node *node, const struct sdr_message *order,
                                 struct sdr_message *answer)
 {
@@ -162,7 +162,7 @@ static enum sdr_status ask(struct sdr_run *run, int server, struct sdr_message *
     return sdr_send(&run->network->node[0], order);
 }
 
-/* The answer of a server; *body, if that is asked for, is the caller's. */
+/* Waits for a server's answer; *body, if requested, is the caller's. */
 static enum sdr_status await_answer(struct sdr_run *run, int server, struct sdr_body **body,
                                     bool *yes)
 {
@@ -205,7 +205,7 @@ enum sdr_status sdr_shards_order(struct sdr_run *run, enum sdr_order order, bool
     return SDR_OK;
 }
 
-/* A part of a span that lives elsewhere. */
+/* A part of a span in another process. */
 static enum sdr_status exchange_with(struct sdr_run *run, int server, enum sdr_order order,
                                      enum sdr_array array, struct sdr_span span, const float *from,
                                      float *to)

@@ -1,4 +1,4 @@
-/* Messages on their way out, counted, and on their way in, checked. */
+/* Sending messages, and checking those received. */
 #include "server/traffic.h"
 #include "run/run.h"
 #include "server/network.h"
@@ -33,7 +33,7 @@ static bool has_batch(const struct sdr_message *message)
     return message->batch < UINT64_C(1) << 53;
 }
 
-/* One without a body has no values: a batch of no rows touches none. */
+/* A task without a body has no values: a batch of no rows touches none. */
 static bool task_sound(const struct sdr_node *node, const struct sdr_message *message)
 {
     return has_batch(message) && message->about >= 0 &&

@@ -7,11 +7,11 @@
 struct sdr_node;
 
 struct sdr_traffic {
-    uint64_t events;                      /* deliveries and ends of work, where time is virtual */
+    uint64_t events;                      /* virtual time: deliveries and ends of work */
     atomic_uint_fast64_t bytes, messages; /* sent */
     int64_t waited;                       /* nanoseconds, of all workers */
-    int present;                          /* workers of this process: those that waited counts */
-    uint64_t refused;                     /* messages that could not be what they said */
+    int present;                          /* workers of this process, which `waited` sums over */
+    uint64_t refused;                     /* invalid messages */
 };
 
 enum sdr_status sdr_send(struct sdr_node *node, struct sdr_message *message);
