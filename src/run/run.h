@@ -118,7 +118,7 @@ struct sdr_end {
     /* Why the strategy ends the run after this epoch, static text; NULL: it does not. */
     const char *enough;
     bool trained; /* sdr_run_train was called */
-    /* Before training: its last checkpoint exists, and has the gradients in flight. */
+    /* It was over before training: its last checkpoint exists, and has the gradients in flight. */
     bool was_over;
 };
 
