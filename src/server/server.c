@@ -357,7 +357,7 @@ static enum sdr_status follow_decision(struct sdr_node *node, const struct sdr_m
         (const struct sdr_decision *)(const void *)message->body->data;
     struct sdr_gradient *gradient;
     if (!decision_sound(node, message->body))
-        return sdr_fail(SDR_RUNTIME, "the first server sent a decision that cannot be read");
+        return sdr_fail(SDR_RUNTIME, "the coordinator sent a decision that cannot be read");
     SDR_TRY(sdr_allocate(&gradient, decision->count, sizeof *gradient, "gradients"));
     enum sdr_status status = SDR_OK;
     for (uint64_t i = 0; i < decision->count && status == SDR_OK; i++)
