@@ -1,12 +1,12 @@
-/* How a run goes, top to bottom.
+/* The course of a run, top to bottom.
 
        sdr_run_create   options + data → problem, plug-ins, parameters (setup.c)
        sdr_run_train    strategy.worker(node), until the run is over:
-                            deal → pull → gradient → commit
+                            next batch → pull → gradient → commit
          sdr_epoch_end  evaluate, report, early stop, checkpoint; then the next epoch's order
        sdr_run_model    the weights in the units of the data, with schema and labels
 
-   The loops that train are in sync/; what they may use is in node.h. */
+   The training loops are in sync/; the functions they may call are in the role.h of their role. */
 #include "train.h"
 #include "base/clock.h"
 #include "base/file.h"
@@ -41,7 +41,7 @@ int sdr_run_threads(const struct sdr_run *run)
 }
 
 /* ---- epochs ---- */
-/* Stops after N epochs that were no better, and remembers the best weights. */
+/* Stops after N epochs without improvement, and keeps the best weights. */
 static enum sdr_status consider_early_stop(struct sdr_run *run)
 {
     double loss = sdr_evaluation_loss(&run->result.valid);
@@ -64,7 +64,7 @@ void sdr_consider_target(struct sdr_run *run, double reached)
     const char *text = run->options.settings.target;
     if (!text)
         return;
-    sdr_parse_double(text, &target); /* checked when the run was set up */
+    sdr_parse_double(text, &target); /* checked at set-up */
     if (reached <= target) {
         run->end.over = run->end.ended_early = true;
         run->end.why_over = "the target was reached";
@@ -78,11 +78,11 @@ static enum sdr_status evaluate_objective(struct sdr_run *run, enum sdr_array wh
     return sdr_weights_objective(run, which, &run->result.train, objective);
 }
 
-/* Whether the present weights are worth going back to: finite is not enough. */
+/* Whether the present weights are good enough to restart from: being finite is not. */
 static enum sdr_status look_at_loss(struct sdr_run *run, bool *sound)
 {
     double objective;
-    if (isnan(run->progress.least_objective)) /* of the weights it began with */
+    if (isnan(run->progress.least_objective)) /* of the initial weights */
         SDR_TRY(evaluate_objective(run, SDR_ARRAY_GOOD, &run->progress.least_objective));
     SDR_TRY(evaluate_objective(run, SDR_ARRAY_NOW, &objective));
     *sound = objective <= run->progress.least_objective + 0.5 * fabs(run->progress.least_objective);
@@ -90,7 +90,8 @@ static enum sdr_status look_at_loss(struct sdr_run *run, bool *sound)
     return SDR_OK;
 }
 
-/* --target at an epoch's end: on the validation loss, or without one on the objective, evaluated for it. */
+/* --target at the end of an epoch: on the validation loss, or without one on the objective,
+   which is evaluated for it. */
 static enum sdr_status target_at_end(struct sdr_run *run, double *objective)
 {
     if (!run->options.settings.target)
@@ -111,7 +112,7 @@ enum sdr_status sdr_epoch_end(struct sdr_run *run)
     run->progress.at %= run->set.train_rows.count;
     run->progress.last_epoch_loss = run->progress.loss_sum.loss / run->progress.loss_sum.weight;
     bool unknown =
-        run->progress.went_back && run->progress.loss_sum.weight == 0; /* it has just gone back */
+        run->progress.went_back && run->progress.loss_sum.weight == 0; /* it has just restarted */
     run->progress.went_back = false;
     run->progress.loss_sum = (struct sdr_loss_sum){0};
     bool sound = true, finite;
@@ -135,7 +136,7 @@ enum sdr_status sdr_epoch_end(struct sdr_run *run)
         run->end.over = true;
         run->end.why_over = "all epochs done";
         run->end.diverged =
-            run->progress.restarts > 0 && !run->kept.has_good; /* it never got anywhere */
+            run->progress.restarts > 0 && !run->kept.has_good; /* no epoch was good */
     }
     if (run->end.enough) {
         run->end.over = run->end.ended_early = true;
@@ -152,7 +153,7 @@ enum sdr_status sdr_epoch_end(struct sdr_run *run)
 }
 
 /* ---- train ---- */
-/* The weights the run ends with: the best epoch's, the last good ones, or the present ones. */
+/* The final weights: of the best epoch, the last good ones, or the present ones. */
 static enum sdr_status final_weights(struct sdr_run *run, enum sdr_array *which, bool *any)
 {
     bool finite;
@@ -164,7 +165,7 @@ static enum sdr_status final_weights(struct sdr_run *run, enum sdr_array *which,
     return sdr_weights_ready(run, &finite);
 }
 
-/* Evaluates the final weights and makes the model of them. */
+/* Evaluates the final weights and creates the model. */
 static enum sdr_status finish(struct sdr_run *run)
 {
     enum sdr_array which;
@@ -193,7 +194,7 @@ static double difference(const float *a, const float *b, uint64_t count)
     return square > 0 ? sqrt(apart / square) : sqrt(apart);
 }
 
-/* A record ends with what the run arrived at; a replay is compared with that. */
+/* A record ends with the final weights and loss; a replay is compared with them. */
 static enum sdr_status close_record(struct sdr_run *run)
 {
     struct sdr_record *record = run->race.record;
@@ -216,7 +217,7 @@ static enum sdr_status close_record(struct sdr_run *run)
     return SDR_OK;
 }
 
-/* What to try after a divergence. */
+/* Advice after a divergence. */
 static void advise_step(const struct sdr_run *run, char advice[160])
 {
     double given = run->options.settings.lr;
@@ -273,13 +274,13 @@ enum sdr_status sdr_run_conclude(struct sdr_run *run)
     return finish(run);
 }
 
-/* Trains: the strategy's loops, in whatever processes and threads they run. */
+/* Runs the strategy's loops, in this process's threads or as part of a job. */
 static enum sdr_status work(struct sdr_run *run)
 {
     bool elsewhere = run->network && sdr_servers_apart(run->network); /* see server/network.c */
     if (run->process == 0 && !elsewhere)
         SDR_TRY(sdr_run_begin(run));
-    /* Other processes wait for a word even of a run that is over. */
+    /* Other processes wait for a message even if the run is over. */
     if (!run->end.over || (run->network && run->processes > 1)) {
         SDR_TRY(run->shared.turns ? sdr_turns_begin(run) : SDR_OK);
         if (!run->shared.turns && !run->network)
@@ -302,7 +303,7 @@ enum sdr_status sdr_run_train(struct sdr_run *run)
     if (status != SDR_OK && !run->result.model)
         sdr_log_close(run, "failed");
     SDR_TRY(status);
-    if (run->process > 0) { /* the model is with the first one */
+    if (run->process > 0) { /* the first process has the model */
         run->log.seconds_train = sdr_run_seconds(run);
         return SDR_OK;
     }

@@ -1,4 +1,4 @@
-/* The books of a run without a server: every peer reports its part of an update to peer 0, which counts. */
+/* Bookkeeping of a run without a server: every peer reports its part of an update to peer 0. */
 #include "base/memory.h"
 #include "peer/peers.h"
 #include "run/checkpoint.h"
@@ -39,7 +39,7 @@ static enum sdr_status mark_applied(struct sdr_batch_queue *queue, uint64_t numb
     return number < queue->end ? sdr_batch_queue_mark_applied(queue, number) : SDR_OK;
 }
 
-/* Joint batches are applied when all have reported, others when their peer has. */
+/* Joint batches are applied when all peers have reported, others when their own peer has. */
 static enum sdr_status enter(struct sdr_run *run, int from, uint64_t number,
                              const struct sdr_peer_report *report)
 {
@@ -88,7 +88,7 @@ enum sdr_status sdr_peer_file_report(struct sdr_node *node, struct sdr_message *
     return enter(node->run, message->from, message->batch, &report);
 }
 
-/* Begins the books of the next update, with the reports of it that have come already. */
+/* Begins the next update, with the reports that have already arrived. */
 static enum sdr_status open_books(struct sdr_node *node)
 {
     struct sdr_peer_books *books = books_of(node);
@@ -118,7 +118,7 @@ static enum sdr_status end_without(struct sdr_node *node, int lost)
                     run->use.strategy->name, node->workers, rest);
 }
 
-/* Peer 0 decides whether the run goes on: one that is told before it is waits for its word. */
+/* Peer 0 decides whether the run goes on; other peers wait for its message. */
 enum sdr_status sdr_peer_lose(struct sdr_node *node, const struct sdr_message *message)
 {
     struct sdr_network *net = node->run->network;
@@ -145,7 +145,7 @@ enum sdr_status sdr_peer_lose(struct sdr_node *node, const struct sdr_message *m
 }
 
 /* ---- updates ---- */
-/* Sums are taken in the order of the peers: the same on every transport. */
+/* Sums are in the order of the peers: the same on every transport. */
 static uint64_t count_reports(struct sdr_run *run, uint64_t number)
 {
     const struct sdr_peer_books *books = &run->network->peers->books;
@@ -183,7 +183,7 @@ static enum sdr_status keep_books(struct sdr_node *node, const struct sdr_peer_r
     while (run->network->policy.joint && books->missing > 0)
         SDR_TRY(sdr_peer_pump(node));
     SDR_TRY(run->network->policy.joint ? mark_applied(&run->network->lead.queue, number)
-                                       : sdr_peer_any(node, &any)); /* the reports that are there */
+                                       : sdr_peer_any(node, &any)); /* reports that have arrived */
     uint64_t rows = count_reports(run, number);
     run->network->lead.ended = run->use.transport->now(node);
     SDR_TRY(sdr_account(run, rows));

@@ -1,4 +1,4 @@
-/* Gradients and steps of peers: every replica takes the same steps, with gradients of all values. */
+/* Gradients and steps of peers: every replica takes the same steps, with dense gradients. */
 #include "peer/peers.h"
 #include "run/run.h"
 
@@ -26,7 +26,7 @@ static enum sdr_status compute(void *argument, uint32_t step, const atomic_uint 
     struct sdr_update update;
     (void)step;
     SDR_TRY(sdr_batch_gradient(&peer->space, &view, batch, 0, NULL, stop, &update));
-    /* Marks of gradients, counted down, never meet those of updates. */
+    /* Marks of gradients count down from the top, so that they never equal those of updates. */
     peer->mark = peer->mark ? peer->mark - 1 : UINT32_MAX;
     struct sdr_expansion to = {.layout = p->layout,
                                .kernels = p->rule.kernels,
@@ -50,7 +50,7 @@ void sdr_peer_gradient(struct sdr_node *node, const struct sdr_batch *batch, flo
     *work = (struct sdr_work){.run = compute, .argument = node, .steps = 1};
 }
 
-/* The size of a step is that of its batch's place in the epoch, the same for all. */
+/* The step size follows from the batch's position in the epoch, the same for all peers. */
 static double rate_of(const struct sdr_run *run, const struct sdr_peer *peer)
 {
     double rate;

@@ -1,4 +1,4 @@
-/* What the loops of peers are made of: messages between any two of them, and batches by number. */
+/* The functions that loops of peers call: messages between any two peers, and batches by number. */
 #include "base/memory.h"
 #include "peer/peers.h"
 #include "run/run.h"
@@ -69,7 +69,7 @@ enum sdr_status sdr_peer_keep(struct sdr_peer *peer, const struct sdr_message *m
     return status;
 }
 
-/* Takes the i-th message that is kept; those before it move up. */
+/* Takes the i-th kept message; those before it move up. */
 static struct sdr_message take(struct sdr_peer *peer, uint64_t i)
 {
     struct sdr_message message = peer->pending[(peer->from + i) % peer->room];
@@ -100,12 +100,12 @@ enum sdr_status sdr_peer_pump(struct sdr_node *node)
         return sdr_peer_lose(node, &message);
     case SDR_MESSAGE_STOP:
         peer->over = true;
-    } /* NONE: requests are looked at between updates */
+    } /* NONE: requests are polled between updates */
     sdr_body_drop(message.body);
     return peer->over ? SDR_PEER_OVER : SDR_OK;
 }
 
-/* The first message that is kept and is of a peer and a tag. */
+/* Finds the first kept message of a peer with a tag. */
 static bool find(const struct sdr_peer *peer, int from, int32_t tag, uint64_t *i)
 {
     for (*i = 0; *i < peer->count; ++*i) {
@@ -168,13 +168,13 @@ enum sdr_status sdr_peer_compute(struct sdr_node *node, struct sdr_work *work)
     int64_t before = transport->now(node);
     bool done;
     if (work->next == 0) {
-        work->certain = true; /* nothing but the end of the run is urgent */
+        work->certain = true; /* only the end of the run is urgent */
         work->number = ++peer->works;
         work->draws = 1;
     }
     SDR_TRY(transport->compute(node, work, &done));
     peer->report.computing += (float)((double)(transport->now(node) - before) * 1e-9);
-    while (!done) /* the word that the run is over has come, or a failure */
+    while (!done) /* the end of the run has come, or a failure */
         SDR_TRY(sdr_peer_pump(node));
     return SDR_OK;
 }

@@ -1,4 +1,4 @@
-/* The peers of a run: their replicas, and how they begin and end. */
+/* The peers of a run: their replicas, start and end. */
 #include "peer/peers.h"
 #include "base/memory.h"
 #include "run/job.h"
@@ -49,8 +49,8 @@ void sdr_peers_destroy(struct sdr_run *run)
     run->network->peers = NULL;
 }
 
-/* ---- the beginning ---- */
-/* Where process 0 begins, from the start or from a checkpoint, all do. */
+/* ---- start ---- */
+/* All processes start as process 0 does, from initial values or a checkpoint. */
 struct beginning {
     uint64_t number, version;
     double rate;
@@ -60,7 +60,7 @@ struct beginning {
 static enum sdr_status begin_alike(struct sdr_run *run, struct beginning *beginning)
 {
     struct sdr_parameters *p = &run->parameters;
-    sdr_parameters_catch_up_all(p); /* so that there is nothing to be told of penalties */
+    sdr_parameters_catch_up_all(p); /* so that penalties need not be broadcast */
     *beginning = (struct beginning){.number = run->network->lead.queue.next,
                                     .version = p->version,
                                     .rate = run->pace.rate,
@@ -74,7 +74,7 @@ static enum sdr_status begin_alike(struct sdr_run *run, struct beginning *beginn
     return SDR_OK;
 }
 
-/* Rows of a peer's part of a batch, at most. */
+/* Maximum rows of a peer's part of a batch. */
 static uint64_t rows_of_part(const struct sdr_network *net)
 {
     uint64_t unit = net->policy.part_unit, units = (net->policy.batch + unit - 1) / unit;
@@ -82,7 +82,7 @@ static uint64_t rows_of_part(const struct sdr_network *net)
     return (units + workers - 1) / workers * unit;
 }
 
-/* The first peer of a process steps on the run's parameters: nobody else does. */
+/* The first peer of a process steps on the run's parameters; others have replicas. */
 static enum sdr_status make_peer(struct sdr_node *node, bool first, uint64_t number)
 {
     struct sdr_run *run = node->run;

@@ -1,5 +1,5 @@
-/* Checkpoints: the whole state of a run between two updates, so that a resumed run gives the bits
-   of an unbroken one. Files checkpoint-<updates>.safetensors in the run directory; the two newest
+/* Checkpoints: the whole state of a run between two updates. A resumed run gives the bits of an
+   uninterrupted one. Files checkpoint-<updates>.safetensors in the run directory; the two newest
    are kept. */
 #include "run/checkpoint.h"
 #include "base/clock.h"
@@ -24,7 +24,7 @@
 
 enum { KEPT = 2, NAME_BYTES = 64, COPY_ARRAYS = 4 };
 
-/* ---- numbers that must come back to the bit ---- */
+/* ---- numbers, saved exactly ---- */
 static void set_integer(json_t *object, const char *key, uint64_t value)
 {
     char text[32];
@@ -54,7 +54,7 @@ static bool get_double(const struct sdr_tensors *file, const char *key, double *
     return true;
 }
 
-/* What is saved, in one place for both directions. */
+/* The saved numbers, one list for both directions. */
 #define INTEGERS(X, run)                                                                           \
     X(epoch, run->progress.epoch)                                                                  \
     X(at, run->progress.at)                                                                        \
@@ -104,7 +104,7 @@ static void add_array(struct sdr_tensor *tensor, int *count, const char *name, e
     snprintf(tensor[(*count)++].name, sizeof tensor->name, "%s", name);
 }
 
-/* Models that workers have of their own, and how far each of them is. */
+/* Replicas of workers, and their progress. */
 static void add_copies(struct sdr_run *run, struct sdr_tensor *tensor, int *count)
 {
     char name[48];
@@ -122,7 +122,7 @@ static void add_copies(struct sdr_run *run, struct sdr_tensor *tensor, int *coun
               SDR_PROGRESS * (uint64_t)run->workers);
 }
 
-/* Which arrays of the parameters may live with servers in several processes. */
+/* Arrays of the parameters that may live with servers in several processes. */
 static const struct {
     const char *name;
     enum sdr_array array;
@@ -136,7 +136,7 @@ static enum sdr_status read_shard(void *context, uint64_t first, uint64_t count,
     return sdr_shards_read(of->run, of->array, (struct sdr_span){first, first + count}, to);
 }
 
-/* Arrays that live with servers are read from these when they are written. */
+/* Arrays of servers are read from them while the file is written. */
 static void ask_servers(struct sdr_run *run, struct sdr_tensor *tensor, int count)
 {
     for (int i = 0; i < count; i++)
@@ -149,8 +149,7 @@ static void ask_servers(struct sdr_run *run, struct sdr_tensor *tensor, int coun
             }
 }
 
-/* The arrays of a run, whether to be written or to be filled: the data pointers are the run's own.
- */
+/* Lists the arrays of a run, to be written or filled: the data pointers are the run's own. */
 static enum sdr_status list_arrays(struct sdr_run *run, struct sdr_tensor **list, int *count)
 {
     struct sdr_tensor *tensor;
@@ -183,14 +182,14 @@ static enum sdr_status list_arrays(struct sdr_run *run, struct sdr_tensor **list
     return SDR_OK;
 }
 
-/* Between the workers' own numbers and those of a file. */
+/* Copies the workers' progress to or from the numbers of a file. */
 static void exchange_progress(struct sdr_run *run, bool save)
 {
     for (int w = 0; w < run->workers && run->shared.shard_progress; w++) {
         struct sdr_node *node = &run->shared.node[w];
         double *number = run->shared.shard_progress + SDR_PROGRESS * w;
         if (save) {
-            /* An epoch that has just ended is not begun. */
+            /* At the end of an epoch the next one has not begun. */
             number[0] = run->progress.at ? (double)node->taken : 0;
             number[1] = (double)node->steps;
             number[2] = run->shared.replica[w].penalty_due;
@@ -273,7 +272,7 @@ enum sdr_status sdr_checkpoint_write(struct sdr_run *run)
     char name[NAME_BYTES], *path = NULL;
     int64_t before = sdr_clock_now();
     int count;
-    if (run->network) { /* the ledger tells of all updates that the checkpoint has */
+    if (run->network) { /* the ledger has all updates of the checkpoint */
         sdr_network_keep(run);
         SDR_TRY(sdr_network_save(run));
     }
@@ -324,7 +323,7 @@ static enum sdr_status take_node_arrays(struct sdr_run *run, const struct sdr_te
     return SDR_OK;
 }
 
-/* Shards that a file claims to be further in than they go. */
+/* Whether a file claims more progress than a shard has rows. */
 static bool bad_progress(const struct sdr_run *run)
 {
     for (int w = 0; w < run->workers && run->shared.shard_progress; w++) {
@@ -372,7 +371,7 @@ static enum sdr_status take(struct sdr_run *run, const char *path, const struct 
     static const uint64_t width[] = {4, 8, 1, 4};
     for (int i = 0; i < count; i++) {
         const struct sdr_tensor *found = sdr_tensors_find(file, tensor[i].name);
-        if (found && !tensor[i].read) /* others go to servers elsewhere, later */
+        if (found && !tensor[i].read) /* others are sent to their servers */
             memcpy((void *)(uintptr_t)tensor[i].data, found->data,
                    found->shape[0] * width[found->dtype]);
     }

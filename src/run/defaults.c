@@ -15,7 +15,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Workers as asked for: --workers, or those of the record, or one in each process of a job, or one on each
+/* Requested workers: --workers, or those of the record, or one per process of a job, or one per
    core (base/thread.h: those that the process may use). */
 static int workers_wanted(const struct sdr_run *run)
 {
@@ -27,8 +27,8 @@ static int workers_wanted(const struct sdr_run *run)
                                     : sdr_thread_limit();
 }
 
-/* Rows that change the parameters together: --batch; of all workers where they compute one gradient, or of the
-   quorum whose gradients are averaged. No batch has more rows than there are. */
+/* Rows of an update: --batch; of all workers if they compute one gradient, or of the quorum
+   whose gradients are averaged. No batch has more rows than the data. */
 static enum sdr_status choose_update(struct sdr_run *run)
 {
     const struct sdr_settings *s = &run->options.settings;
@@ -59,7 +59,7 @@ enum sdr_status sdr_choose_workers(struct sdr_run *run)
     run->workers = workers_wanted(run);
     SDR_TRY(sdr_rules_ask(run, SDR_RULES_WORKERS));
     if ((uint32_t)run->workers > run->set.train_rows.count && !sdr_by_messages(run))
-        run->workers = (int)run->set.train_rows.count; /* a worker has a row at least */
+        run->workers = (int)run->set.train_rows.count; /* at least one row per worker */
     SDR_TRY(choose_update(run));
     return sdr_rules_ask(run, SDR_RULES_UPDATE);
 }
@@ -179,7 +179,7 @@ double sdr_automatic_rate(const struct sdr_run *run)
     const struct sdr_optimizer *o = run->use.optimizer;
     double length = sqrt(run->set.typical_row), rate = o->rate / pow(length, o->rate_power);
     if (o->rate_power == 2 && run->use.kind->curvature >= 1 &&
-        run->process == 0) /* who says how large a step is */
+        run->process == 0) /* reported by the first process only */
         rate = fmin(rate, longest_row_limit(run));
     if (o->rate_power == 1) {
         rate *= run->set.target_size;

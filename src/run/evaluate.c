@@ -29,7 +29,7 @@ static uint32_t best_output(const float *score, uint32_t outputs)
     return best;
 }
 
-/* score is overwritten with slopes. */
+/* Overwrites score with ∂loss/∂score. */
 static void count_row(const struct job *job, uint32_t row, float *score, struct sdr_evaluation *sum)
 {
     const struct sdr_problem *problem = job->problem;
@@ -40,7 +40,7 @@ static void count_row(const struct job *job, uint32_t row, float *score, struct 
         sum->counted += weight;
     } else if (job->kind->truth != SDR_REGRESSION) {
         sum->counted += weight;
-        if (isnan(target)) { /* a label training never saw cannot be right, and has no loss */
+        if (isnan(target)) { /* an unknown label cannot be right, and has no loss */
             sum->unknown++;
             return;
         }
@@ -105,7 +105,7 @@ static enum sdr_status evaluate_leaf(void *context, size_t index)
     return status;
 }
 
-/* The weight of the most frequent class among the rows: what a constant gets right. */
+/* The weight of the most frequent class: the accuracy of a constant. */
 static enum sdr_status weigh_majority(const struct job *job, double *majority)
 {
     const struct sdr_problem *problem = job->problem;
@@ -124,7 +124,7 @@ static enum sdr_status weigh_majority(const struct job *job, double *majority)
     return SDR_OK;
 }
 
-/* The sums of all leaves, in their order; then what needs no weights. */
+/* Adds the sums of all leaves in order; then the figures that need no weights. */
 static enum sdr_status add_leaves(const struct job *job, size_t leaves,
                                   struct sdr_evaluation *result)
 {
@@ -160,8 +160,8 @@ enum sdr_status sdr_evaluate(const struct sdr_model_kind *kind, const struct sdr
     return status;
 }
 
-/* ---- values that live elsewhere ---- */
-/* Leaves that are evaluated at the same time, each from the rows and values of its subset. */
+/* ---- values in other processes ---- */
+/* Leaves evaluated at a time, each from its own subset of rows and values. */
 enum { TOGETHER = 8 };
 struct pulled {
     const struct job *job;
@@ -183,7 +183,7 @@ static enum sdr_status evaluate_subset(void *context, size_t which)
     return evaluate_rows(&job, 0, all.count, &pulled->job->leaf[pulled->first_leaf + which]);
 }
 
-/* Rows from … end − 1 of a leaf, and the values that they read. */
+/* Pulls rows from … end − 1 of a leaf, and the values that they read. */
 static enum sdr_status pull_rows(struct pulled *pulled, size_t which, uint32_t from, uint32_t end)
 {
     const struct job *job = pulled->job;
@@ -195,7 +195,7 @@ static enum sdr_status pull_rows(struct pulled *pulled, size_t which, uint32_t f
     return pulled->pull->pull(pulled->pull->context, &batch, &pulled->subset[which]);
 }
 
-/* Rows whose values are pulled at a time: about a million values, and whole chunks. */
+/* Rows per pull: about a million values, and whole chunks. */
 static uint32_t rows_at_a_time(const struct pulled *pulled, const struct sdr_rows *rows)
 {
     const struct sdr_layout *layout = pulled->pull->layout;
@@ -257,7 +257,7 @@ double sdr_evaluation_metric(const struct sdr_evaluation *e, enum sdr_truth task
     return total > 0 ? 1 - e->error_square / total : NAN;
 }
 
-/* JSON has no NaN: what cannot be said is left out. */
+/* JSON has no NaN: such a number is omitted. */
 static void add_number(json_t *object, const char *prefix, const char *name, double value)
 {
     char key[64];

@@ -31,7 +31,7 @@ static void look_at(struct extreme *e, float x)
     e->count++;
 }
 
-/* of[j] is 1 + the place of feature j in the list; 0: it is not there. */
+/* of[j] is 1 + the position of feature j in the list; 0: not listed. */
 static void look_at_rows(const struct sdr_run *run, const uint32_t *of, struct extreme *list,
                          uint32_t count)
 {

@@ -1,5 +1,4 @@
-/* The features of a problem: how often rows touch them, how to cut them into parts of equal work, and how large
-   they are. */
+/* Statistics of features: how many rows touch them, and their scales. */
 #include "run/features.h"
 #include "base/memory.h"
 #include "base/rng.h"
@@ -11,7 +10,7 @@
 
 #include <math.h>
 
-/* ---- how often rows touch them ---- */
+/* ---- touches ---- */
 enum sdr_status sdr_sample_rows(const struct sdr_row_list *list, uint32_t most, uint64_t seed,
                                 struct sdr_row_list *sample)
 {
@@ -38,7 +37,8 @@ enum sdr_status sdr_features_touched(const struct sdr_run *run, uint32_t **touch
         struct sdr_sparse_row r = sdr_sparse_row(rows, sample.row[i]);
         for (uint32_t n = 0; n < r.n; n++)
             (*touched)[sdr_row_index(&r, n)]++;
-        if (i % PASS == PASS - 1 || i == sample.count - 1) { /* rows that stream lie far apart */
+        if (i % PASS == PASS - 1 ||
+            i == sample.count - 1) { /* streamed rows of a sample lie far apart */
             sdr_rows_release(rows, passed, (uint64_t)sample.row[i] + 1);
             passed = sample.row[i] + 1;
         }
@@ -49,18 +49,18 @@ enum sdr_status sdr_features_touched(const struct sdr_run *run, uint32_t **touch
     return status;
 }
 
-/* ---- how large they are ---- */
-/* Features are measured range by range: sums of all of them would take four times the memory of a model with a
-   value for each. Rows are passed once a range. */
+/* ---- scales ---- */
+/* Features are measured range by range: sums for all of them would take four times the memory of
+   a model with one value per feature. Every range takes one pass over the rows. */
 enum { RANGE = 1 << 22 };
 struct moment {
     _Alignas(2 * sizeof(double)) double square;
-    double count; /* of values that are not zero */
+    double count; /* of non-zero values */
 };
 struct moments {
     uint32_t first, end; /* the range */
     struct moment *of;   /* owned: from `first` on */
-    double *sum;         /* owned: the same; NULL: was not asked for */
+    double *sum;         /* owned: likewise; NULL: not needed */
 };
 struct moments_job {
     const struct sdr_run *run;
@@ -89,7 +89,7 @@ static void add_dense_row(struct moment *m, double *sum, const float *x, uint32_
         sum[j] += x[j];
 }
 
-/* Rows are cut into leaves by their number alone: the same sums for any number of threads. */
+/* Leaves are cut by row number alone: the same sums for any number of threads. */
 static enum sdr_status sum_leaf(void *context, size_t leaf)
 {
     enum { PASS = 8192 };
@@ -129,7 +129,8 @@ static void free_moments(struct moments *moments)
     moments->sum = NULL;
 }
 
-/* The features from `first` on that are measured together: all, or a range of sparse ones. */
+/* The range of features from `first` on that is measured together: all, or a range of sparse
+   ones. */
 static enum sdr_status feature_moments(const struct sdr_run *run, bool sums, uint32_t first,
                                        struct moments *moments)
 {
@@ -137,7 +138,7 @@ static enum sdr_status feature_moments(const struct sdr_run *run, bool sums, uin
     const struct sdr_rows *rows = &run->data->rows;
     uint32_t end = !rows->dense && rows->features - first > RANGE ? first + RANGE : rows->features;
     uint64_t features = end - first;
-    /* Where features are many, sums of several leaves would take more memory than the rows. */
+    /* With many features, sums of several leaves would take more memory than the rows. */
     bool many = (uint64_t)rows->features * LEAVES * sizeof(struct moment) >
                 run->data->nonzeros * sizeof(float);
     struct moments_job job = {.run = run, .leaves = many ? 1 : LEAVES, .moments = moments};
@@ -160,8 +161,8 @@ static enum sdr_status feature_moments(const struct sdr_run *run, bool sums, uin
     return status;
 }
 
-/* The size of a feature: its standard deviation where rows are dense or the penalty asks for it,
-   the root mean square of its non-zeros otherwise. A feature that never varies has size 1. */
+/* The size of a feature: its standard deviation if rows are dense or the penalty asks for it,
+   otherwise the root mean square of its non-zeros. A constant feature has size 1. */
 static double feature_size(const struct moments *moments, uint32_t j, double rows, bool deviation)
 {
     const struct moment *m = &moments->of[j - moments->first];
@@ -170,11 +171,11 @@ static double feature_size(const struct moments *moments, uint32_t j, double row
                       : m->count > 0 ? m->square / m->count
                                      : 0;
     double size = sqrt(fmax(variance, 0));
-    double noise = 1e-6 * sqrt(m->square / rows); /* below this a deviation is rounding */
+    double noise = 1e-6 * sqrt(m->square / rows); /* a smaller deviation is rounding */
     return size > noise && size > 1e-30 && size < 1e36 ? size : 1.0;
 }
 
-/* What the first process has measured, for the others: they do not read all rows. */
+/* Broadcasts the measurements of the first process: the others do not read all rows. */
 static enum sdr_status share_sizes(struct sdr_run *run)
 {
     uint32_t features = run->data->rows.features;
@@ -202,7 +203,7 @@ static enum sdr_status share_sizes(struct sdr_run *run)
                  : sdr_fail(SDR_RUNTIME, "process 0 sent sizes of features that make no sense");
 }
 
-/* Features that may have a value above LARGE, which few data sets have, are listed to be looked at. */
+/* Features that may have a value above LARGE, which is rare, are listed for a check. */
 struct suspects {
     uint32_t *feature; /* owned */
     uint64_t count, room;
@@ -230,7 +231,8 @@ static enum sdr_status check_suspects(const struct sdr_run *run, struct suspects
     return status;
 }
 
-/* Distances do not change if all rows are moved, but rounding does. Rows that are mostly zeros stay. */
+/* A shift of all rows does not change distances, but does change rounding. Mostly-zero rows are
+   not shifted. */
 static enum sdr_status center_rows(struct sdr_run *run)
 {
     const struct sdr_rows *rows = &run->data->rows;
@@ -253,7 +255,7 @@ static enum sdr_status center_rows(struct sdr_run *run)
     return status == SDR_OK ? checked : status;
 }
 
-/* What the features of a range make of a run: their scales and centers, and the length of rows. */
+/* Scales and centers of a range of features, and their contribution to the length of rows. */
 static bool measure_range(struct sdr_run *run, const struct moments *moments, bool deviation,
                           double *typical)
 {
@@ -264,7 +266,7 @@ static bool measure_range(struct sdr_run *run, const struct moments *moments, bo
         double square = moments->of[j - moments->first].square / count;
         if (run->set.scale)
             run->set.scale[j] = (float)(1 / size);
-        if (run->set.center) { /* rows are dense: there are sums */
+        if (run->set.center) { /* rows are dense: sums exist */
             double mean = moments->sum[j - moments->first] / count;
             run->set.center[j] = (float)mean;
             square -= mean * mean;
@@ -314,7 +316,7 @@ static enum sdr_status measure(struct sdr_run *run)
         return center_rows(run);
     if (scaled)
         SDR_TRY(sdr_allocate(&run->set.scale, rows->features, sizeof(float), "feature scales"));
-    /* Centering dense rows only moves the intercept; it makes the path to the minimum short. */
+    /* Centering dense rows changes the intercept only; it shortens the path to the minimum. */
     if (scaled && rows->dense && s->intercept)
         SDR_TRY(sdr_allocate(&run->set.center, rows->features, sizeof(float), "feature means"));
     return measure_all(run, rows->dense || s->standardize);
@@ -327,8 +329,8 @@ enum sdr_status sdr_features_measure(struct sdr_run *run)
     return share_sizes(run);
 }
 
-/* Squared length of the longest row in the units steps are taken in: what plain steps on a loss that grows without
-   bound must not exceed. */
+/* Squared length of the longest row, in the units of steps: bounds plain steps on a loss of
+   unbounded growth. */
 double sdr_longest_row(const struct sdr_run *run)
 {
     enum { PASS = 8192 };

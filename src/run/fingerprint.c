@@ -21,7 +21,7 @@ static void hash_texts(struct sdr_hasher *hasher, const struct sdr_dictionary *t
         sdr_hasher_add(hasher, texts->text[i], texts->length[i] + (size_t)1);
 }
 
-/* All of the data, and what its labels and categories mean. */
+/* Hashes all data, with the meaning of labels and categories. */
 static enum sdr_status hash_data(const struct sdr_data *data, char text[33])
 {
     const struct sdr_rows *rows = &data->rows;
@@ -51,7 +51,8 @@ static enum sdr_status hash_data(const struct sdr_data *data, char text[33])
     return SDR_OK;
 }
 
-/* A list name=value;… is cut at its semicolons, and a checkpoint holds it as a string of JSON. */
+/* Escapes semicolons, which separate a list name=value;…, and characters that JSON strings
+   cannot hold. */
 static void print_escaped(const char *value, size_t length, struct sdr_text *text)
 {
     bool utf8 = sdr_is_utf8(value, length);
@@ -73,14 +74,14 @@ static void print_option(const struct sdr_run *run, const char *name, struct sdr
     sdr_text_free(&value);
 }
 
-/* Options of which a change is another path. */
+/* Options whose change is another path. */
 static const char *const names[] = {"model",   "intercept",      "class-weight", "l1",
                                     "l2",      "group-lasso",    "penalty-on",   "standardize",
                                     "scale",   "optimizer",      "lr",           "schedule",
                                     "average", "batch",          "shuffle",      "sync",
                                     "seed",    "valid-fraction", "deterministic"};
 
-/* A file that process 0 alone reads: its name and size. Folders may differ between machines. */
+/* A file that only process 0 reads: its name and size. Folders may differ between machines. */
 static void print_file_name(const char *name, const char *path, struct sdr_text *text)
 {
     const char *base = path ? sdr_path_base(path) : "";
@@ -111,10 +112,10 @@ enum sdr_status sdr_job_text(const struct sdr_run *run, char **text)
     return sdr_text_take(&out, text);
 }
 
-/* The options that decide every bit of the path; not how long it is. Given away. */
+/* The options that determine every bit of the path, not its length. Given away. */
 static enum sdr_status print_path(const struct sdr_run *run, char **path)
 {
-    /* Raised whenever the same options take another path: the order of rows, the arithmetic. */
+    /* Raised whenever the same options give another path: row order, arithmetic. */
     enum { PATH = 6 };
     const struct sdr_settings *s = &run->options.settings;
     struct sdr_text text = {0};
@@ -125,7 +126,7 @@ static enum sdr_status print_path(const struct sdr_run *run, char **path)
     if (run->shared.plan.shards || run->shared.plan.turns || joint)
         sdr_text_add(&text, "workers=%d;", run->workers);
     if (run->shared.plan.windows || run->shared.plan.rotates ||
-        run->shared.plan.known.deterministic) /* rounds are cut where the run ends */
+        run->shared.plan.known.deterministic) /* rounds are cut at the end of the run */
         print_option(run, "updates", &text);
     if (run->use.schedule->needs_end && !run->use.strategy->full_batch)
         sdr_text_add(&text, "length=%.17g;", run->pace.length);
@@ -139,7 +140,8 @@ static enum sdr_status print_path(const struct sdr_run *run, char **path)
     return sdr_text_take(&text, path);
 }
 
-/* Hashing all rows takes a while: the data is part of the path only where a file is to be compared with it. */
+/* Hashing all rows takes time: the data is part of the path only if a file will be compared with
+   it. */
 static enum sdr_status add_data(const struct sdr_run *run, char **path)
 {
     const struct sdr_settings *s = &run->options.settings;
@@ -150,7 +152,7 @@ static enum sdr_status add_data(const struct sdr_run *run, char **path)
     SDR_TRY(hash_data(run->data, hash));
     sdr_text_add(&text, "%sdata=%s", *path, hash);
     sdr_release(*path);
-    return sdr_text_take(&text, path); /* NULL where memory ran out */
+    return sdr_text_take(&text, path); /* NULL if out of memory */
 }
 
 enum sdr_status sdr_fingerprint(struct sdr_run *run)
@@ -165,7 +167,6 @@ enum sdr_status sdr_fingerprint(struct sdr_run *run)
     return sdr_copy_string(&run->log.fingerprint, hash);
 }
 
-/* Paths are lists name=value;… */
 void sdr_path_difference(const char *a, const char *b, char name[32])
 {
     const char *start = a;

@@ -1,4 +1,4 @@
-/* What a run directory tells: where the run stands, and what its ledger says of the workers. */
+/* Inspecting a run directory: progress of the run, and the ledger's figures of the workers. */
 #include "base/file.h"
 #include "base/json.h"
 #include "base/memory.h"
@@ -46,7 +46,7 @@ static enum sdr_status find_ledger(const char *folder, bool *there)
     return SDR_OK;
 }
 
-/* Sums over all workers, in front of the table of them. */
+/* Sums over all workers, before the table of workers. */
 static void add_sums(const struct sdr_ledger *ledger, json_t *object)
 {
     struct sdr_ledger_sum all = {0};

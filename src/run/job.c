@@ -1,4 +1,5 @@
-/* The processes of a job: which one this is, whether all mean the same, and what the first one tells the others. */
+/* The processes of a job: number of this process, comparison of options and data, broadcasts of
+   the first process. */
 #include "run/job.h"
 #include "base/file.h"
 #include "base/memory.h"
@@ -6,7 +7,7 @@
 #include "run/registry.h"
 #include "run/run.h"
 
-/* The transport whose job this process has joined, and which one it is. */
+/* The transport whose job this process has joined, and its number there. */
 static const struct sdr_transport *joined;
 static int joined_as;
 static void (*overdue)(enum sdr_status status, const char *sentence);
@@ -32,7 +33,8 @@ enum sdr_status sdr_job_meet(const struct sdr_run *run)
     if (run->processes == 1)
         return SDR_OK;
     SDR_TRY(sdr_job_text(run, &text));
-    /* Whoever finds no cache file reads as the first process has. */
+    /* A process without a cache file reads the data, which takes as long as in the first
+       process. */
     enum sdr_status status =
         run->use.transport->barrier(run->use.transport_options, run->data->seconds, text);
     sdr_release(text);

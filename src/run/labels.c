@@ -1,4 +1,4 @@
-/* Labels: which classes there are, and the class of every row. */
+/* Labels: the list of classes, and the class of every row. */
 #include "base/memory.h"
 #include "run/problem.h"
 #include "run/run.h"
@@ -23,7 +23,7 @@ static int by_text(const void *a, const void *b)
     return strcmp(((const struct label *)a)->text, ((const struct label *)b)->text);
 }
 
-/* Arrays handed in by a caller carry no list of labels: make one. */
+/* Arrays passed in by the caller have no list of labels: makes one. */
 enum sdr_status sdr_labels_list(struct sdr_data *data)
 {
     struct sdr_schema *schema = &data->schema;
@@ -69,7 +69,7 @@ enum sdr_status sdr_classes_find(const struct sdr_data *data, struct sdr_classes
     if (status == SDR_OK && !schema->text_labels)
         status = sdr_allocate(&classes->value, count, sizeof(float), "classes");
     for (uint32_t i = 0; i < count && status == SDR_OK; i++) {
-        /* 1 and 1.0 are one class; the text that came first stands for it. */
+        /* 1 and 1.0 are one class, named by the text that came first. */
         if (classes->value && classes->count &&
             classes->value[classes->count - 1] == label[i].value)
             continue;
@@ -117,7 +117,7 @@ static int64_t class_of_value(const struct sdr_classes *classes, float value)
     return low < classes->count && classes->value[low] == value ? (int64_t)low : -1;
 }
 
-/* Labels as texts on one side and numbers on the other still meet: by their text. */
+/* Text labels match numeric ones by their text. */
 int64_t sdr_class_of_text(const struct sdr_classes *classes, const char *text)
 {
     double number;
@@ -145,7 +145,7 @@ enum sdr_status sdr_targets(const struct sdr_data *data, const struct sdr_classe
     uint64_t count = data->rows.count;
     int64_t *of_text = NULL;
     SDR_TRY(sdr_allocate(target, count, sizeof(float), "targets"));
-    if (!(kind->needs & SDR_NEEDS_LABELS)) /* whatever the labels say */
+    if (!(kind->needs & SDR_NEEDS_LABELS)) /* labels do not matter */
         return SDR_OK;
     if (kind->truth == SDR_REGRESSION || kind->truth == SDR_UNSUPERVISED) {
         if (schema->text_labels)
@@ -164,9 +164,9 @@ enum sdr_status sdr_targets(const struct sdr_data *data, const struct sdr_classe
         float label = data->rows.label[row];
         int64_t number = !of_text     ? class_of_number(classes, label)
                          : label >= 0 ? of_text[(uint32_t)label]
-                                      : -1; /* a text the schema does not know */
+                                      : -1; /* a text that is not in the schema */
         if (number < 0)
-            (*target)[row] = NAN; /* a label training never saw */
+            (*target)[row] = NAN; /* a label not seen in training */
         else
             (*target)[row] = kind->truth == SDR_BINARY ? (number ? 1.0f : -1.0f) : (float)number;
     }

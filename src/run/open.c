@@ -29,7 +29,7 @@ static void note_unseen(const struct sdr_options *options, const struct sdr_data
                  data->name, (unsigned long long)data->unseen);
 }
 
-/* Looks up the plug-in given by --model; NULL for auto, which needs the data. */
+/* The model named by --model, before data is read; NULL: auto. */
 static const struct sdr_model_kind *model_named(const struct sdr_options *options)
 {
     const char *model = options->settings.model;
@@ -46,7 +46,7 @@ enum sdr_status sdr_data_open(const struct sdr_options *options, const char *con
     struct sdr_data_options o;
     char *format;
     *data = NULL;
-    SDR_TRY(sdr_options_check(options)); /* before hours of reading, not after them */
+    SDR_TRY(sdr_options_check(options)); /* before hours of reading, not after */
     SDR_TRY(sdr_settings_data(options, &o, &format));
     const struct sdr_model_kind *kind = model_named(options);
     o.labels_optional = model != NULL;
@@ -56,7 +56,8 @@ enum sdr_status sdr_data_open(const struct sdr_options *options, const char *con
         !model &&
         (!kind || kind->needs & SDR_NEEDS_SIDES); /* a table of ratings is one to linear models */
     o.on_demand = sdr_job_process() > 0;
-    /* The first process says when it has read: where there will be a cache file, it makes it. */
+    /* The other processes wait until the first one has read: it writes the cache file, if there
+       is one. */
     char word = 0;
     bool waits = o.cache && sdr_job_process() > 0;
     enum sdr_status status = waits ? sdr_job_share(&word, 1) : SDR_OK;

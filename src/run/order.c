@@ -35,7 +35,7 @@ static enum sdr_shuffle_choice choose(const struct sdr_run *run)
     return bytes > CACHED_BYTES ? SDR_SHUFFLE_CHUNKS : SDR_SHUFFLE_ROWS;
 }
 
-/* Whether neighbouring rows are alike: the correlation of a target with the next one. */
+/* Whether neighbouring rows are alike: the correlation of targets of adjacent rows. */
 static bool grouped(const struct sdr_run *run)
 {
     uint64_t count = run->data->rows.count;
@@ -69,14 +69,14 @@ enum sdr_status sdr_order_allocate(struct sdr_run *run)
     return sdr_allocate(&run->rows.order, count, sizeof(uint32_t), "row order");
 }
 
-/* An order that is being laid: of an epoch, into an array. */
+/* An order under construction, of an epoch. */
 struct laying {
     const struct sdr_run *run;
     uint64_t epoch;
     uint32_t *order;
 };
 
-/* The rows at places from … from + count − 1 of the chunks, in random order. */
+/* Shuffles the rows at positions from … from + count − 1 of the chunks. */
 static void shuffle_window(const struct laying *l, uint32_t from, uint32_t count)
 {
     const struct sdr_run *run = l->run;
@@ -108,13 +108,13 @@ static void shuffle_chunks(struct laying *l)
     struct sdr_stream stream =
         sdr_stream_open(run->options.settings.seed, SDR_FOR_BLOCK_SHUFFLE, l->epoch);
     sdr_shuffle(run->rows.chunk, whole, &stream);
-    run->rows.chunk[whole] = whole; /* the rest of less than a chunk comes last */
+    run->rows.chunk[whole] = whole; /* the last, incomplete chunk comes last */
     /* Cannot fail: it allocates nothing. */
     (void)sdr_parallel(run->network ? 1 : run->workers, (count + PIECE - 1) / PIECE, shuffle_piece,
                        l);
 }
 
-/* The first place in the list of rows that is at or behind a row. */
+/* The first position in the list of rows at or behind a row. */
 static uint32_t place_of(const struct sdr_row_list *list, uint64_t row)
 {
     uint32_t low = 0, high = list->count;
@@ -130,7 +130,7 @@ static uint32_t place_of(const struct sdr_row_list *list, uint64_t row)
     return low;
 }
 
-/* Blocks are cut where the data lies, also where only some of its rows are listed. */
+/* Blocks are cut by position in the data, also if only some rows are listed. */
 static void shuffle_blocks(const struct laying *l)
 {
     const struct sdr_run *run = l->run;
@@ -206,8 +206,8 @@ bool sdr_shard_whole(const struct sdr_run *run, uint64_t shares)
     return (begun_before(run) + updates_in(run, shares)) % share_updates(run) == 0;
 }
 
-/* Every worker's own rows together, in the order they have among each other. Shards are cut from the
-   list of the rows as they stand in the file, and differ by at most one row. */
+/* Groups rows by shard, keeping their relative order. Shards are cut from the rows in file
+   order, and differ by at most one row. */
 static void group_by_shard(struct sdr_run *run)
 {
     uint32_t count = run->set.train_rows.count;
@@ -270,10 +270,10 @@ void sdr_shuffle_epoch(struct sdr_run *run)
         group_by_shard(run);
 }
 
-/* ---- fetching ahead ---- */
-/* A shuffled row lies anywhere: waiting for it would take longer than the step itself. Chunks are
-   fetched a window ahead and in the order they lie in memory; other orders a few rows ahead, once
-   their place is known. */
+/* ---- prefetching ---- */
+/* A shuffled row may lie anywhere: waiting for it would take longer than the step itself. Chunks
+   are prefetched a window ahead, in memory order; other orders a few rows ahead, once the
+   position is known. */
 bool sdr_order_ahead(const struct sdr_run *run, const uint32_t *from, uint32_t count,
                      uint32_t *ahead)
 {

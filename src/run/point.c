@@ -1,6 +1,6 @@
-/* Points of a run's curve (--evaluate-every): objective and validation loss as they stand after every
-   so many updates, told to the caller and to metrics.jsonl. The clock stands still meanwhile, and the
-   parameters are put back to the bit: a run that is looked at takes the same path as one that is not. */
+/* Points of the training curve (--evaluate-every): objective and validation loss, reported to
+   the caller and in metrics.jsonl. The clock stops meanwhile and the parameters are restored
+   exactly: evaluation does not change the path of a run. */
 #include "run/point.h"
 #include "base/clock.h"
 #include "run/defaults.h"
@@ -15,7 +15,7 @@
 
 enum { ROWS_MOST = 20000, POINTS = 100 };
 
-/* Workers that run free have no place between two updates at which all of them stand still. */
+/* Asynchronous workers have no point between two updates at which all of them stand still. */
 static bool counts_updates(const struct sdr_run *run)
 {
     return run->network || !run->use.strategy->many || run->shared.plan.joint;
@@ -36,7 +36,7 @@ enum sdr_status sdr_points_plan(struct sdr_run *run)
         return SDR_OK;
     run->curve.on = true;
     if (strcmp(text, "auto") != 0)
-        sdr_parse_u64(text, &run->curve.every); /* sdr_options_check has looked at it */
+        sdr_parse_u64(text, &run->curve.every); /* checked by sdr_options_check */
     else if (counts_updates(run))
         run->curve.span = planned_updates(run);
     if (run->curve.every && !counts_updates(run))

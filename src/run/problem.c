@@ -1,4 +1,4 @@
-/* From data to a problem: which model, which classes, targets and weights. */
+/* From data to a problem: model, classes, targets, weights. */
 #define _GNU_SOURCE /* memrchr */
 #include "run/problem.h"
 #include "base/hash.h"
@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- which model ---- */
+/* ---- model ---- */
 static bool whole_labels(const struct sdr_schema *schema)
 {
     for (uint32_t i = 0; i < schema->labels.count; i++)
@@ -22,7 +22,7 @@ static bool whole_labels(const struct sdr_schema *schema)
     return true;
 }
 
-/* Whether rows are ratings, as triples are: two categories each, a user and an item. */
+/* Whether rows are ratings, like triples: two categories each, a user and an item. */
 static bool has_ratings(const struct sdr_schema *schema)
 {
     return schema->numbers == 0 && schema->category.count >= 2 &&
@@ -30,7 +30,7 @@ static bool has_ratings(const struct sdr_schema *schema)
            strncmp(schema->category.text[1], "item:", 5) == 0;
 }
 
-/* Texts without a letter, such as "$1200" or "12,095", are numbers to whoever wrote them. */
+/* Texts without a letter, such as "$1200" or "12,095", are probably meant as numbers. */
 static bool nearly_numbers(const struct sdr_schema *schema)
 {
     for (uint32_t i = 0; i < schema->labels.count; i++) {
@@ -44,9 +44,9 @@ static bool nearly_numbers(const struct sdr_schema *schema)
     return true;
 }
 
-/* The model that labels ask for, and why. Texts are classes, and so are any two labels. Whole numbers are
-   classes where they are few: at most 30 different ones (digits are 10, letters 26, newsgroups 20; ages are
-   52, years 89), with four rows for each. Everything else is regression. */
+/* The model implied by the labels, and why. Texts are classes, and so are any two labels.
+   Integers are classes if there are at most 30 (digits are 10, letters 26, newsgroups 20; ages
+   are 52, years 89), with four rows each. Everything else is regression. */
 static const char *guess_model(const struct sdr_data *data, char why[300])
 {
     enum { CLASSES_MOST = 30, SUGGESTED = 1000, WHY = 300 };
@@ -143,7 +143,7 @@ uint32_t sdr_outputs(const struct sdr_model_kind *kind, const void *options, uin
     return kind->outputs ? kind->outputs(options) : kind->truth == SDR_CLASSES ? classes : 1;
 }
 
-/* ---- which rows ---- */
+/* ---- rows ---- */
 static enum sdr_status split_rows(struct sdr_run *run)
 {
     const struct sdr_rows *rows = &run->data->rows;
@@ -155,8 +155,8 @@ static enum sdr_status split_rows(struct sdr_run *run)
         return SDR_OK;
     SDR_TRY(sdr_allocate(&run->set.train_rows.row, rows->count, sizeof(uint32_t), "row numbers"));
     SDR_TRY(sdr_allocate(&run->set.valid_rows.row, rows->count, sizeof(uint32_t), "row numbers"));
-    /* By a hash of the row's number: every file has one split, whatever the seed and the order of
-     * training. */
+    /* Split by a hash of the row number: a file has one split, for every seed and order of
+       training. */
     uint64_t below = (uint64_t)(share * 0x1p64);
     run->set.train_rows.count = 0;
     for (uint32_t row = 0; row < rows->count; row++) {
@@ -272,7 +272,7 @@ static void measure_targets(struct sdr_run *run)
         run->set.target_size = sqrt(variance);
 }
 
-/* Ids of ratings say which side they are of. */
+/* The ids of ratings determine their side. */
 static enum sdr_status find_sides(struct sdr_run *run)
 {
     const struct sdr_schema *schema = &run->data->schema;
@@ -304,7 +304,7 @@ enum sdr_status sdr_problem_prepare(struct sdr_run *run)
     SDR_TRY(sdr_targets(run->data, &run->set.classes, run->use.kind, &run->set.target));
     for (uint32_t i = 0; i < run->set.train_rows.count; i++)
         if (isnan(run->set.target[sdr_listed(&run->set.train_rows,
-                                             i)])) /* read with another model's schema */
+                                             i)])) /* read with the schema of another model */
             return sdr_fail(SDR_BAD_DATA, "%s: a training row has a label that is no class",
                             run->data->name);
     SDR_TRY(weigh_rows(run));
@@ -329,7 +329,7 @@ enum sdr_status sdr_problem_prepare(struct sdr_run *run)
     if (!run->valid)
         return SDR_OK;
     run->set.valid_problem = run->problem;
-    run->set.valid_problem.row_weight = rows->weight; /* class weights are for training */
+    run->set.valid_problem.row_weight = rows->weight; /* class weights apply to training only */
     if (run->valid != run->data) {
         SDR_TRY(sdr_targets(run->valid, &run->set.classes, run->use.kind, &run->set.valid_target));
         run->set.valid_problem.rows = &run->valid->rows;

@@ -1,6 +1,6 @@
-/* Records: see record.h. Numbers are variable-length, seven bits a byte; places are told as the distance
-   from where the worker's rows ended before. The last 24 bytes are the length of the events, the number
-   of weights and the loss. */
+/* Records: see record.h. Numbers are variable-length, seven bits per byte; places are stored
+   relative to the end of the worker's last rows. The last 24 bytes are the length of the events,
+   the number of weights and the loss. */
 #include "run/record.h"
 #include "base/file.h"
 #include "base/memory.h"
@@ -86,7 +86,7 @@ void sdr_record_add(struct sdr_record *r, const struct sdr_event *e)
     put_number(r, (uint64_t)e->worker << 2 | (uint64_t)e->kind);
     if (e->kind == SDR_EVENT_PUSH)
         return;
-    if (e->kind == SDR_EVENT_BARRIER) { /* all begin anew where it took place */
+    if (e->kind == SDR_EVENT_BARRIER) { /* positions of all workers restart there */
         put_number(r, e->place);
         memset(r->last, 0, sizeof r->last);
         return;

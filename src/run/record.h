@@ -1,9 +1,9 @@
-/* Records of racing runs: in which order workers took the shared model, gave back what they changed, or
-   stepped on it, so that the run can be gone through again by one worker.
+/* Records of racing runs: the order in which workers pulled the shared model, pushed their changes,
+   or stepped on it, so that one worker can replay the run.
 
-   A file is a line "sounder record 1", the path of the run (the options that decide it, and a hash of the
-   data), the number of workers, then the events, two to six bytes each, and at the end the weights and
-   the loss the run arrived at. */
+   A file is a line "sounder record 1", the path of the run (the options that determine it, and a
+   hash of the data), the number of workers, the events, two to six bytes each, and at the end
+   the final weights and loss. */
 #ifndef SDR_RECORD_H
 #define SDR_RECORD_H
 
@@ -14,15 +14,15 @@ enum sdr_event_kind { SDR_EVENT_PULL, SDR_EVENT_PUSH, SDR_EVENT_STEP, SDR_EVENT_
 struct sdr_event {
     enum sdr_event_kind kind;
     uint32_t worker;
-    uint64_t place, count; /* rows of the epoch; of a meeting: how many were dealt before it */
+    uint64_t place, count; /* rows of the epoch; at a barrier: rows assigned before it */
 };
 
 /* ---- writing ---- */
 struct sdr_record;
 enum sdr_status sdr_record_create(const char *path, const char *run_path, uint32_t workers,
                                   struct sdr_record **record);
-/* What happens between the two is one event to all workers; add is called in between. Trouble with
-   the file is told by close. */
+/* Operations between lock and unlock are one event for all workers; call add in between. close
+   reports write errors. */
 void sdr_record_lock(struct sdr_record *record);
 void sdr_record_add(struct sdr_record *record, const struct sdr_event *event);
 void sdr_record_unlock(struct sdr_record *record);
@@ -38,9 +38,9 @@ struct sdr_replay {
     float *w;       /* owned: the weights at the end, count of them */
     uint64_t count;
     double loss;                   /* at the end */
-    char *name, *bytes;            /* owned: the path of the file, and its contents */
-    const unsigned char *at, *end; /* the events that are left */
-    uint64_t *last;                /* owned, per worker: where its rows ended */
+    char *name, *bytes;            /* owned: path of the file, and its contents */
+    const unsigned char *at, *end; /* remaining events */
+    uint64_t *last;                /* owned, per worker: end of its last rows */
 };
 enum sdr_status sdr_replay_open(const char *path, struct sdr_replay **replay);
 /* The next event; *more is false at the end. */

@@ -1,4 +1,4 @@
-/* Asking the rules of rules_table.h, and the sentences that need more than names. */
+/* Evaluates the rules of rules_table.h; sentences that need more than names. */
 #include "run/rules.h"
 #include "run/run_plugins.h"
 #include "team/plan.h"
@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---- what conditions ask ---- */
+/* ---- conditions ---- */
 static bool given(const struct sdr_run *run, const char *option)
 {
     return sdr_options_given(&run->options, option);
@@ -44,20 +44,20 @@ static bool averages(const struct sdr_run *run)
     return strcmp(from, "no") != 0 && strcmp(from, "auto") != 0;
 }
 
-/* Whether the weights are in one place that an update changes: with servers, or one after the other. */
+/* Whether all updates change one set of weights: on servers, or one after the other. */
 static bool one_place(const struct sdr_run *run)
 {
     return (sdr_by_messages(run) && !sdr_sends_steps(run) && !run->use.strategy->peer) ||
            (run->use.strategy->ordered && !sdr_own_steps(run));
 }
 
-/* Whether the model has an exact round over all rows in place of steps. */
+/* Whether the model has an exact round over all rows instead of steps. */
 static bool has_rounds(const struct sdr_model_kind *kind)
 {
     return kind->full && kind->full->round;
 }
 
-/* Whether the schedule leaves the step as it is, a warm-up included. */
+/* Whether the schedule keeps the step size constant, apart from a warm-up. */
 static bool is_constant(const struct sdr_run *run)
 {
     double first; /* factor */
@@ -139,8 +139,8 @@ const struct sdr_rule sdr_rules[] = {
 #include "run/rules_table.h"
     {0}};
 
-/* ---- asking ---- */
-/* What stands for a name of `length` bytes; NULL: there is no such name. */
+/* ---- evaluation ---- */
+/* The value of a name of `length` bytes; NULL: there is no such name. */
 static const char *meaning(const struct sdr_run *run, const char *name, size_t length,
                            const char *option)
 {
@@ -220,6 +220,6 @@ enum sdr_status sdr_rules_ask(const struct sdr_run *run, enum sdr_rules_phase ph
 
 enum sdr_status sdr_options_check(const struct sdr_options *options)
 {
-    const struct sdr_run only = {.options = *options}; /* borrowed: rules look, and no more */
+    const struct sdr_run only = {.options = *options}; /* borrowed: rules only read */
     return sdr_rules_ask(&only, SDR_RULES_OPTIONS);
 }

@@ -1,5 +1,4 @@
-/* What others see of a run: reports to the caller, metrics.jsonl and status.json in the run
- * directory. */
+/* Reports to the caller; metrics.jsonl and status.json in the run directory. */
 #define _GNU_SOURCE /* flock */
 #include "run/run_log.h"
 #include "base/clock.h"
@@ -35,7 +34,7 @@ static void set_number(json_t *object, const char *key, double value)
         sdr_json_set(object, key, json_real(value));
 }
 
-/* ---- where the run stands, also while several workers are under way ---- */
+/* ---- progress, also while workers train ---- */
 static uint64_t rows_of(const struct sdr_run *run)
 {
     return run->progress.rows_done + sdr_team_dealt(run);
@@ -48,8 +47,8 @@ static uint64_t updates_of(const struct sdr_run *run)
                  : run->parameters.version;
 }
 
-/* The mean loss of this epoch so far, or of the one before. Of losses that workers have not handed
-   in yet only the first worker's own count: it is the one who asks. */
+/* The mean loss of this epoch so far, or of the last one. Of losses not collected yet, only the
+   first worker's count: it is the one that reports. */
 static double loss_of(const struct sdr_run *run)
 {
     struct sdr_loss_sum loss_sum = run->progress.loss_sum;
@@ -73,7 +72,7 @@ static enum sdr_status print_state(const struct sdr_run *run, const char *state,
     double loss = loss_of(run);
     set_number(object, "seconds", sdr_run_seconds(run));
     set_number(object, "running_loss", loss);
-    if (run->result.model) /* trained: the figures of the final weights, as in the results */
+    if (run->result.model) /* trained: figures of the final weights, as in the results */
         sdr_evaluation_json(&run->result.train, run->use.kind, "train_", object);
     set_number(object, "objective", objective);
     if (run->network && run->network->lead.alive < run->workers)
@@ -88,19 +87,19 @@ static enum sdr_status print_state(const struct sdr_run *run, const char *state,
     sdr_string_free(text);
     if (!out->failed)
         return SDR_OK;
-    out->failed = false; /* what it had is still there */
+    out->failed = false; /* earlier lines are kept */
     out->length = before;
     return sdr_fail(SDR_RUNTIME, "out of memory: the state of the run");
 }
 
-/* What is missing in the run directory once the run is over; the first thing of several. */
+/* Notes why a file is missing in the run directory; the first reason of several. */
 static void miss(struct sdr_run *run)
 {
     if (!run->log.missing[0])
         snprintf(run->log.missing, sizeof run->log.missing, "%s", sdr_error());
 }
 
-/* Lines that could not be written wait for the next attempt. */
+/* Lines that could not be written are kept for the next attempt. */
 static enum sdr_status put_lines(struct sdr_run *run)
 {
     struct sdr_text *lines = &run->log.lines;
@@ -144,7 +143,7 @@ static enum sdr_status put_state(struct sdr_run *run, const char *state, double 
     return status;
 }
 
-/* One run a folder: two would remove each other's checkpoints. */
+/* One run per folder: two would remove each other's checkpoints. */
 static enum sdr_status lock_folder(struct sdr_run *run)
 {
     const char *folder = run->options.settings.run;
@@ -174,7 +173,7 @@ static enum sdr_status write_config(struct sdr_run *run)
     return status;
 }
 
-/* The next checkpoint that is due by updates comes at a multiple of their number. */
+/* Checkpoints by updates are due at multiples of their number. */
 static void plan_checkpoint(struct sdr_run *run)
 {
     uint64_t every = run->log.checkpoint_updates;
@@ -251,7 +250,7 @@ static struct sdr_report report_of(const struct sdr_run *run, enum sdr_report_ki
                             : NAN};
 }
 
-/* Watching must not end what is watched: a full disk is told once and tried again. */
+/* A failure to log must not end the run: a full disk is reported once and retried. */
 static void tolerate(struct sdr_run *run, enum sdr_status status)
 {
     if (status != SDR_OK && !run->log.trouble)
@@ -347,7 +346,7 @@ void sdr_log_model(struct sdr_run *run)
 
 void sdr_log_close(struct sdr_run *run, const char *state)
 {
-    char sentence[1024]; /* of the failure that ended the run, if one did */
+    char sentence[1024]; /* of the failure that ended the run, if any */
     snprintf(sentence, sizeof sentence, "%s", sdr_error());
     if (put_lines(run) != SDR_OK)
         miss(run);

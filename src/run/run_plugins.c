@@ -1,4 +1,5 @@
-/* The plug-ins of a run: chosen by its options and its model, and what they mean for how it works. */
+/* The plug-ins of a run: chosen by its options and its model; and properties that follow from
+   them. */
 #include "run/run_plugins.h"
 #include "base/memory.h"
 #include "run/registry.h"
@@ -17,8 +18,8 @@ enum sdr_status sdr_choose_plugins(struct sdr_run *run)
     SDR_TRY(sdr_plugin_choose("optimizer", sdr_optimizers(), automatic ? "adagrad" : s->optimizer,
                               &plugin, &run->use.optimizer_options));
     run->use.optimizer = (const struct sdr_optimizer *)plugin;
-    /* Steps of constant size end in the noise of single rows. FTRL's weights are sums over all
-       steps: a step that shrinks would shrink them. */
+    /* Constant steps end in the noise of single rows. FTRL's weights are sums over all steps: a
+       shrinking step would shrink them. */
     const char *schedule = s->schedule;
     if (strcmp(schedule, "auto") == 0)
         schedule = run->use.optimizer->own_penalty ? "constant" : "linear";
@@ -40,7 +41,7 @@ enum sdr_status sdr_choose_plugins(struct sdr_run *run)
     if (run->use.transport->join)
         SDR_TRY(
             run->use.transport->join(run->use.transport_options, &run->process, &run->processes));
-    if (run->process > 0) { /* the first process tells, keeps and resumes */
+    if (run->process > 0) { /* the first process reports, writes and resumes */
         run->options.report = NULL;
         sdr_release(run->options.settings.run);
         run->options.settings.run = NULL;

@@ -1,5 +1,5 @@
-/* The record of a run (--record), or the record it goes through again (--replay): opened once the run is set up.
-   The files themselves are record.c. */
+/* Opens the record to write (--record) or to replay (--replay), once the run is set up. The
+   files themselves: record.c. */
 #include "base/file.h"
 #include "base/memory.h"
 #include "run/fingerprint.h"
@@ -8,7 +8,8 @@
 
 #include <string.h>
 
-/* What decides about a run's end and the order of its rows, beyond what a checkpoint may change. Given away. */
+/* The path, plus the options that determine the end of the run and the order of its rows. Given
+   away. */
 static enum sdr_status whole_path(const struct sdr_run *run, char **path)
 {
     const struct sdr_settings *s = &run->options.settings;

@@ -76,7 +76,7 @@ static enum sdr_status unknown_option(const char *name)
     return sdr_fail(SDR_USAGE, "there is no option --%s (sounder COMMAND --help lists them)", name);
 }
 
-/* Options that name a plug-in are checked when they are set, not minutes later. */
+/* Options that name a plug-in are checked when set, not minutes later. */
 static enum sdr_status check_plugin(const char *name, const char *value)
 {
     struct {
@@ -133,7 +133,7 @@ const char *sdr_options_get(const struct sdr_options *options, const char *name)
         return NULL;
     value[0] = 0;
     sdr_option_print(&sdr_settings_table[row], &options->settings, &text);
-    if (text.length == sizeof value - 1) /* it was cut off: not inside a character */
+    if (text.length == sizeof value - 1) /* cut off: not inside a character */
         for (size_t i = 1; i < 4 && !sdr_is_utf8(value, text.length); i++)
             if (sdr_is_utf8(value, text.length - i))
                 value[text.length -= i] = 0;
@@ -190,10 +190,10 @@ enum sdr_status sdr_options_load(struct sdr_options *options, const char *path)
         int row = row_of(name);
         char *value = trimmed(equals + 1);
         if (row >= 0 && sdr_bit_is_on(before, (size_t)row))
-            continue; /* what was said before wins */
+            continue; /* earlier settings win */
         if (row >= 0 && sdr_settings_table[row].preset &&
             strcmp(value, sdr_settings_table[row].preset) == 0)
-            continue; /* a printed default was not asked for by anybody */
+            continue; /* a printed default was not set by the user */
         status = row < 0 && !sdr_option_nearest(sdr_settings_table, name)
                      ? sdr_fail(SDR_USAGE, "'%s' is not an option that a config file can set", name)
                      : sdr_options_set(options, name, value);
@@ -237,7 +237,7 @@ bool sdr_options_for_command(const char *command, const char *name)
     return row >= 0 && (sdr_settings_table[row].commands & command_bit(command));
 }
 
-/* The options that have all of the bits, below a title. */
+/* Adds the options that have all of the bits, below a title. */
 static void add_help(struct sdr_text *out, const char *title, unsigned bits)
 {
     bool any = false;
@@ -250,7 +250,7 @@ static void add_help(struct sdr_text *out, const char *title, unsigned bits)
         any = true;
         snprintf(left, sizeof left, "--%s%s%s", row->key, row->choices ? " " : "",
                  row->choices ? row->choices : "");
-        if (strlen(left) > 26) /* the help starts on a line of its own */
+        if (strlen(left) > 26) /* the help starts on its own line */
             sdr_text_add(out, "  %s\n  %-26s %s", left, "", row->help);
         else
             sdr_text_add(out, "  %-26s %s", left, row->help);

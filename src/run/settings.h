@@ -43,14 +43,14 @@ struct sdr_settings {
     char *format, *label, *labels, *weight, *ignore, *categories, *cache, *scratch;
     uint64_t bits, memory, threads;
     int base, missing, cpu;
-    /* what is trained, and how */
+    /* model and training */
     char *model, *optimizer, *schedule, *sync, *class_weight, *average;
     char *transport, *compute, *delay, *slow, *codec, *aggregate;
     double lr, l1, l2, group_lasso;
     int penalty_on, scale, shuffle, pin;
     bool standardize, intercept, deterministic, dedicated_servers;
     uint64_t batch, epochs, updates, seed, workers, servers;
-    /* watching it */
+    /* validation, logs, checkpoints */
     char *valid, *valid_labels, *run, *checkpoint_every, *evaluate_every, *target, *record, *replay;
     double valid_fraction;
     uint64_t early_stop, restarts;
@@ -60,7 +60,7 @@ struct sdr_settings {
     double noise;
 };
 
-/* What the user set, and who is told how it goes. The public handle. */
+/* The options set by the user, and the report function. The public handle. */
 struct sdr_options {
     struct sdr_settings settings;
     uint64_t *was_set; /* owned: the rows of the table that were set (base/bits.h) */
@@ -74,7 +74,7 @@ extern const struct sdr_option_group sdr_settings_groups[]; /* ends with bit 0 *
 
 /* Fills a zeroed handle with the values and the report function of another. Release it in every case. */
 enum sdr_status sdr_options_copy(const struct sdr_options *from, struct sdr_options *to);
-/* Frees what the handle owns, not the handle. */
+/* Frees the members of the handle, not the handle. */
 void sdr_options_release(struct sdr_options *options);
 bool sdr_options_given(const struct sdr_options *options, const char *name);
 /* The value in force, whole, for JSON; NULL: out of memory. */

@@ -43,8 +43,8 @@
 static struct sdr_penalty penalty_of(const struct sdr_run *run)
 {
     const struct sdr_settings *s = &run->options.settings;
-    /* Training minimises the mean loss Σ wᵢ·lossᵢ / Σ wᵢ plus penalties; on the sum Σ wᵢ·lossᵢ they weigh
-       1/Σ wᵢ of that. */
+    /* Training minimises the mean loss Σ wᵢ·lossᵢ / Σ wᵢ plus penalties. --penalty-on sum adds
+       them to Σ wᵢ·lossᵢ: here they get the factor 1/Σ wᵢ. */
     double share = s->penalty_on ? 1.0 / run->set.weight_sum : 1.0;
     struct sdr_penalty penalty = {.l1 = s->l1 * share,
                                   .l2 = s->l2 * share,
@@ -55,7 +55,7 @@ static struct sdr_penalty penalty_of(const struct sdr_run *run)
     return penalty;
 }
 
-/* Regression starts at the mean: the intercept need not travel there in small steps. */
+/* Regression starts at the mean: the intercept need not get there in small steps. */
 static void start_at_mean(struct sdr_run *run, struct sdr_span span)
 {
     if (!run->problem.intercept || run->use.kind->truth != SDR_REGRESSION ||
@@ -81,7 +81,7 @@ enum sdr_status sdr_start_values(struct sdr_run *run, struct sdr_span span)
                             value));
     start_at_mean(run, span);
     memcpy(run->kept.good + span.first, value + span.first,
-           (span.end - span.first) * sizeof *value); /* what --restarts goes back to at first */
+           (span.end - span.first) * sizeof *value); /* the first target of --restarts */
     return SDR_OK;
 }
 
@@ -103,7 +103,7 @@ static enum sdr_status make_parameters(struct sdr_run *run)
     if (kind->fused && kind->fused->factors)
         run->shared.factors = kind->fused->factors(&run->problem);
     bool single = sdr_own_steps(run) || (run->pace.update_rows == 1 && !strategy->full_batch);
-    /* Gradients of single rows are multiplied out too, unless steps on them can be fused. */
+    /* Gradients of single rows are multiplied out too, unless their steps can be fused. */
     bool batches = !single || strategy->joint || strategy->server || strategy->peer ||
                    (strategy->team && strategy->team->windows) || !kind->fused;
     SDR_TRY(sdr_parameters_create(p, &run->layout, &rule, batches,
@@ -114,7 +114,8 @@ static enum sdr_status make_parameters(struct sdr_run *run)
     return SDR_OK;
 }
 
-/* Workers that exchange messages, or that share memory; then the order of rows, which depends on them. */
+/* Makes workers that exchange messages, or that share memory; then the row order, which depends
+   on them. */
 static enum sdr_status make_workers(struct sdr_run *run)
 {
     if (sdr_by_messages(run)) { /* servers start with their own values */
@@ -130,7 +131,7 @@ static enum sdr_status make_workers(struct sdr_run *run)
     return sdr_order_allocate(run);
 }
 
-/* Looks at the rows that model and strategy were given. */
+/* Checks the rows, by model and strategy. */
 static enum sdr_status check_rows(const struct sdr_run *run)
 {
     if (run->use.kind->check && run->process == 0) /* the others do not read all rows */
@@ -138,7 +139,6 @@ static enum sdr_status check_rows(const struct sdr_run *run)
     return SDR_OK;
 }
 
-/* What was chosen. */
 static void note_choices(const struct sdr_run *run)
 {
     if (!sdr_own_steps(run) && run->use.kind->sense != SDR_STATISTIC)

@@ -1,4 +1,4 @@
-/* How much rows conflict: the numbers that the Hogwild! paper bounds its speed by, and the components
+/* Conflicts between rows: the quantities in the bounds of the Hogwild! paper, and the components
    that cyclades would find. */
 #include "base/json.h"
 #include "base/memory.h"
@@ -12,12 +12,12 @@ enum { ROWS_MOST = 20000, PROBES = 200, PROBED = 5000, WINDOW_MOST = 4096, BINS 
 
 struct sparsity {
     uint64_t omega; /* entries of the longest row: Ω */
-    double delta;   /* the largest share of rows that touch one feature: Δ */
-    double rho;     /* the largest share of rows that one row shares a feature with: ρ */
+    double delta;   /* the largest fraction of rows that touch one feature: Δ */
+    double rho;     /* the largest fraction of rows that one row shares a feature with: ρ */
     double rho_mean;
 };
 
-/* Random rows, each list drawn for itself: what is printed is the same for the same data. */
+/* Random samples, drawn independently: the same figures for the same data. */
 struct sample {
     uint32_t count;
     uint32_t row[ROWS_MOST];
@@ -96,7 +96,7 @@ cleanup:
     return status;
 }
 
-/* The share of a window's work that its largest component has, for windows of growing size. */
+/* The fraction of a window's work in its largest component, for windows of growing size. */
 static enum sdr_status measure_components(const struct sdr_rows *rows, json_t *object)
 {
     struct sdr_components c = {0};

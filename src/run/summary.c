@@ -1,4 +1,4 @@
-/* Results as JSON: of a run, and what is inside a model. */
+/* Results of a run, and contents of a model, as JSON. */
 #include "base/clock.h"
 #include "base/json.h"
 #include "run/evaluate.h"
@@ -27,7 +27,7 @@ static uint64_t count_nonzero(const struct sdr_model *model)
     return count;
 }
 
-/* Non-zeros of the rows that were trained on. */
+/* Non-zeros of the training rows. */
 static uint64_t count_entries(const struct sdr_run *run)
 {
     const struct sdr_rows *rows = &run->data->rows;
@@ -109,7 +109,7 @@ enum sdr_status sdr_run_summary(const struct sdr_run *run, char **json)
     sdr_json_set(object, "staleness_mean", json_real(steps ? (double)missed / (double)steps : 0));
     set_integer(object, "staleness_max", most);
     if (net && !run->use.transport->simulated && net->lead.ended > run->log.paused_then) {
-        /* Who waited while weights were evaluated did not wait for others. */
+        /* Time spent waiting during evaluation is not waiting for others. */
         double paused = (double)run->log.paused_then / (double)net->lead.ended;
         waited = fmax(0, (waited - paused) / (1 - paused));
     }
@@ -197,7 +197,7 @@ enum sdr_status sdr_model_inspect(const struct sdr_model *model, char **json)
     sdr_json_set(object, "blocks", blocks);
     set_integer(object, "weights_nonzero", count_nonzero(model));
     enum sdr_status status = sdr_json_parse(model->training, strlen(model->training), &training);
-    if (status != SDR_RUNTIME) /* what another program wrote there is not shown */
+    if (status != SDR_RUNTIME) /* files of other programs are not shown */
         sdr_json_set(object, "training", status == SDR_OK ? training : json_null());
     sdr_json_set(object, "largest_weights", largest_weights(model));
     if (status != SDR_RUNTIME)

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Accuracy of the most frequent class, or R² of the mean: what needs no features. */
+/* Accuracy of the most frequent class, or R² of the mean: the best without features. */
 static double baseline(const struct sdr_evaluation *e, enum sdr_truth task)
 {
     return task == SDR_REGRESSION ? 0 : e->majority / e->counted;
@@ -20,7 +20,7 @@ static void compare_with_constant(const struct sdr_run *run)
     double metric = sdr_evaluation_metric(e, run->use.kind->truth), rounding = 1e-9;
     bool reweighted = strcmp(run->options.settings.class_weight, "none") != 0;
     if (!(metric <= baseline(e, run->use.kind->truth) + rounding) || reweighted)
-        return; /* weights of classes trade accuracy for something else */
+        return; /* class weights trade accuracy for other goals */
     if (run->use.kind->truth == SDR_REGRESSION)
         sdr_note(&run->options,
                  "the model is no better than the mean of the labels (r2 %.3g on the %s rows)",

@@ -7,13 +7,13 @@
 
 #include <string.h>
 
-/* Whether some of the values live in other processes. */
+/* Whether some values live in other processes. */
 static bool apart(const struct sdr_run *run)
 {
     return run->network && sdr_servers_apart(run->network);
 }
 
-/* In this process: all values, or its share. */
+/* The array in this process: all values, or its share. */
 static float *array_here(const struct sdr_run *run, enum sdr_array which)
 {
     return which == SDR_ARRAY_GOOD   ? run->kept.good
@@ -21,7 +21,7 @@ static float *array_here(const struct sdr_run *run, enum sdr_array which)
                                      : run->parameters.ready;
 }
 
-/* The end of a piece that begins at a place: at most SDR_PIECE values, and whole rows of blocks. */
+/* The end of a piece that begins at a position: at most SDR_PIECE values, whole rows of blocks. */
 static uint64_t piece_end(const struct sdr_layout *layout, uint64_t at)
 {
     uint64_t end = at + SDR_PIECE;
@@ -35,7 +35,7 @@ static uint64_t piece_end(const struct sdr_layout *layout, uint64_t at)
     return block->offset + (row < block->rows ? row : block->rows) * block->cols;
 }
 
-/* ---- the present weights, and those that are kept ---- */
+/* ---- present and kept weights ---- */
 enum sdr_status sdr_weights_ready(struct sdr_run *run, bool *finite)
 {
     bool others = true;
@@ -84,7 +84,7 @@ enum sdr_status sdr_weights_end_epoch(struct sdr_run *run)
         run->use.kind->epoch_end(block, run->parameters.value);
         for (int c = 0; c < run->shared.replicas && run->shared.plan.shards; c++)
             run->use.kind->epoch_end(block, run->shared.replica[c].value);
-        return SDR_OK; /* other replicas are pulled again */
+        return SDR_OK; /* other replicas pull again */
     }
     enum sdr_status status = sdr_weights_all(run, SDR_ARRAY_VALUE, &copy, &w);
     if (status == SDR_OK)
@@ -149,8 +149,8 @@ static enum sdr_status pull(void *context, const struct sdr_batch *rows, struct 
     return sdr_shards_pull(asked->run, asked->which, asked->valid, rows, subset);
 }
 
-/* Dense rows are centered where they are read; those that a file of validation rows has sparse are not,
-   and need the weights of rows as they are. */
+/* Dense rows are centered when read; sparse validation rows are not, and need weights for
+   uncentered rows. */
 static enum sdr_status uncenter(const struct sdr_run *run, const struct sdr_problem *problem,
                                 float **copy, const float **w)
 {

@@ -1,5 +1,6 @@
-/* The weights of a run at a moment when nobody trains, wherever they live: in this process, or with servers in
-   several. Whatever looks at weights as a whole (epoch ends, curves, checkpoints, the final model) asks here. */
+/* The weights of a run while nobody trains, in this process or with servers in several.
+   Everything that needs weights as a whole (epoch ends, curves, checkpoints, the final model)
+   uses this module. */
 #ifndef SDR_RUN_WEIGHTS_H
 #define SDR_RUN_WEIGHTS_H
 
@@ -7,16 +8,16 @@
 #include "server/shards.h"
 
 /* NOW, GOOD or BEST of enum sdr_array. */
-/* Makes the present weights ready, as NOW: penalties are paid. *finite: all are finite numbers. */
+/* Makes the present weights ready, as NOW: charges penalties. *finite: all are finite. */
 enum sdr_status sdr_weights_ready(struct sdr_run *run, bool *finite);
-/* NOW becomes GOOD or BEST. */
+/* Keeps NOW as GOOD or BEST. */
 enum sdr_status sdr_weights_keep(struct sdr_run *run, enum sdr_array as);
-/* The parameters go back to GOOD. */
+/* Restores the parameters from GOOD. */
 enum sdr_status sdr_weights_reset(struct sdr_run *run);
-/* Save and restore the parameters around sdr_weights_ready, which pays penalties. */
+/* Between save and restore, weights can be made ready without changing the parameters. */
 enum sdr_status sdr_weights_save(struct sdr_run *run, struct sdr_saved *saved);
 enum sdr_status sdr_weights_restore(struct sdr_run *run, struct sdr_saved *saved);
-/* After every epoch: what the model does to its values. */
+/* After every epoch: the model's epoch_end on all values. */
 enum sdr_status sdr_weights_end_epoch(struct sdr_run *run);
 
 /* Loss and metrics on rows of the training data, or on the validation rows. */
@@ -24,7 +25,7 @@ enum sdr_status sdr_weights_evaluate(struct sdr_run *run, enum sdr_array which,
                                      const struct sdr_row_list *rows,
                                      struct sdr_evaluation *result);
 enum sdr_status sdr_weights_validate(struct sdr_run *run, enum sdr_array which);
-/* What training minimises: the mean loss of an evaluation and all penalties. */
+/* The training objective: the mean loss of an evaluation plus all penalties. */
 enum sdr_status sdr_weights_objective(struct sdr_run *run, enum sdr_array which,
                                       const struct sdr_evaluation *e, double *objective);
 

@@ -12,9 +12,9 @@ struct sdr_ledger_record {
     uint32_t worker;
     /* The worker whose gradient ended the wait before this task; −1: there was none. */
     int32_t waited_for;
-    uint64_t read,
-        applied;    /* versions: of the values it was computed from (with its own steps, where
-                               workers take them), and the one it made into the next; applied is SDR_LEDGER_DROPPED where it made none */
+    /* Versions: of the values it was computed from (with the worker's own steps, if workers take
+       steps), and of those it was applied to; SDR_LEDGER_DROPPED: not applied. */
+    uint64_t read, applied;
     uint64_t batch; /* its number: batch % (batches of an epoch) is its place in the epoch */
     uint32_t bytes; /* of its messages, both ways */
     float computing, travelling, waiting; /* seconds; waiting: for the task */

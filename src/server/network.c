@@ -1,5 +1,5 @@
-/* Nodes that exchange messages: batches by number, values that travel, and how a run of them goes. See network.h;
-   what loops are made of is in worker.c and coordinator.c. */
+/* Set-up, work and end of nodes that exchange messages. The functions that loops call are in
+   worker.c and coordinator.c. */
 #include "server/network.h"
 #include "base/memory.h"
 #include "peer/peers.h"
@@ -70,8 +70,9 @@ static void free_workspace(struct sdr_workspace *workspace)
     sdr_release(workspace->row);
 }
 
-/* By how often rows touch them, which the first process has looked at; where servers are in different processes, weighted
-   ¾ by size and ¼ by that, so that no process holds more than 4/3 of its share. */
+/* Cuts the values into spans by how often rows touch them, as measured by the first process. If
+   servers are in different processes, three quarters of the cost are size, so that no process
+   holds more than 4/3 of its share. */
 static enum sdr_status cut_values(struct sdr_run *run)
 {
     struct sdr_network *net = run->network;
@@ -90,7 +91,7 @@ static enum sdr_status cut_values(struct sdr_run *run)
                : sdr_fail(SDR_RUNTIME, "process 0 sent parts of the parameters that make no sense");
 }
 
-/* The parameters of a server that lives here: the first one of the process has the run's, others an alias. */
+/* The parameters of a server in this process: the run's for the first one, an alias for others. */
 static enum sdr_status give_parameters(struct sdr_run *run, struct sdr_server *server, bool first)
 {
     struct sdr_network *net = run->network;
@@ -145,8 +146,9 @@ static enum sdr_status make_servers(struct sdr_run *run)
     return SDR_OK;
 }
 
-/* Values that a batch touches are worth picking out where they are few. Threads get all of them by reference to one
-   copy, which costs a 32nd of picking a value; workers that all start from one version share the copy. */
+/* Sending only the touched values pays if they are few. Threads share one copy of all values by
+   reference, which costs a 32nd of picking a value; workers that start from one version share
+   the copy. */
 static bool picks_values(const struct sdr_run *run)
 {
     const struct sdr_network *net = run->network;
@@ -162,8 +164,9 @@ static bool picks_values(const struct sdr_run *run)
     return !rows->dense && run->use.kind->reads == SDR_READS_TOUCHED && few && !net->policy.keeps;
 }
 
-/* A view as long as the parameters costs less than renumbering the features of every batch, until it costs too much
-   memory: 4 MB. Where workers are in the process of the servers they hold no more than these do. */
+/* A view as long as the parameters is cheaper than renumbering the features of every batch, as
+   long as it takes at most 4 MB. Workers in the process of the servers hold no more than these
+   do. */
 static bool compacts_views(const struct sdr_run *run)
 {
     enum { VALUES_MOST = 1 << 20 };
@@ -195,7 +198,7 @@ static enum sdr_status make_nodes(struct sdr_run *run)
     return SDR_OK;
 }
 
-/* What servers know, and workers that are given tasks. */
+/* Allocates the state of servers and the tasks of workers. */
 static enum sdr_status make_server_role(struct sdr_run *run)
 {
     struct sdr_network *net = run->network;
@@ -260,7 +263,7 @@ enum sdr_status sdr_network_create(struct sdr_run *run, uint64_t quorum)
     net->wire = (struct sdr_wire){
         .layout = &run->layout, .codec = run->use.codec, .codec_options = run->use.codec_options};
     SDR_TRY(sdr_allocate(&run->shared.node, 1, sizeof *run->shared.node,
-                         "nodes")); /* what checkpoints keep */
+                         "nodes")); /* saved in checkpoints */
     run->shared.nodes = 1;
     SDR_TRY(sdr_compute_times_parse(run));
     SDR_TRY(sdr_ledger_open(&net->lead.ledger, run->process == 0 ? s->run : NULL, net->workers));
@@ -341,7 +344,8 @@ void sdr_network_destroy(struct sdr_run *run)
     run->network = NULL;
 }
 
-/* The first server. Where others live elsewhere, whatever needs all values is done while they still answer. */
+/* The coordinator. If other servers live in other processes, everything that needs all values is
+   done while they still answer. */
 static enum sdr_status lead(struct sdr_node *node)
 {
     struct sdr_run *run = node->run;
@@ -396,7 +400,7 @@ enum sdr_status sdr_network_save(struct sdr_run *run)
     return SDR_OK;
 }
 
-/* From the beginning, or from what a checkpoint has kept. */
+/* From the start, or from a checkpoint. */
 static enum sdr_status fill_queue(struct sdr_run *run)
 {
     struct sdr_network *net = run->network;

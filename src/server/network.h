@@ -1,11 +1,13 @@
-/* Nodes that exchange messages: servers, where the parameters live, and workers, which compute gradients.
+/* Nodes that exchange messages: servers, which hold the parameters, and workers, which compute
+   gradients.
 
-   Batches have numbers: number n is a stretch of the rows of epoch n / (batches of an epoch), the same for
-   every node. The first server hands them out, and again those that were cancelled or lost, so that every number
-   is applied once, whoever was fast or slow. A worker is given a number and the values to work from, and
-   sends back the slopes of its examples; servers multiply them out, each for its own features.
+   Batches have numbers: number n is a range of the rows of epoch n / (batches of an epoch), the
+   same for every node. The coordinator assigns them, and assigns again those that were cancelled or
+   lost: every number is applied exactly once. A worker gets a number and values, and sends back its
+   gradient as factors (∂loss/∂score of its examples); every server multiplies them out for its own
+   features.
 
-   Nodes: servers first, from 0 on, then workers. */
+   Nodes are numbered: servers from 0, then workers. */
 #ifndef SDR_NETWORK_H
 #define SDR_NETWORK_H
 
@@ -20,8 +22,8 @@
 #include "update/values.h"
 #include "update/wire.h"
 
-/* Asks for memory that will be written to. Always inline: a function that only prefetches counts as without
-   effect, and its calls are dropped. */
+/* Prefetches memory for writing. Always inline: the compiler takes a function that only
+   prefetches for one without effect, and drops its calls. */
 static inline __attribute__((always_inline)) void sdr_fetch_to_write(const void *from, size_t bytes)
 {
     enum { LINE = 64 };
@@ -29,54 +31,54 @@ static inline __attribute__((always_inline)) void sdr_fetch_to_write(const void 
         __builtin_prefetch((const unsigned char *)from + i, 1);
 }
 
-/* Where gradients are computed: one for every thread that does. */
+/* Workspace for gradients, one per computing thread. */
 struct sdr_workspace {
-    float *w; /* owned, as long as the parameters: values that came in pieces */
+    float *w; /* owned, as long as the parameters: the view, assembled from pieces */
     struct sdr_marks marks;
     uint32_t *row;                   /* owned: the rows of a batch */
     struct sdr_gradient_space space; /* of a worker */
-    struct sdr_loss_sum *losses;     /* owned: one a leaf */
+    struct sdr_loss_sum *losses;     /* owned: one per leaf */
     struct sdr_part *part;           /* owned: of a step */
     struct sdr_wire_writer writer;
     struct sdr_wire_reader reader;
-    /* Takes steps on w, with the state of a worker; where workers do. */
+    /* Steps on w with the state of a worker, if workers take steps. */
     struct sdr_parameters stepper;
-    struct sdr_subset subset; /* a batch by itself, where views hold what it touches alone */
-    float *packed;     /* owned: values on their way into a message; where workers take steps */
-    float *before;     /* owned: the values before the steps, for every server; the same */
-    uint32_t *own_row; /* owned: the rows of an earlier batch; the same */
+    struct sdr_subset subset; /* the batch by itself, with compact views */
+    float *packed;            /* owned: values to be sent, if workers take steps */
+    float *before;            /* owned: values before the steps, for every server; likewise */
+    uint32_t *own_row;        /* owned: rows of an earlier batch; likewise */
 };
 
-/* What the strategy and the options decided. */
+/* Decisions of the strategy and the options. */
 struct sdr_policy {
     uint64_t quorum;           /* gradients of an update */
     bool joint;                /* every worker computes its part of one batch */
-    uint32_t part_unit;        /* rows that a part is made of: leaves where bits matter, or 1 */
-    bool sparse;               /* workers are sent what their batch touches */
-    bool compact;              /* and hold that alone, not a view as long as the parameters */
+    uint32_t part_unit;        /* rows per unit of a part: a leaf if bits matter, or 1 */
+    bool sparse;               /* workers are sent only the values that their batch touches */
+    bool compact;              /* and hold only these, not a view as long as the parameters */
     bool cancels;              /* the strategy may cancel work */
-    bool steps;                /* workers take steps, and send these */
-    bool eager;                /* workers are sent values ahead */
-    bool keeps;                /* workers may have to go on from the values they have */
+    bool steps;                /* workers take steps and send the change */
+    bool eager;                /* values are sent ahead */
+    bool keeps;                /* workers may have to continue from their present values */
     uint64_t batch;            /* rows of a batch */
-    uint32_t local;            /* rows of a step, where workers take several with a batch */
-    uint64_t per_epoch;        /* batches */
-    struct sdr_divisor epochs; /* by that */
+    uint32_t local;            /* rows of a step, if workers take several per batch */
+    uint64_t per_epoch;        /* batches per epoch */
+    struct sdr_divisor epochs; /* divides by per_epoch */
 };
 
 struct sdr_network {
     int servers, workers, nodes; /* servers is 0: workers are peers */
     int processes;               /* of the job */
-    bool dedicated;              /* servers have processes without workers */
+    bool dedicated;              /* servers have their own processes, without workers */
     struct sdr_peers *peers;     /* owned; NULL: there are servers */
     struct sdr_node *node;       /* owned: all of them */
     struct sdr_pool *pool;       /* owned */
-    void *shared;                /* the transport's */
-    /* Asks for the memory that a worker needs when it goes on; NULL: nothing is asked for. */
+    void *shared;                /* of the transport */
+    /* Prefetches the memory that a worker needs next; NULL: no prefetch. */
     void (*fetch)(const struct sdr_node *node);
-    bool single_threaded;            /* all nodes are on one thread: nothing needs a lock */
+    bool single_threaded;            /* all nodes are on one thread: no locks needed */
     struct sdr_span *span;           /* owned: the values of each server */
-    struct sdr_wire wire;            /* how updates travel */
+    struct sdr_wire wire;            /* encoding of updates */
     struct sdr_server *server;       /* owned */
     struct sdr_workspace *workspace; /* owned */
     int workspaces;

@@ -1,7 +1,7 @@
-/* Workers that take the steps themselves. Each has the optimizer's state, and steps on the values it was sent
-   and its own steps that these do not have in them yet: it reads what it wrote. What a step changed goes to
-   the servers, packed in the order in which the batch meets its features; they add it up. Penalties are the
-   servers' (a proximal step on the sum). */
+/* Workers that take steps. Each holds the optimizer state, and steps on the values it was sent
+   plus its own steps that these values lack: it reads its own writes. The change of a step goes
+   to the servers, packed in the order in which the batch first touches its features; servers add
+   it. Servers also charge the penalties, by a proximal step on the sum. */
 #include "server/own_writes.h"
 #include "base/memory.h"
 #include "run/run.h"
@@ -40,7 +40,7 @@ static struct sdr_own_step *own_step(struct sdr_task *task, uint64_t number)
     return &task->own.step[number % task->own.room];
 }
 
-/* Those that all values to come have in them are not needed any more. */
+/* Drops the steps that all values to come will include. */
 static void forget_applied(struct sdr_node *node)
 {
     struct sdr_task *task = node->task;
@@ -65,7 +65,7 @@ void sdr_own_writes_free(struct sdr_node *node)
     sdr_release(task->own.local);
 }
 
-/* Adds one of the worker's own steps to its view, decoded from the messages in which it was sent. */
+/* Adds one of its own steps, stored as the messages that were sent. */
 static enum sdr_status add_own(struct sdr_node *node, struct sdr_workspace *workspace,
                                const struct sdr_own_step *own)
 {
@@ -84,7 +84,7 @@ static enum sdr_status add_own(struct sdr_node *node, struct sdr_workspace *work
     return SDR_OK;
 }
 
-/* Its own steps from where it has got to, up to a number. */
+/* Adds its own steps from the last one added up to a number. */
 static enum sdr_status recall(struct sdr_node *node, struct sdr_workspace *workspace,
                               uint64_t *from, uint64_t end)
 {
@@ -101,10 +101,11 @@ static enum sdr_status recall_all(struct sdr_node *node, struct sdr_workspace *w
     struct sdr_task *task = node->task;
     forget_applied(node);
     task->own.seen = task->own.fresh + (task->own.taken - task->own.included);
-    if (task->own.kept) /* they are in what it goes on from */
+    if (task->own.kept) /* the values it continues from include them */
         return SDR_OK;
     uint64_t at = task->own.first, sent = task->own.included;
-    for (uint32_t i = 0; i < task->own.patches; i++) { /* values that have more of them in them */
+    for (uint32_t i = 0; i < task->own.patches;
+         i++) { /* patched values include more of its own steps */
         SDR_TRY(recall(node, workspace, &at, task->own.patch[i].included));
         SDR_TRY(sdr_apply_patch(node, workspace, batch, &task->own.patch[i]));
         sent = task->own.patch[i].included;
@@ -113,7 +114,7 @@ static enum sdr_status recall_all(struct sdr_node *node, struct sdr_workspace *w
     return recall(node, workspace, &at, task->own.taken);
 }
 
-/* The values that a step on this batch changes, of one server after the other. */
+/* Gathers the values that a step on this batch changes, server by server. */
 static uint64_t gather(struct sdr_node *node, struct sdr_workspace *workspace,
                        const struct sdr_batch *batch, int server, float *to)
 {
@@ -190,7 +191,7 @@ enum sdr_status sdr_own_writes_push(struct sdr_node *node)
         SDR_TRY(sdr_allocate(&own->part, (size_t)node->servers, sizeof *own->part, "steps"));
     own->batch = task->batch;
     task->own.taken++;
-    for (int s = node->servers - 1; s >= 0; s--) { /* what the first one has, all have */
+    for (int s = node->servers - 1; s >= 0; s--) { /* the coordinator last: what it has, all have */
         own->part[s] = task->result[s];
         task->result[s] = NULL;
         struct sdr_message message = {.kind = SDR_MESSAGE_GRADIENT,

@@ -1,6 +1,6 @@
-/* Which process of a job a node lives in. Servers are spread over the processes, neighbours together, so that a
-   process holds one span of values; workers go to all processes in turn, or with --dedicated-servers to those
-   that have no server. */
+/* The process of every node. Servers are spread over the processes, neighbours together, so that
+   a process holds one span of values. Workers go to all processes in turn; with
+   --dedicated-servers, to the processes without a server. */
 #include "server/placement.h"
 #include "run/run.h"
 #include "server/network.h"

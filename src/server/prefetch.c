@@ -1,6 +1,7 @@
-/* Values that are sent ahead (ESSP and managed communication: Wei et al., 2015). While a worker is busy the
-   server offers it the values of its next batch, and patches them as they change: when it is done it goes on
-   without asking. A link may have a budget of bytes a second; then what changed most goes first. */
+/* Values sent ahead (ESSP and managed communication: Wei et al., 2015). While a worker is busy,
+   the server sends it the values of its next batch, and patches as they change: the worker
+   continues without asking. A link may have a budget in bytes per second; then the largest
+   relative changes go first. */
 #include "server/prefetch.h"
 #include "base/memory.h"
 #include "run/run.h"
@@ -15,13 +16,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A worker that is very slow gets no more of them for a batch: they would pile up. */
+/* Limit of patches per batch: they would pile up at a very slow worker. */
 enum { PATCHES_MOST = 64 };
 
-/* ---- the server's side ---- */
+/* ---- server ---- */
 static void refill(struct sdr_assignment *of, double budget, double size, int64_t now)
 {
-    double most = fmax(0.1 * budget, size); /* that may be saved up: a tenth of a second */
+    double most = fmax(0.1 * budget, size); /* capacity of the bucket: a tenth of a second */
     of->tokens = fmin(of->tokens + budget * (double)(now - of->filled) * 1e-9, most);
     of->filled = now;
 }
@@ -62,8 +63,8 @@ static uint64_t find_changes(const float *was, const float *now, uint64_t count,
     return changes;
 }
 
-/* What has changed since the values were sent, as far as the budget goes: places, then values. `sent` becomes
-   what the worker has then. */
+/* Packs the changes since the values were sent, within the budget: indices, then values. `sent`
+   is updated to what the worker then has. */
 static enum sdr_status patch(struct sdr_node *node, int worker, struct sdr_body *values,
                              double budget)
 {
@@ -109,7 +110,7 @@ enum sdr_status sdr_prefetch(struct sdr_node *node, int worker, double budget)
     struct sdr_network *net = node->run->network;
     struct sdr_assignment *of = &net->lead.assignment[worker];
     struct sdr_body *values;
-    /* At the end of the run batches are for those who are idle first. */
+    /* At the end of the run idle workers get the remaining batches first. */
     if (!of->prefetched && sdr_batch_queue_waiting(&net->lead.queue) < (uint64_t)net->workers)
         return SDR_OK;
     uint64_t number = of->prefetched ? of->next : sdr_next_number(net);
@@ -124,7 +125,7 @@ enum sdr_status sdr_prefetch(struct sdr_node *node, int worker, double budget)
         return status;
     }
     of->next = number;
-    if (budget > 0 && of->tokens < (double)values->bytes) { /* it will ask */
+    if (budget > 0 && of->tokens < (double)values->bytes) { /* over budget: the worker will ask */
         sdr_body_drop(values);
         return sdr_return_number(net, number);
     }
@@ -141,7 +142,7 @@ enum sdr_status sdr_prefetch(struct sdr_node *node, int worker, double budget)
     return send_prefetch(node, worker, &message);
 }
 
-/* ---- a worker's side ---- */
+/* ---- worker ---- */
 enum sdr_status sdr_keep_patch(struct sdr_task *task, const struct sdr_message *message)
 {
     if (task->arrived == 0 || task->batch != message->batch || task->version != message->version) {
@@ -175,7 +176,7 @@ enum sdr_status sdr_apply_patch(struct sdr_node *node, struct sdr_workspace *wor
     const uint32_t *place = count ? (const uint32_t *)(const void *)patch->body->data : NULL;
     const float *value = (const float *)(const void *)(place + count);
     float *to = sparse ? workspace->packed : workspace->w;
-    if (sparse) /* places are among the values that the batch touches */
+    if (sparse) /* indices count the values that the batch touches */
         values = sdr_move_values(layout, &workspace->marks, batch, sdr_all(layout), workspace->w,
                                  to, layout->count, SDR_GATHER);
     for (uint64_t i = 0; i < count; i++)

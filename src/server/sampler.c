@@ -1,4 +1,4 @@
-/* Batches by number: a number is a stretch of the rows of an epoch, the same for every node. */
+/* Batches by number: a number is a range of the rows of an epoch, the same for every node. */
 #include "server/sampler.h"
 #include "base/memory.h"
 #include "run/order.h"
@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* Its epoch, and the place of its first row there. */
+/* The epoch of a batch, and the position of its first row. */
 static uint64_t epoch_of(const struct sdr_network *net, uint64_t number, uint64_t *place)
 {
     uint64_t epoch = sdr_divide(&net->policy.epochs, number, place);
@@ -90,7 +90,7 @@ enum sdr_status sdr_sampler_create(struct sdr_run *run)
 {
     struct sdr_network *net = run->network;
     uint64_t outstanding = (uint64_t)net->workers * net->policy.batch / run->set.train_rows.count;
-    uint64_t least = 4 * (outstanding + 1); /* batches that are dealt again may be old */
+    uint64_t least = 4 * (outstanding + 1); /* reassigned batches may be old */
     for (net->sampler.slots = 1; net->sampler.slots < least;)
         net->sampler.slots *= 2;
     pthread_mutex_init(&net->sampler.lock, NULL);

@@ -9,7 +9,8 @@
 struct sdr_run;
 struct sdr_network;
 
-/* Division by a number that stays, for dividends below 2^63: every message asks where its batch is. */
+/* Division by a constant, by its inverse, for dividends below 2^63: every message needs the
+   position of its batch. */
 struct sdr_divisor {
     uint64_t by, inverse;
 };
@@ -27,13 +28,13 @@ static inline uint64_t sdr_divide(const struct sdr_divisor *d, uint64_t number, 
     return quotient;
 }
 
-/* The orders of the epochs that batches are dealt from. */
+/* Row orders of the epochs that are in use. */
 struct sdr_sampler {
     pthread_mutex_t lock;
     uint64_t slots; /* a power of two */
     struct {
         uint64_t epoch;
-        uint32_t *order; /* owned; NULL: not laid yet */
+        uint32_t *order; /* owned; NULL: not computed yet */
     } * slot;
 };
 

@@ -1,5 +1,4 @@
-/* Nodes that exchange messages: what every server does with its part of the parameters, and the loop of those that
-   follow the first one. */
+/* Every server: its span of the parameters, and the loop of all servers but the coordinator. */
 #include "server/server.h"
 #include "base/memory.h"
 #include "run/run.h"
@@ -15,7 +14,7 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- every server: its part of the parameters ---- */
+/* ---- every server ---- */
 struct sdr_server *sdr_server_of(const struct sdr_node *node)
 {
     return &node->run->network->server[node->server];
@@ -23,7 +22,8 @@ struct sdr_server *sdr_server_of(const struct sdr_node *node)
 
 static enum sdr_status defer_message(struct sdr_server *server, const struct sdr_message *message)
 {
-    if (server->backlogged == server->backlog_room && server->backlog_at > 0) { /* what was taken */
+    if (server->backlogged == server->backlog_room &&
+        server->backlog_at > 0) { /* entries already taken */
         server->backlogged -= server->backlog_at;
         memmove(server->backlog, server->backlog + server->backlog_at,
                 server->backlogged * sizeof *server->backlog);
@@ -39,7 +39,6 @@ static enum sdr_status defer_message(struct sdr_server *server, const struct sdr
     return SDR_OK;
 }
 
-/* The next message, with what was put aside first. */
 enum sdr_status sdr_next_message(struct sdr_node *node, struct sdr_message *message)
 {
     struct sdr_server *server = sdr_server_of(node);
@@ -65,7 +64,7 @@ enum sdr_status sdr_lost_server(struct sdr_node *node, const struct sdr_message 
                         : "; with --run there would be checkpoints");
 }
 
-/* Takes a message out of the backlog. */
+/* Takes a message from the backlog. */
 static bool take_deferred(struct sdr_server *server, int kind, int from,
                           struct sdr_message *message)
 {
@@ -136,7 +135,7 @@ enum sdr_status sdr_read_update(struct sdr_node *node, const struct sdr_gradient
     return SDR_OK;
 }
 
-/* Rows that a gradient is of: a batch, or its worker's part of one. */
+/* Rows of a gradient: of a batch, or of its worker's part of one. */
 static uint32_t rows_of(const struct sdr_run *run, const struct sdr_gradient *gradient)
 {
     uint32_t from, end;
@@ -145,7 +144,6 @@ static uint32_t rows_of(const struct sdr_run *run, const struct sdr_gradient *gr
     return end - from;
 }
 
-/* One step on the server's values, with gradients in the order given. */
 enum sdr_status sdr_server_step(struct sdr_node *node, const struct sdr_gradient *gradient,
                                 uint64_t count, double rate)
 {
@@ -169,7 +167,7 @@ enum sdr_status sdr_server_step(struct sdr_node *node, const struct sdr_gradient
         sdr_parameters_finish(p, rate);
         return SDR_OK;
     }
-    bool summed = count > 1 || gradient[0].weight != 1; /* else it is the update */
+    bool summed = count > 1 || gradient[0].weight != 1; /* otherwise the gradient is the update */
     if (summed)
         sdr_sum_begin(&server->sum, run->use.kind->sense);
     rows = 0;
@@ -187,7 +185,7 @@ enum sdr_status sdr_server_step(struct sdr_node *node, const struct sdr_gradient
     return SDR_OK;
 }
 
-/* All values of the server's span, as they are: made once a version, however many are sent it. */
+/* All values of the server's span: one snapshot per version, shared by all receivers. */
 static enum sdr_status take_snapshot(struct sdr_node *node, uint64_t batch)
 {
     struct sdr_run *run = node->run;
@@ -198,8 +196,8 @@ static enum sdr_status take_snapshot(struct sdr_node *node, uint64_t batch)
         return SDR_OK;
     sdr_body_drop(server->snapshot);
     server->snapshot = NULL;
-    if (run->network->policy
-            .joint) { /* others are not read; bits depend on when a penalty is paid */
+    /* Charges only the values that the batch reads: bits depend on when a penalty is charged. */
+    if (run->network->policy.joint) {
         struct sdr_batch rows;
         SDR_TRY(sdr_server_row_room(server, run->network->policy.batch));
         SDR_TRY(sdr_network_batch(run, batch, -1, server->row, &rows));
@@ -213,7 +211,7 @@ static enum sdr_status take_snapshot(struct sdr_node *node, uint64_t batch)
     return SDR_OK;
 }
 
-/* The values that a batch touches, of the server's span. */
+/* Packs the values of the server's span that a batch touches. */
 static enum sdr_status pick_values(struct sdr_node *node, uint64_t number, int worker,
                                    struct sdr_body **body)
 {
@@ -263,8 +261,8 @@ enum sdr_status sdr_send_task(struct sdr_node *node, int worker, uint64_t number
     return sdr_send(node, &message);
 }
 
-/* ---- servers that follow the first one ---- */
-/* The link to a gradient of a worker, or to the end of its list. */
+/* ---- servers that follow the coordinator ---- */
+/* The link to a worker's gradient, or to the end of its list. */
 static struct sdr_pending **find_pending(struct sdr_server *server, int worker, uint64_t batch,
                                          uint64_t version)
 {
@@ -282,7 +280,7 @@ void sdr_release_pending(struct sdr_pending **link)
     sdr_release(pending);
 }
 
-/* A gradient, or the notice (DROP) that it will not be needed, whichever comes first. */
+/* Stores a gradient, or the decision to drop it, whichever comes first. */
 static enum sdr_status keep_pending(struct sdr_server *server, int worker,
                                     const struct sdr_message *message)
 {
@@ -303,7 +301,7 @@ static enum sdr_status keep_pending(struct sdr_server *server, int worker,
     return SDR_OK;
 }
 
-/* Messages sent before the loss have arrived by then: the process was silent for long. */
+/* All messages of the lost worker have arrived by now: its process was silent for the timeout. */
 static enum sdr_status hear_of_death(struct sdr_node *node, const struct sdr_message *lost)
 {
     if (lost->about < 0)
@@ -312,7 +310,7 @@ static enum sdr_status hear_of_death(struct sdr_node *node, const struct sdr_mes
     return SDR_OK;
 }
 
-/* A gradient that the first server has decided on may still be under way. */
+/* A gradient that the coordinator has decided on may still be in flight. */
 static enum sdr_status await_pending(struct sdr_node *node, int worker, uint64_t batch,
                                      uint64_t version, struct sdr_gradient *gradient)
 {
@@ -345,7 +343,7 @@ static enum sdr_status await_pending(struct sdr_node *node, int worker, uint64_t
     return SDR_OK;
 }
 
-/* Whether a decision is as long as it says, has numbers, and is of workers and batches that there are. */
+/* Checks a decision: its length, its workers and batches. */
 static bool decision_sound(const struct sdr_node *node, const struct sdr_body *body)
 {
     const struct sdr_decision *decision = (const struct sdr_decision *)(const void *)body->data;
@@ -369,7 +367,7 @@ static enum sdr_status follow_decision(struct sdr_node *node, const struct sdr_m
         (const struct sdr_decision *)(const void *)message->body->data;
     struct sdr_gradient *gradient;
     if (!decision_sound(node, message->body))
-        return sdr_fail(SDR_RUNTIME, "the first server sent a decision that cannot be read");
+        return sdr_fail(SDR_RUNTIME, "the coordinator sent a decision that cannot be read");
     SDR_TRY(sdr_allocate(&gradient, decision->count, sizeof *gradient, "gradients"));
     enum sdr_status status = SDR_OK;
     for (uint64_t i = 0; i < decision->count && status == SDR_OK; i++)

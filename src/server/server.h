@@ -18,18 +18,18 @@ struct sdr_server {
     struct sdr_span span;           /* its values */
     struct sdr_body *snapshot;      /* owned: the values of a version; NULL: none yet */
     uint64_t version;               /* of the snapshot */
-    struct sdr_workspace workspace; /* for gathering what batches touch, and reading updates */
+    struct sdr_workspace workspace; /* for gathering touched values, and reading updates */
     struct sdr_sum sum;             /* of the gradients of an update */
     uint32_t *row;                  /* owned: rows of an update */
     uint64_t row_room;
-    float *dense; /* owned: gradients multiplied out, for aggregates that need it; NULL: none */
+    float *dense; /* owned: expanded gradients, for aggregates that need them; NULL: none */
     uint64_t dense_room;
-    uint32_t combined;            /* the last mark of such a gradient */
-    struct sdr_saved saved;       /* of a server elsewhere, on order */
-    int places;                   /* workers that it knows: see membership.c */
-    bool *gone;                   /* owned, per worker: it was lost, or has not joined */
-    struct sdr_pending **pending; /* owned, per worker: other servers than the first */
-    struct sdr_message *backlog; /* owned: messages that came while something else was waited for */
+    uint32_t combined;            /* mark of the last expanded gradient */
+    struct sdr_saved saved;       /* for SDR_ORDER_SAVE, in another process */
+    int places;                   /* size of its member table: see membership.c */
+    bool *gone;                   /* owned, per worker: lost, or not joined yet */
+    struct sdr_pending **pending; /* owned, per worker; not at the coordinator */
+    struct sdr_message *backlog;  /* owned: messages deferred while waiting for another */
     uint64_t backlogged, backlog_room, backlog_at;
 };
 

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-/* What an order carries in `about`, one byte each. */
+/* The content of `about` in an order, one byte each. */
 static int32_t pack_order(enum sdr_order order, enum sdr_array array, bool valid)
 {
     return (int32_t)order | (int32_t)array << 8 | (int32_t)valid << 16;
@@ -58,10 +58,10 @@ static enum sdr_status rows_of(const struct sdr_run *run, const struct sdr_messa
     uint64_t count = order->body ? order->body->bytes / sizeof(uint32_t) : 0;
     const uint32_t *row = order->body ? (const uint32_t *)(const void *)order->body->data : NULL;
     if (!rows || rows->dense || count > UINT32_MAX)
-        return sdr_fail(SDR_RUNTIME, "the first server asked for rows that are not there");
+        return sdr_fail(SDR_RUNTIME, "the coordinator asked for rows that do not exist");
     for (uint64_t i = 0; i < count; i++)
         if (row[i] >= rows->count)
-            return sdr_fail(SDR_RUNTIME, "the first server asked for row %u of %llu", row[i],
+            return sdr_fail(SDR_RUNTIME, "the coordinator asked for row %u of %llu", row[i],
                             (unsigned long long)rows->count);
     *batch = (struct sdr_batch){.rows = rows, .row = row, .count = (uint32_t)count};
     return data->checked ? sdr_data_demand(data, row, (uint32_t)count) : SDR_OK;
@@ -81,14 +81,14 @@ static enum sdr_status gather(struct sdr_run *run, struct sdr_server *server, fl
 static enum sdr_status begin_as(struct sdr_parameters *p, const struct sdr_message *order)
 {
     if (!order->body || order->body->bytes != sizeof p->constant)
-        return sdr_fail(SDR_RUNTIME, "the first server sent no constants of a step");
+        return sdr_fail(SDR_RUNTIME, "the coordinator sent no constants of a step");
     p->version = order->version;
     p->penalty_due = order->value;
     memcpy(p->constant, order->body->data, sizeof p->constant);
     return SDR_OK;
 }
 
-/* Orders that move values. */
+/* Executes orders that move values. */
 static enum sdr_status exchange(struct sdr_node *node, const struct sdr_message *order,
                                 struct sdr_message *answer)
 {
@@ -99,20 +99,21 @@ static enum sdr_status exchange(struct sdr_node *node, const struct sdr_message 
     uint64_t count = span.end - span.first;
     struct sdr_batch batch;
     if (!array)
-        return sdr_fail(SDR_RUNTIME, "the first server asked for values that there are not");
+        return sdr_fail(SDR_RUNTIME, "the coordinator asked for values that do not exist");
     if ((order->about & 0xff) == SDR_ORDER_PULL) {
         SDR_TRY(rows_of(run, order, &batch));
         return gather(run, server, array, &batch, &answer->body);
     }
     if (!covers(server->span, span) || count > SDR_PIECE)
-        return sdr_fail(SDR_RUNTIME, "the first server asked for values of another server");
+        return sdr_fail(SDR_RUNTIME, "the coordinator asked for values of another server");
     if ((order->about & 0xff) == SDR_ORDER_READ) {
         SDR_TRY(sdr_body_create(run->network->pool, count * sizeof(float), &answer->body));
         memcpy(answer->body->data, array + span.first, count * sizeof(float));
         return SDR_OK;
     }
     if (!order->body || order->body->bytes != count * sizeof(float))
-        return sdr_fail(SDR_RUNTIME, "the first server sent other values than it said");
+        return sdr_fail(SDR_RUNTIME,
+                        "the coordinator sent a different number of values than announced");
     memcpy(array + span.first, order->body->data, count * sizeof(float));
     return SDR_OK;
 }
@@ -182,7 +183,7 @@ static enum sdr_status ask(struct sdr_run *run, int server, struct sdr_message *
     return sdr_send(&run->network->node[0], order);
 }
 
-/* The answer of a server; *body, if that is asked for, is the caller's. */
+/* Waits for a server's answer; *body, if requested, is the caller's. */
 static enum sdr_status await_answer(struct sdr_run *run, int server, struct sdr_body **body,
                                     bool *yes)
 {
@@ -225,7 +226,7 @@ enum sdr_status sdr_shards_order(struct sdr_run *run, enum sdr_order order, bool
     return SDR_OK;
 }
 
-/* A part of a span that lives elsewhere. */
+/* A part of a span in another process. */
 static enum sdr_status exchange_with(struct sdr_run *run, int server, enum sdr_order order,
                                      enum sdr_array array, struct sdr_span span, const float *from,
                                      float *to)

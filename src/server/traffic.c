@@ -1,4 +1,4 @@
-/* Messages on their way out, counted, and on their way in, checked. */
+/* Sending messages, and checking those received. */
 #include "server/traffic.h"
 #include "base/memory.h"
 #include "peer/peers.h"

@@ -9,7 +9,7 @@ struct sdr_run;
 struct sdr_network;
 
 struct sdr_traffic {
-    uint64_t events;                      /* deliveries and ends of work, where time is virtual */
+    uint64_t events;                      /* virtual time: deliveries and ends of work */
     atomic_uint_fast64_t bytes, messages; /* sent */
     int64_t waited;                       /* nanoseconds, of all workers */
     int present;                          /* workers of this process: those that waited counts */

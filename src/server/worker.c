@@ -1,4 +1,4 @@
-/* Nodes that exchange messages: a worker's side. */
+/* A worker's task: receiving values, computing, sending the update. */
 #include "server/worker.h"
 #include "base/memory.h"
 #include "run/run.h"
@@ -20,7 +20,8 @@ void sdr_forget_task(struct sdr_node *node)
     task->arrived = 0;
 }
 
-/* Values of a task, or a part of them. What is older than what has arrived was overtaken. */
+/* Stores the values of a task, or a piece of them. Pieces older than those that have arrived are
+   obsolete. */
 static enum sdr_status take_piece(struct sdr_node *node, const struct sdr_message *message)
 {
     struct sdr_task *task = node->task;
@@ -66,7 +67,7 @@ static enum sdr_status wrong_count(int server, uint64_t count, uint64_t wanted)
                     (unsigned long long)count, (unsigned long long)wanted);
 }
 
-/* Values are sent ahead: a task that follows the one that has come. */
+/* Whether a message is of the next task, sent ahead. */
 static bool is_of_another(const struct sdr_node *node, const struct sdr_message *message)
 {
     const struct sdr_task *task = node->task;
@@ -93,7 +94,7 @@ enum sdr_status sdr_await_task(struct sdr_node *node, bool *more)
     const struct sdr_transport *transport = node->run->use.transport;
     int64_t before = transport->now(node);
     struct sdr_task *task = node->task;
-    task->arrived = 0; /* what the last task was made of is of no use */
+    task->arrived = 0; /* pieces of the last task are obsolete */
     sdr_forget_patches(task);
     do {
         struct sdr_message message;
@@ -110,12 +111,12 @@ enum sdr_status sdr_await_task(struct sdr_node *node, bool *more)
     } while (*more && (task->arrived < node->servers ||
                        (node->run->network->policy.eager && transport->any(node))));
     task->number++;
-    if (*more) /* the end is not waited for */
+    if (*more) /* time waiting for the end of the run does not count */
         task->waited += transport->now(node) - before;
     return SDR_OK;
 }
 
-/* A batch by itself, with the values that its rows read. */
+/* Assembles a subset: the batch by itself, with the values that its rows read. */
 static enum sdr_status assemble_subset(struct sdr_node *node, struct sdr_subset *subset,
                                        const struct sdr_batch *batch)
 {
@@ -132,7 +133,7 @@ static enum sdr_status assemble_subset(struct sdr_node *node, struct sdr_subset 
     return SDR_OK;
 }
 
-/* A piece of the values, from the server of a span. */
+/* Copies a piece of the values, from the server of a span. */
 static enum sdr_status place_piece(struct sdr_node *node, struct sdr_workspace *workspace,
                                    const struct sdr_batch *batch, int server)
 {
@@ -162,7 +163,7 @@ static enum sdr_status assemble_view(struct sdr_node *node, struct sdr_workspace
         return SDR_OK;
     }
     if (node->servers == 1 && !task->sparse && !net->policy.steps && task->piece[0] &&
-        task->piece[0]->bytes == count * sizeof(float)) { /* as it came */
+        task->piece[0]->bytes == count * sizeof(float)) { /* one piece: used in place */
         *w = (const float *)(const void *)task->piece[0]->data;
         return SDR_OK;
     }
@@ -178,7 +179,7 @@ enum sdr_status sdr_pack_update(struct sdr_node *node, struct sdr_workspace *wor
     struct sdr_network *net = node->run->network;
     struct sdr_wire_facts own = *facts;
     uint64_t seed = node->task->batch * (uint64_t)node->workers + (uint64_t)node->worker;
-    own.leaves = server == 0 ? facts->leaves : 0; /* the first server counts losses */
+    own.leaves = server == 0 ? facts->leaves : 0; /* only the coordinator counts losses */
     sdr_body_drop(*body);
     *body = NULL;
     SDR_TRY(sdr_body_create(
@@ -187,7 +188,7 @@ enum sdr_status sdr_pack_update(struct sdr_node *node, struct sdr_workspace *wor
                           &workspace->writer, (*body)->data, &(*body)->bytes);
 }
 
-/* Steps, or gradients, that a worker makes of its rows: one, except with local steps. */
+/* Steps or gradients per task: one, except with local steps. */
 static uint32_t steps_of(const struct sdr_network *net, uint32_t rows)
 {
     uint32_t local = net->policy.local;
@@ -203,7 +204,7 @@ static enum sdr_status pack_for_all(struct sdr_node *node, struct sdr_workspace 
     return SDR_OK;
 }
 
-/* One gradient of a batch, from the values that came. */
+/* One gradient of a batch, from the received values. */
 static enum sdr_status compute_one(struct sdr_node *node, struct sdr_workspace *workspace,
                                    const struct sdr_batch *batch, const atomic_uint *stop,
                                    struct sdr_wire_facts *facts)
@@ -235,7 +236,7 @@ static enum sdr_status compute_one(struct sdr_node *node, struct sdr_workspace *
     return pack_for_all(node, workspace, &update, facts, stop);
 }
 
-/* Steps that the worker takes with a batch, one for every `local` rows of it. */
+/* Takes local steps on a batch, one per `local` rows. */
 static enum sdr_status compute_steps(struct sdr_node *node, struct sdr_workspace *workspace,
                                      const struct sdr_batch *batch, const atomic_uint *stop,
                                      struct sdr_wire_facts *facts)
@@ -305,7 +306,7 @@ enum sdr_status sdr_push_gradient(struct sdr_node *node)
         sdr_wire_set_computing(task->result[s]->data, task->computing);
     if (node->run->network->policy.steps)
         return sdr_own_writes_push(node);
-    for (int s = node->servers - 1; s >= 0; s--) { /* what the first one has, all have */
+    for (int s = node->servers - 1; s >= 0; s--) { /* the coordinator last: what it has, all have */
         struct sdr_message message = {.kind = SDR_MESSAGE_GRADIENT,
                                       .to = s,
                                       .version = task->version,

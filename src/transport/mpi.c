@@ -1,9 +1,10 @@
-/* Nodes in the processes of an MPI job; which lives where: server/placement.c.
-   Messages to nodes of the same process go into their mailbox, others travel (mpi_link.c). Nothing blocks inside MPI:
-   whoever waits for a message looks after all of them, and a thread that mostly sleeps does so while others compute.
+/* Nodes in the processes of an MPI job; which lives where: server/placement.c. Messages to nodes of
+   the same process go into their mailbox, others through MPI (mpi_link.c). Nothing blocks inside
+   MPI: a node that waits for a message polls for all nodes, and a mostly sleeping thread polls
+   while all nodes compute.
 
-   A process that has died is lost after its heartbeats have stopped (mpi_heartbeat.c). mpirun lets the others live if it
-   is given -enable-recovery; without, it ends the job. */
+   A dead process is detected by missing heartbeats (mpi_heartbeat.c). mpirun keeps the others
+   alive with -enable-recovery; without it, it ends the job. */
 #include "base/clock.h"
 #include "base/memory.h"
 #include "run/run.h"
@@ -39,7 +40,7 @@ struct shared {
 static struct sdr_mpi_job *const job = &sdr_mpi_job;
 
 /* ---- for nodes ---- */
-/* While nodes compute somebody must hear what is urgent. */
+/* While nodes compute, this thread receives urgent messages. */
 static void *carry(void *argument)
 {
     enum { NAP = 200000 };
@@ -72,7 +73,7 @@ static enum sdr_status send(struct sdr_node *node, struct sdr_message *message)
     return SDR_OK;
 }
 
-/* Looks for a while, then sleeps for moments: other nodes may need the core. */
+/* Polls for a while, then sleeps briefly: other nodes may need the core. */
 static enum sdr_status receive(struct sdr_node *node, struct sdr_message *message)
 {
     enum { LOOKS = 50, SHORT = 20000, LONG = 200000 };
@@ -124,7 +125,8 @@ static enum sdr_status open_mpi(struct sdr_run *run, const void *options)
     return sdr_mpi_links_open(run, &shared->links);
 }
 
-/* The last message to those that this process has sent to, and to process 0 after all of them; process 0 to all. */
+/* Sends the last message: to the processes that this one has sent to, then to process 0; process
+   0 sends to all. */
 static enum sdr_status say_bye(struct sdr_run *run, enum sdr_status how)
 {
     const struct shared *shared = run->network->shared;
@@ -150,13 +152,14 @@ static enum sdr_status await_byes(struct sdr_run *run, double seconds, int64_t u
     return SDR_OK;
 }
 
-/* Waits until what is on its way out has gone, and what was sent to this process has come: a message that
-   nobody receives would keep its sender waiting. A process tells process 0 who it has sent to, and process 0, once it
-   has heard from all, tells every process who has sent to it. Whoever is silent is lost, and not waited for. */
+/* Waits until all outgoing messages are sent, and all messages to this process have arrived: a
+   message that nobody receives would block its sender. A process tells process 0 whom it has
+   sent to. Once process 0 has heard from all, it tells every process who has sent to it. Silent
+   processes are lost, and not waited for. */
 static enum sdr_status part(struct sdr_run *run)
 {
     const struct shared *shared = run->network->shared;
-    /* A process that has died is found first, whatever the options are. */
+    /* A timeout longer than failure detection, whatever the options are. */
     double seconds = fmax(shared->options->deadline, shared->options->silence + 5);
     int64_t until = sdr_clock_now() + (int64_t)(seconds * 1e9);
     if (job->process == 0)
@@ -165,7 +168,7 @@ static enum sdr_status part(struct sdr_run *run)
     return await_byes(run, seconds, until);
 }
 
-/* After a failure: the others get to know, if that is possible at once. */
+/* After a failure: tells the other processes, if that is possible at once. */
 static void abort_others(struct sdr_run *run, enum sdr_status how)
 {
     enum { NAP = 1000000, NAPS = 300 };
@@ -194,7 +197,7 @@ static enum sdr_status barrier(const void *options, double more, const char *tex
     return sdr_mpi_greet(text, ((const struct options *)options)->deadline + more);
 }
 
-/* From here on the strategy decides whether it can go on without a process. */
+/* From here on the strategy decides whether it can continue without a process. */
 static enum sdr_status begin(struct sdr_run *run)
 {
     pthread_mutex_lock(&job->calls);

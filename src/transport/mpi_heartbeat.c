@@ -21,35 +21,36 @@
 #include <stdio.h>
 
 enum { PULSE_TAG = 11 };
-/* Seconds until a process is ended: OVERDUE after the job has, STUCK beyond `silence` in a call of MPI. */
+/* Seconds until a process is ended: OVERDUE after the end of the job, STUCK beyond `silence` in
+   an MPI call. */
 #define OVERDUE 2.0
 #define STUCK   5.0
 
 struct status_message {
-    int32_t ended; /* how process 0 has ended the job; 0: it has not */
-    int32_t lost;  /* the process that ended it by being lost, or −1 */
-    int32_t gone;  /* a process that was lost in training, or −1: every one is told once */
+    int32_t ended; /* status with which process 0 has ended the job; 0: it has not */
+    int32_t lost;  /* the process whose loss ended the job, or −1 */
+    int32_t gone;  /* a process lost in training, or −1: each is reported once */
     float silent;  /* seconds before that */
 };
 struct link {
     struct status_message received, sent;
     unsigned char receiving[SDR_MPI_REQUEST_BYTES], sending[SDR_MPI_REQUEST_BYTES];
-    bool is_receiving, is_sending; /* a request is under way */
-    bool may_send;                 /* a heartbeat has come and is not answered yet */
-    double waits;                  /* seconds for which it has been */
-    int told;                      /* entries of heartbeat.gone already sent to this process */
+    bool is_receiving, is_sending; /* a request is pending */
+    bool may_send;                 /* a heartbeat has arrived and is not answered yet */
+    double waits;                  /* seconds since then */
+    int told;                      /* number of losses it was told of */
 };
 
 static struct sdr_mpi_job *const job = &sdr_mpi_job;
 static struct {
     pthread_t thread, watch;
-    int started; /* of the two */
+    int started; /* threads started, of the two */
     atomic_bool over;
     struct link *link;            /* owned, by process */
-    struct status_message status; /* what process 0 says */
-    int *gone, gones;             /* gone: owned, process 0's: the processes lost, in that order */
+    struct status_message status; /* sent by process 0 */
+    int *gone, gones;             /* gone: owned, at process 0: the lost processes, in order */
     atomic_uint beats;
-    /* Why the job cannot go on; it is known when `ended` says so. */
+    /* Why the job cannot continue; valid once `ended` is set. */
     char sentence[200];
     _Atomic enum sdr_status ended;
     atomic_bool noticed; /* this process is about to leave */
@@ -84,7 +85,7 @@ void sdr_mpi_lose(int process)
     if (job->process == 0)
         heartbeat.gone[heartbeat.gones++] = process;
     if (process > 0 && job->training)
-        return; /* the strategy decides whether it can go on */
+        return; /* the strategy decides whether the run continues */
     if (heartbeat.ended != SDR_OK)
         return;
     if (process == 0)
@@ -107,7 +108,7 @@ static void handle_heartbeat(int from, struct status_message message)
     heartbeat.link[from].waits = 0;
     if (from == 0 && message.gone > 0 && message.gone < job->processes &&
         message.gone != job->process) {
-        job->peer[message.gone].lost = true; /* whether the run goes on is not ours to say */
+        job->peer[message.gone].lost = true; /* the strategy decides whether the run continues */
         job->peer[message.gone].silent = message.silent;
         atomic_store(&job->lost, true);
     }
@@ -142,13 +143,13 @@ static void poll_heartbeat(int from)
     }
 }
 
-/* To and fro: several of these fall into `silence`, so that a heartbeat may be late. */
+/* The heartbeat period: several fit into `silence`, so that one may be late. */
 static double period(void)
 {
     return fmin(job->silence / 5, 1);
 }
 
-/* What is new is told at once. */
+/* News is sent at once. */
 static void send_heartbeat(int to)
 {
     struct link *link = &heartbeat.link[to];
@@ -190,8 +191,8 @@ static void heartbeat_round(double elapsed)
     }
 }
 
-/* ---- the thread ---- */
-/* Sleeps until the next look at heartbeats is due, or the job is over. */
+/* ---- the threads ---- */
+/* Sleeps until the next heartbeat is due, or the job is over. */
 static void sleep_until_due(void)
 {
     enum { NAP = 10000000 };
@@ -246,7 +247,7 @@ enum sdr_status sdr_mpi_pulse_start(void)
         return SDR_OK;
     for (int p = 0; p < job->processes; p++) {
         heartbeat.link[p].may_send =
-            job->process == 0; /* the first one makes the connection: at once */
+            job->process == 0; /* the first heartbeat makes the connection: at once */
         heartbeat.link[p].waits = period();
     }
     heartbeat.started += pthread_create(&heartbeat.thread, NULL, run_pulse, NULL) == 0;
@@ -266,7 +267,8 @@ void sdr_mpi_pulse_stop(void)
     if (heartbeat.started > 1)
         pthread_join(heartbeat.watch, NULL);
     if (heartbeat.started && pthread_timedjoin_np(heartbeat.thread, NULL, &until) != 0)
-        atomic_store(&job->lost, true); /* it is within MPI, and nobody else can call that */
+        atomic_store(&job->lost,
+                     true); /* the other thread is inside MPI: nobody else can call it */
     heartbeat.started = 0;
     for (int p = 0; p < job->processes && heartbeat.link && !atomic_load(&job->lost); p++)
         if (heartbeat.link[p].is_receiving && !job->mpi->cancel(heartbeat.link[p].receiving))

@@ -1,4 +1,4 @@
-/* A job of MPI: the module with its calls, and how processes begin and end. */
+/* An MPI job: loading the module with its MPI calls, start and end of processes. */
 #define _GNU_SOURCE /* dladdr, pthread_timedjoin_np */
 #include "transport/mpi_job.h"
 #include "base/clock.h"
@@ -39,7 +39,7 @@ static const struct sdr_mpi *load(void)
     char folder[4096] = "";
     if (dladdr(&here, &info) && info.dli_fname && strchr(info.dli_fname, '/'))
         snprintf(folder, sizeof folder, "%s", info.dli_fname);
-    else /* found by PATH: its name says nothing of where it lies */
+    else /* found by PATH: the name has no folder */
         (void)!readlink("/proc/self/exe", folder, sizeof folder - 1);
     char *name = strrchr(folder, '/');
     if (name)
@@ -50,8 +50,8 @@ static const struct sdr_mpi *load(void)
     return shim ? shim : load_from(folder, "/../lib/sounder");
 }
 
-/* Calls of MPI that wait for all processes, and would wait for ever for one that has died: they run in a thread of
-   their own, which is left behind after so many seconds. */
+/* Collective MPI calls would wait forever for a dead process: they run in their own thread,
+   which is abandoned after a timeout. */
 static bool within(double seconds, void *(*call)(void *argument), void *argument)
 {
     pthread_t thread;
@@ -138,7 +138,7 @@ static bool is_lost(int process)
     return lost;
 }
 
-/* Waits for a request, as long as the job goes on; until a time if that is not 0. */
+/* Waits for a request while the job goes on; until a time, if that is not 0. */
 static enum sdr_status await(void *request, int64_t until, bool *done)
 {
     enum { NAP = 500000 };
@@ -163,7 +163,8 @@ static void *give_up(void *status)
     return NULL;
 }
 
-/* Process 0 tells another one that it has finished, and hears that the other one knows, unless that is lost. */
+/* Process 0 tells another process that it has finished, and waits for the acknowledgement,
+   unless that process is lost. */
 static void dismiss(int process)
 {
     enum { NAP = 1000000 };
@@ -181,8 +182,8 @@ static void dismiss(int process)
     pthread_mutex_unlock(&job->calls);
 }
 
-/* The first process may have to evaluate and to write when the others are done: they do not end MPI before it says
-   so, for a part of it cannot be ended. */
+/* The first process may still evaluate and write when the others are done: they wait for its
+   message before MPI_Finalize, which is collective. */
 static enum sdr_status await_end(void)
 {
     enum { NAP = 2000000, NAPS = 50 };
@@ -221,9 +222,9 @@ enum sdr_status sdr_mpi_leave(enum sdr_status status)
     sdr_mpi_pulse_stop();
     if (atomic_load(&job->lost)) /* MPI_Finalize and MPI_Abort may wait for the dead */
         return status;
-    if (status != SDR_OK) { /* the others would wait for this one */
+    if (status != SDR_OK) { /* the others would wait for this process */
         sdr_mpi_nap(job->process > 0 ? 600000000
-                                     : 200000000); /* what was said gets to where it is read */
+                                     : 200000000); /* time for the last messages to be read */
         within(ABORT_SECONDS, give_up, &status);
     } else {
         within(job->silence + FINISH_SECONDS, finish, NULL); /* a process may have died since */
@@ -231,14 +232,14 @@ enum sdr_status sdr_mpi_leave(enum sdr_status status)
     return status;
 }
 
-/* ---- before they start: whether all are there, and mean the same ---- */
+/* ---- start: are all processes there, with the same options and data ---- */
 enum { ITEMS = 64 };
 struct hello {
     char version[32], build[48], whole[33]; /* whole: the hash of all options and the data */
-    uint64_t item[ITEMS];                   /* hashes of name=value, to say which one differs */
+    uint64_t item[ITEMS];                   /* hashes of name=value, to name the first difference */
 };
 
-/* The text is a list name=value;…, whose values hold no semicolon: the i-th of its pieces, or an empty one. */
+/* The i-th item of a list name=value;…, whose values have no semicolons; empty if there is none. */
 static const char *piece(const char *text, int i, size_t *length)
 {
     for (; i > 0 && *text; i--)
@@ -285,7 +286,7 @@ static enum sdr_status compare(const struct hello *mine, const struct hello *oth
                     data ? "different " : "a different --", (int)(equals - at), at);
 }
 
-/* While a large message is under way its sender's heartbeats wait behind it: a megabyte may take a second. */
+/* The sender's heartbeats wait behind a large message: allows a second per megabyte. */
 static void be_patient(int process, size_t bytes)
 {
     pthread_mutex_lock(&job->calls);
@@ -342,7 +343,7 @@ enum sdr_status sdr_mpi_share(void *bytes, size_t count)
     return SDR_OK;
 }
 
-/* Process 0 hears from another one, and compares. */
+/* Process 0 receives the hello of another process, and compares. */
 static enum sdr_status hear_hello(const struct hello *mine, const char *text, int process,
                                   double deadline, int64_t until)
 {
@@ -359,8 +360,8 @@ static enum sdr_status hear_hello(const struct hello *mine, const char *text, in
     return compare(mine, &other, text, process);
 }
 
-/* To process 0, which answers when it has its data, and once more when it has heard from all: what it waits for then
-   has a deadline of its own. */
+/* Sends a hello to process 0, which answers when it has read its data, and again when it has
+   heard from all: that wait has its own deadline. */
 static enum sdr_status greet_first(struct hello *mine, double deadline, int64_t until)
 {
     static struct hello answer; /* MPI may write to it after a failure */
@@ -389,7 +390,7 @@ static enum sdr_status greet_others(struct hello *mine)
 
 enum sdr_status sdr_mpi_greet(const char *text, double deadline)
 {
-    static struct hello mine; /* MPI may look at it after a failure */
+    static struct hello mine; /* MPI may read it after a failure */
     int64_t until = sdr_clock_now() + (int64_t)(deadline * 1e9);
     pthread_mutex_lock(&job->calls);
     job->training = false;

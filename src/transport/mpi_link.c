@@ -6,13 +6,13 @@
 
 enum { HEADER_TAG = 7, BODY_TAG = 8 };
 
-/* What is on its way out. */
+/* A message being sent. */
 struct sdr_mpi_sending {
     unsigned char header[SDR_WIRE_MOST];
-    unsigned char request[2][SDR_MPI_REQUEST_BYTES]; /* of the header, and of a body by itself */
+    unsigned char request[2][SDR_MPI_REQUEST_BYTES]; /* of the header, and of a separate body */
     bool done[2];
     struct sdr_body *body; /* owned */
-    int process;           /* where to */
+    int process;           /* the receiver */
     struct sdr_mpi_sending *next;
 };
 
@@ -55,12 +55,12 @@ void sdr_mpi_links_free(struct sdr_mpi_links *links)
     sdr_node_threads_free(&links->threads);
     sdr_release(links->talked);
     sdr_release(links->receiving);
-    if (!atomic_load(&job->lost)) /* else MPI may still write what has come too late into it */
+    if (!atomic_load(&job->lost)) /* otherwise MPI may still write a late message into it */
         sdr_release(links->link);
 }
 
-/* ---- deaths; here and below the caller holds job->calls ---- */
-/* Nodes of this process are told about the nodes of another one. */
+/* ---- deaths; from here on the caller holds job->calls ---- */
+/* Tells the nodes of this process that those of another one are lost. */
 static enum sdr_status tell_nodes(struct sdr_run *run, int process)
 {
     const struct sdr_network *net = run->network;
@@ -79,7 +79,7 @@ static enum sdr_status tell_nodes(struct sdr_run *run, int process)
     return SDR_OK;
 }
 
-/* Nobody listens to a lost process any more. Without process 0 there is nothing to do. */
+/* Stops listening to a lost process. Without process 0 the job cannot continue. */
 static enum sdr_status lose(struct sdr_run *run, int process)
 {
     struct sdr_mpi_links *links = run->network->shared;
@@ -90,7 +90,7 @@ static enum sdr_status lose(struct sdr_run *run, int process)
     link->lost = true;
     link->listening = false;
     job->mpi->clear(links->receiving[process]);
-    if (links->parting && job->process == 0) /* no strategy asks any more */
+    if (links->parting && job->process == 0) /* the strategy has ended */
         sdr_note(&run->options, "process %d was lost when training was over: silent for %.1f s",
                  process, job->peer[process].silent);
     if (process > 0)
@@ -98,7 +98,7 @@ static enum sdr_status lose(struct sdr_run *run, int process)
     return sdr_mpi_ended();
 }
 
-/* Finds the processes that have no heartbeats any more. */
+/* Finds processes whose heartbeats have stopped. */
 static enum sdr_status look_for_deaths(struct sdr_run *run)
 {
     for (int p = 0; p < job->processes; p++)
@@ -107,7 +107,7 @@ static enum sdr_status look_for_deaths(struct sdr_run *run)
     return sdr_mpi_ended();
 }
 
-/* ---- what comes ---- */
+/* ---- receiving ---- */
 static enum sdr_status listen(struct sdr_run *run, int from)
 {
     struct sdr_mpi_links *links = run->network->shared;
@@ -133,7 +133,7 @@ static enum sdr_status makes_no_sense(int from)
     return sdr_fail(SDR_RUNTIME, "process %d sent a message that makes no sense", from);
 }
 
-/* Who has sent to whom: process 0 hears that from all, and tells every process about itself. */
+/* Who has sent to whom: process 0 gets that from all, and tells every process about itself. */
 static enum sdr_status take_set(struct sdr_mpi_links *links, int from, const struct sdr_body *body)
 {
     size_t bytes = bytes_of_set();
@@ -207,7 +207,7 @@ static enum sdr_status arrived(struct sdr_run *run, int from, size_t bytes)
     if (!link->rest)
         return deliver(run, from);
     SDR_TRY(sdr_body_create(run->network->pool, link->rest, &link->message.body));
-    /* While a body is under way its sender's heartbeats wait behind it: a megabyte may take a second. */
+    /* The sender's heartbeats wait behind a body: allows a second per megabyte. */
     job->peer[from].patience = (double)link->rest * 1e-6;
     return job->mpi->receive(from, BODY_TAG, link->message.body->data, link->rest,
                              links->receiving[from])
@@ -215,7 +215,7 @@ static enum sdr_status arrived(struct sdr_run *run, int from, size_t bytes)
                : SDR_OK;
 }
 
-/* One arrival of every process, in turn. */
+/* Takes at most one arrival per process, in turn. */
 static enum sdr_status take_arrivals(struct sdr_run *run, bool *any)
 {
     struct sdr_mpi_links *links = run->network->shared;
@@ -232,9 +232,8 @@ static enum sdr_status take_arrivals(struct sdr_run *run, bool *any)
     return SDR_OK;
 }
 
-/* ---- what goes ---- */
-/* What has been sent is let go. What was on its way to somebody who is lost stays where it is: MPI may still
-   look at it. */
+/* ---- sending ---- */
+/* Frees completed sends. Sends to a lost process are never freed: MPI may still read them. */
 static enum sdr_status let_go(struct sdr_run *run)
 {
     struct sdr_mpi_links *links = run->network->shared;
@@ -317,7 +316,7 @@ enum sdr_status sdr_mpi_poll(struct sdr_run *run, bool *any)
     bool more = true;
     *any = false;
     if (pthread_mutex_trylock(&job->calls) != 0)
-        return SDR_OK; /* somebody does */
+        return SDR_OK; /* another thread polls */
     for (int i = 0; i < ROUNDS && more && status == SDR_OK; i++) {
         status = take_arrivals(run, &more);
         *any |= more;

@@ -1,8 +1,9 @@
-/* Connections between the processes of an MPI job: every process listens to every other, and MPI connects two of them
-   when one sends to the other for the first time. Messages travel from node to node; nothing here waits.
+/* Connections between the processes of an MPI job. Every process listens to every other; MPI
+   connects two of them at the first message. Messages go from node to node; nothing here waits.
 
-   MPI does not report that a process has died; its missing heartbeats do (mpi_heartbeat.c). Nothing is sent to a lost
-   process any more, what was on its way is abandoned, and nodes are told about its nodes. */
+   MPI does not report the death of a process; missing heartbeats do (mpi_heartbeat.c). Nothing
+   more is sent to a lost process, its pending messages are abandoned, and nodes are told that
+   its nodes are lost. */
 #ifndef SDR_TRANSPORT_MPI_LINK_H
 #define SDR_TRANSPORT_MPI_LINK_H
 
@@ -13,41 +14,42 @@
 struct sdr_run;
 struct sdr_network;
 
-/* What comes from another process: a header, or the body that follows one. */
+/* The receiving side of another process: a header, or the body that follows one. */
 struct sdr_mpi_link {
     unsigned char header[SDR_WIRE_MOST];
-    struct sdr_message message; /* owned: its body is on its way */
-    uint64_t rest;              /* bytes of that; 0: a header is awaited */
+    struct sdr_message message; /* owned: its body is arriving */
+    uint64_t rest;              /* bytes of that body; 0: waiting for a header */
     bool listening;
     bool sent;    /* this process has sent to it */
     bool awaited; /* it has sent to this process, which waits for its last message */
-    bool bye;     /* which has come */
+    bool bye;     /* its last message has arrived */
     bool lost;
 };
 
 struct sdr_mpi_sending;
-/* What the nodes of this process share. job->calls guards all but the threads. */
+/* Shared by the nodes of this process. job->calls guards all but the threads. */
 struct sdr_mpi_links {
     struct sdr_node_threads threads; /* first: see node_threads.h */
     struct sdr_mpi_link *link;       /* owned, per process */
     unsigned char (
         *receiving)[SDR_MPI_REQUEST_BYTES]; /* owned, per process: cleared, or listening */
     struct sdr_mpi_sending *out, *spare;    /* owned */
-    unsigned char *talked;      /* owned, process 0's: which processes (bits) have sent to each */
-    atomic_uint_fast64_t bytes; /* sent past process 0, which counts what it sees */
+    unsigned char *talked;      /* owned, at process 0: which processes (bits) have sent to each */
+    atomic_uint_fast64_t bytes; /* sent between other processes, which process 0 does not see */
     bool parting;               /* the last message of this process was sent */
 };
 
 enum sdr_status sdr_mpi_links_open(struct sdr_run *run, struct sdr_mpi_links *links);
-/* Must not wait for the dead: what MPI may still write to is left behind. */
+/* Does not wait for dead processes: memory that MPI may still write to is leaked. */
 void sdr_mpi_links_free(struct sdr_mpi_links *links);
 
-/* Sends a message to another process, or drops it if that is lost. The body is gone in every case. */
+/* Sends a message to another process, or drops it if that is lost. Takes ownership of the body,
+   also on failure. */
 enum sdr_status sdr_mpi_post(struct sdr_run *run, int process, const struct sdr_message *message);
-/* Looks after all messages of this process, unless somebody else does; *any: one has arrived. */
+/* Polls for all nodes of this process, unless another thread does; *any: a message has arrived. */
 enum sdr_status sdr_mpi_poll(struct sdr_run *run, bool *any);
 
-/* The caller holds job->calls. Begins to listen to everybody. */
+/* The caller holds job->calls. Starts listening to all processes. */
 enum sdr_status sdr_mpi_listen(struct sdr_run *run);
 /* The last message to a process: how it went here. To process 0: who else was sent something. From process 0: who has
    sent something to that process. */

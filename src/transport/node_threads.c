@@ -65,7 +65,8 @@ enum sdr_status sdr_node_threads_launch(struct sdr_run *run,
     struct sdr_node_threads *threads = net->shared;
     pthread_t *thread;
     int started = 0, wanted = 0;
-    struct sdr_node *own = NULL; /* the first runs in this thread: it talks to the user */
+    struct sdr_node *own =
+        NULL; /* the first node runs in this thread: it calls the user's functions */
     SDR_TRY(sdr_allocate(&thread, (size_t)net->nodes, sizeof *thread, "threads"));
     threads->loop = loop;
     threads->launched = sdr_clock_now();

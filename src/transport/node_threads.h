@@ -1,4 +1,4 @@
-/* Nodes that run as threads of this process, until all have returned or one has failed. */
+/* Nodes as threads of this process; runs until all have returned or one has failed. */
 #ifndef SDR_TRANSPORT_NODE_THREADS_H
 #define SDR_TRANSPORT_NODE_THREADS_H
 
@@ -17,12 +17,12 @@ struct sdr_node_threads {
 
 enum sdr_status sdr_node_threads_open(struct sdr_run *run, struct sdr_node_threads *threads);
 void sdr_node_threads_free(struct sdr_node_threads *threads);
-/* Runs the loops of those nodes that lives_here says; node->seat is its box, and run->network->shared begins
-   with the node threads. */
+/* Runs the loops of the nodes for which lives_here is true. node->endpoint is its mailbox, and
+   run->network->shared begins with the node threads. */
 enum sdr_status sdr_node_threads_launch(struct sdr_run *run,
                                         enum sdr_status (*loop)(struct sdr_node *node),
                                         bool (*lives_here)(const struct sdr_node *node));
-/* Something failed, with the sentence of this thread: nobody waits any longer. */
+/* Records a failure, with the message of this thread; ends all waits. */
 void sdr_node_threads_abort(struct sdr_node_threads *threads, enum sdr_status status);
 enum sdr_status sdr_node_threads_status(struct sdr_node_threads *threads);
 

@@ -54,7 +54,7 @@ struct endpoint {
     struct sdr_node *node;
     enum state state;
     bool cancelled, ended; /* ended: its loop has returned */
-    uint64_t computing;    /* number of the event that ends it */
+    uint64_t computing;    /* number of the event that ends its computation */
     struct sdr_work *work; /* borrowed, while it computes */
     atomic_uint urgent;
     struct sdr_message *mailbox; /* owned: a ring, of a power of two */
@@ -64,18 +64,18 @@ struct endpoint {
 struct shared {
     const struct options *options;
     struct endpoint *endpoint; /* owned */
-    int nodes, over;           /* over: of the nodes, how many have returned or died */
+    int nodes, over;           /* over: nodes that have returned or died */
     int64_t time;
     uint64_t events;
     struct sdr_sim_queue queue;
     struct sdr_sim_links links;
-    bool instant;   /* messages take no time */
-    int32_t *ready; /* owned: a ring of nodes that can go on */
+    bool instant;   /* messages arrive at once */
+    int32_t *ready; /* owned: a ring of nodes that can continue */
     uint64_t ready_from, ready_count, ready_mask;
     enum sdr_status (*loop)(struct sdr_node *node);
     enum sdr_status status;
     char sentence[1024];
-    bool unwinds; /* loops that have not returned are to do so: what they hold is freed */
+    bool unwinds; /* loops that have not returned must return: their memory is freed */
 };
 
 static void make_ready(struct shared *shared, struct endpoint *endpoint)
@@ -133,7 +133,7 @@ static enum sdr_status send(struct sdr_node *node, struct sdr_message *message)
     enum sdr_status status =
         sdr_sim_arrival(&shared->links, shared->time, message->from, message->to,
                         (double)sdr_message_bytes(message), &time);
-    /* Where links are slow one before it may be about to arrive. */
+    /* On slow links an earlier message may be about to arrive. */
     if (status == SDR_OK && time == shared->time && shared->links.bandwidth == 0)
         return deliver(shared, message);
     if (status == SDR_OK)
@@ -198,7 +198,7 @@ static int64_t now(const struct sdr_node *node)
 }
 
 /* ---- a run ---- */
-/* The first thing that went wrong. */
+/* Records the first failure. */
 static void remember(struct shared *shared, enum sdr_status status)
 {
     if (status == SDR_OK || shared->status != SDR_OK)
@@ -231,7 +231,7 @@ static enum sdr_status stuck(const struct shared *shared)
                     waiting, shared->nodes, first, (double)shared->time * 1e-9);
 }
 
-/* A node that is gone hears nothing and does nothing; those that remain get to know of it. */
+/* Kills a node: it receives nothing and does nothing more; the others are told. */
 static enum sdr_status die(struct shared *shared, const struct sdr_sim_event *event)
 {
     struct endpoint *endpoint = &shared->endpoint[event->node];
@@ -263,7 +263,7 @@ static enum sdr_status plan_death(struct sdr_run *run, int worker, int64_t time)
     return sdr_sim_push(&shared->queue, &event);
 }
 
-/* Servers take the worker for absent until they hear that it has joined. */
+/* Servers treat the worker as absent until they hear that it has joined. */
 static enum sdr_status plan_join(struct sdr_run *run, int worker, int64_t time)
 {
     struct sdr_network *net = run->network;
@@ -300,15 +300,15 @@ static enum sdr_status happen(struct shared *shared, const struct sdr_sim_event 
     if (event->what == SDR_SIM_DEATH)
         return die(shared, event);
     if (endpoint->state != COMPUTING || endpoint->computing != event->sequence)
-        return SDR_OK; /* it was cancelled */
+        return SDR_OK; /* cancelled */
     shared->time = event->time;
     shared->events++;
     make_ready(shared, endpoint);
     return endpoint->work->certain ? SDR_OK : run_step(endpoint);
 }
 
-/* On to where the node rests again. Work that nobody can cancel is done when it begins: then the values it
-   is computed from can be let go. It is never done on the node's own small stack. */
+/* Resumes a node until it waits again. Work that nobody can cancel is done at its start, so that
+   its values can be freed. It never runs on the node's own small stack. */
 static enum sdr_status go_on(struct shared *shared)
 {
     struct endpoint *endpoint =
@@ -319,8 +319,8 @@ static enum sdr_status go_on(struct shared *shared)
     return endpoint->state == COMPUTING && endpoint->work->certain ? run_step(endpoint) : SDR_OK;
 }
 
-/* What belongs to the node whose turn comes next, and to those that may come after it, is fetched while this
-   one's turn lasts: thousands of nodes do not fit into the caches. */
+/* Prefetches the memory of the next nodes while this one runs: thousands of nodes do not fit
+   into the caches. */
 static void look_ahead(const struct shared *shared, const struct sdr_network *net)
 {
     enum { MANY = 200, NEXT = 4 };
@@ -364,7 +364,7 @@ static enum sdr_status launch(struct sdr_run *run, enum sdr_status (*loop)(struc
         make_ready(shared, &shared->endpoint[i]);
     remember(shared, go_through(shared, run->network));
     run->network->traffic.events = shared->events;
-    shared->unwinds = true; /* after a failure, and the dead */
+    shared->unwinds = true; /* after a failure, and for dead nodes */
     for (int i = 0; i < shared->nodes; i++)
         while (!shared->endpoint[i].ended)
             sdr_coroutine_resume(shared->endpoint[i].coroutine);
@@ -373,7 +373,8 @@ static enum sdr_status launch(struct sdr_run *run, enum sdr_status (*loop)(struc
 
 static enum sdr_status open_sim(struct sdr_run *run, const void *options)
 {
-    /* Servers, or the first node without any, evaluate and write checkpoints on their stack. */
+    /* Servers, or the first node if there are none, evaluate and write checkpoints on their
+       stack. */
     enum { SMALL = 16 << 10, MIDDLE = 64 << 10, LARGE = 1 << 20 };
     const size_t most = run->network->servers ? SMALL : MIDDLE; /* peers take steps on it */
     struct sdr_network *net = run->network;
@@ -430,7 +431,8 @@ SDR_REGISTER(transport, sim) = {
     .options_size = sizeof(struct options),
     .simulated = true,
     .by_reference = true,
-    .workers_most = 30000, /* a stack takes two of the 65 530 mappings a process may have */
+    .workers_most =
+        30000, /* a stack takes two of the 65 530 memory mappings that a process may have */
     .open = open_sim,
     .launch = launch,
     .send = send,

@@ -6,7 +6,7 @@
 #include <math.h>
 
 struct sdr_sim_link {
-    uint64_t nodes; /* from and to, and + 1; 0: the place is free */
+    uint64_t nodes; /* sender and receiver, + 1; 0: the slot is free */
     int64_t until;
 };
 
@@ -32,8 +32,8 @@ bool sdr_sim_links_instant(const struct sdr_sim_links *links)
     return links->latency == 0 && links->bandwidth == 0 && links->port == 0;
 }
 
-/* ---- links that are busy ---- */
-/* The place of a link, or the one that it gets: of a link that is idle now, or a free one. */
+/* ---- busy links ---- */
+/* The slot of a link; a new link gets a free slot, or that of an idle link. */
 static struct sdr_sim_link *place_of(const struct sdr_sim_links *links, uint64_t nodes, int64_t now)
 {
     struct sdr_sim_link *idle = NULL;
@@ -48,8 +48,8 @@ static struct sdr_sim_link *place_of(const struct sdr_sim_links *links, uint64_t
     }
 }
 
-/* A table in which links that are busy take a quarter of the places at most; the others lose theirs. So 10 000 nodes
-   that talk to everybody need as much memory as the transfers that go on at the same time. */
+/* A hash table in which busy links take at most a quarter of the slots; idle links lose theirs.
+   So 10 000 nodes that all talk to each other need memory only for concurrent transfers. */
 static enum sdr_status make_room(struct sdr_sim_links *links, int64_t now)
 {
     enum { LEAST = 64 };
@@ -88,7 +88,7 @@ static enum sdr_status find_link(struct sdr_sim_links *links, int64_t now, int f
 }
 
 /* ---- arrival ---- */
-/* The slower end decides. */
+/* The slower end of a link determines its speed. */
 static double slowness(const struct sdr_sim_links *links, int from, int to)
 {
     double slow = 1;
@@ -104,7 +104,7 @@ static int64_t nanoseconds(double seconds)
     return (int64_t)llrint(seconds * 1e9);
 }
 
-/* What is busy until a time is busy, after that, for as long as bytes need. */
+/* Queues a transfer behind those before it: busy until they end, plus the time of its bytes. */
 static int64_t pass(int64_t *busy_until, int64_t time, double seconds)
 {
     return *busy_until = (*busy_until > time ? *busy_until : time) + nanoseconds(seconds);
@@ -133,7 +133,7 @@ enum sdr_status sdr_sim_arrival(struct sdr_sim_links *links, int64_t now, int fr
     int64_t *in = &links->at_port[to].in;
     if (links->servers > 0)
         *time = pass(in, *time, bytes / links->port);
-    else /* it has come in while it was sent */
+    else /* received while it was sent */
         *time = *in = *in + nanoseconds(bytes / links->port) > *time
                           ? *in + nanoseconds(bytes / links->port)
                           : *time;

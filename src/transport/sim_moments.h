@@ -1,4 +1,4 @@
-/* Moments in virtual time that options of the simulator name. */
+/* Times in virtual time, given by options of the simulator. */
 #ifndef SDR_TRANSPORT_SIM_MOMENTS_H
 #define SDR_TRANSPORT_SIM_MOMENTS_H
 
@@ -6,7 +6,8 @@
 #include <stdint.h>
 
 struct sdr_run;
-/* "2@30+5@41.5": calls plan() for each, a worker and a time in nanoseconds. `option` is for the sentence. */
+/* "2@30+5@41.5": calls plan() for each pair of worker and time, in nanoseconds. `option` is
+   named in errors. */
 enum sdr_status sdr_sim_parse_moments(const char *text, const char *option, struct sdr_run *run,
                                       enum sdr_status (*plan)(struct sdr_run *run, int worker,
                                                               int64_t time));

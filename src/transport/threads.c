@@ -1,5 +1,5 @@
-/* Nodes as threads of this process: a message is a few words put into the receiver's box, and bodies are
-   handed over, not copied. */
+/* Nodes as threads of this process: a message is put into the receiver's mailbox, and its body
+   is passed by reference. */
 #include "base/clock.h"
 #include "base/memory.h"
 #include "run/run.h"

@@ -58,7 +58,7 @@ enum sdr_status sdr_batch_gradient(struct sdr_gradient_space *space, const struc
                                    struct sdr_update *update)
 {
     uint32_t leaves = sdr_leaves(batch->count);
-    bool summed = leaves != 1; /* one leaf is the batch */
+    bool summed = leaves != 1; /* one leaf is the whole batch */
     if (summed)
         sdr_sum_begin(&space->sum, space->kind->sense);
     for (uint32_t l = 0; l < leaves && !(stop && atomic_load(stop)); l++) {
@@ -68,7 +68,7 @@ enum sdr_status sdr_batch_gradient(struct sdr_gradient_space *space, const struc
         leaf.at += from;
         leaf.count = batch->count - from < SDR_LEAF_ROWS ? batch->count - from : SDR_LEAF_ROWS;
         leaf.of = batch->of ? batch->of : batch->count;
-        if (l > 0) /* the first one's rows are the caller's to fetch */
+        if (l > 0) /* the caller has prefetched the first leaf */
             sdr_fetch_leaf(view->problem, &leaf);
         SDR_TRY(leaf_gradient(space, view, &leaf, first + l, update));
         if (losses)

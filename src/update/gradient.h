@@ -1,18 +1,18 @@
-/* Gradients of batches, leaf by leaf: whoever computes which leaves of a batch, their sum is the same. */
+/* Gradients of batches, leaf by leaf. The sum does not depend on who computed which leaf. */
 #ifndef SDR_UPDATE_GRADIENT_H
 #define SDR_UPDATE_GRADIENT_H
 
 #include "update/update.h"
 
-/* Rows of a leaf: work looks for a request to stop after every one. */
+/* Rows per leaf; computations poll for a stop request after every leaf. */
 enum { SDR_LEAF_ROWS = 64 };
 
-/* Losses of rows, each before the step it led to. */
+/* Losses of rows, each before its step. */
 struct sdr_loss_sum {
     double loss, weight;
 };
 
-/* What computing gradients needs; one for every thread that does. */
+/* Workspace for gradients, one per computing thread. */
 struct sdr_gradient_space {
     const struct sdr_model_kind *kind; /* borrowed */
     void *memory;                      /* owned: the model's workspace, for a leaf */
@@ -29,7 +29,7 @@ static inline uint32_t sdr_leaves(uint32_t rows)
 {
     return (rows + SDR_LEAF_ROWS - 1) / SDR_LEAF_ROWS;
 }
-/* Asks for the memory of the rows of a leaf, the first of a batch: shuffled rows lie anywhere. */
+/* Prefetches the rows of the first leaf of a batch: shuffled rows lie anywhere. */
 static inline __attribute__((always_inline)) void sdr_fetch_leaf(const struct sdr_problem *problem,
                                                                  const struct sdr_batch *batch)
 {
@@ -41,9 +41,9 @@ static inline __attribute__((always_inline)) void sdr_fetch_leaf(const struct sd
 enum sdr_status sdr_leaf_gradient(struct sdr_gradient_space *space, const struct sdr_view *view,
                                   const struct sdr_batch *leaf, uint32_t number,
                                   struct sdr_update *update);
-/* The gradient of a batch whose first row begins leaf number `first`; the caller has fetched its first leaf.
-   `losses`, one a leaf, may be NULL; stop may be NULL, and where it is set what was computed is worth nothing.
-   Borrowed until the next call. */
+/* The gradient of a batch whose first row begins leaf number `first`; the caller has prefetched
+   its first leaf. `losses`, one per leaf, may be NULL. stop may be NULL; once it is set the
+   result is invalid. Borrowed until the next call. */
 enum sdr_status sdr_batch_gradient(struct sdr_gradient_space *space, const struct sdr_view *view,
                                    const struct sdr_batch *batch, uint32_t first,
                                    struct sdr_loss_sum *losses, const atomic_uint *stop,

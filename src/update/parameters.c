@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* A block as a step sees it. */
+/* A block as the target of a step. */
 static struct sdr_target make_target(struct sdr_parameters *p, const struct sdr_block *block)
 {
     const struct sdr_step_rule *rule = &p->rule;
@@ -100,7 +100,7 @@ void sdr_parameters_lend(struct sdr_parameters *p, float *const slot[2])
 {
     for (int s = 0; s < p->rule.optimizer->slots; s++)
         p->slot[s] = slot[s];
-    make_targets(p); /* they are there: nothing is allocated */
+    make_targets(p); /* cannot fail: nothing is allocated */
 }
 
 enum sdr_status sdr_parameters_stepper(struct sdr_parameters *p, const struct sdr_parameters *of,
@@ -109,9 +109,9 @@ enum sdr_status sdr_parameters_stepper(struct sdr_parameters *p, const struct sd
     SDR_TRY(sdr_parameters_replicate(p, of, false, false));
     p->value = value;
     p->penalty_paid = NULL;
-    if (!p->rule.optimizer->decay) /* whose steps allow for the decay that servers charge */
+    if (!p->rule.optimizer->decay) /* its steps account for the decay that servers charge */
         p->rule.penalty = (struct sdr_penalty){0};
-    p->version = 0; /* counts its own steps, whosever state it has: rows are marked by it */
+    p->version = 0; /* counts its own steps: rows are marked by this number */
     return SDR_OK;
 }
 
@@ -257,7 +257,7 @@ void sdr_parameters_keep(const struct sdr_parameters *p, float *to)
            (p->held.end - p->held.first) * sizeof *to);
 }
 
-/* What paying penalties changes; returns how many arrays. */
+/* Lists the arrays that charging penalties changes; returns their number. */
 static int changed_arrays(const struct sdr_parameters *p, double due, float *array[4])
 {
     int count = 0;

@@ -1,5 +1,6 @@
-/* Lazy penalties. A value pays the penalty of the steps in between when it is next read, as the closed
-   solution of the penalty's flow over Σ rate (optimizer/step.h): a step costs O(non-zeros). */
+/* Lazy penalties. The penalty of skipped steps is charged when a value is next read, as the
+   closed solution of the penalty's flow over Σ rate (optimizer/step.h): a step costs
+   O(non-zeros). */
 #include "update/parameters.h"
 
 #include <math.h>
@@ -81,7 +82,8 @@ void sdr_parameters_catch_up_all(struct sdr_parameters *p)
         if (block->penalised && first < end)
             p->rule.optimizer->catch_up(&t, end - first, block->cols);
     }
-    /* Starting over keeps the float sums exact: what is due stays small against its steps. */
+    /* Restarting keeps the float sums accurate: the penalty due stays small relative to its
+       increments. */
     memset(p->penalty_paid + p->held.first, 0,
            (p->held.end - p->held.first) * sizeof *p->penalty_paid);
     p->penalty_due = 0;
@@ -126,7 +128,9 @@ void sdr_penalty_add(const struct sdr_parameters *p, const float *w, struct sdr_
 double sdr_penalty_total(const struct sdr_parameters *p, const struct sdr_penalty_sum *sum)
 {
     const struct sdr_penalty *penalty = &p->rule.penalty;
-    double l2 = p->rule.optimizer->decay ? 0 : penalty->l2; /* decoupled decay is no objective */
+    double l2 = p->rule.optimizer->decay
+                    ? 0
+                    : penalty->l2; /* decoupled decay is not part of the objective */
     return penalty->l1 * sum->absolute + 0.5 * l2 * sum->square + penalty->group * sum->group;
 }
 

@@ -1,4 +1,4 @@
-/* Replicas: copies of the parameters that workers train on, and how they become one. See parameters.h. */
+/* Replicas: pull, push, merge and mean. See parameters.h. */
 #include "base/affinity.h"
 #include "base/memory.h"
 #include "kernel/exchange.h"
@@ -8,7 +8,7 @@
 
 enum { BLOCK_ALIGN = SDR_ALIGN / sizeof(float) };
 
-/* Whether an array is the value, or stands for it: FTRL's state does. */
+/* Whether an array is the value, or determines it, as FTRL's state does. */
 static bool of_value(const struct sdr_parameters *p, int i)
 {
     return i == 0 || p->rule.optimizer->own_penalty;
@@ -47,7 +47,7 @@ void sdr_replica_push(struct sdr_parameters *replica, struct sdr_parameters *sha
                       const float *damping, int replicas)
 {
     sdr_parameters_catch_up_all(replica);
-    if (damping) /* what is not pushed is lost: the next pull overwrites it */
+    if (damping) /* changes not pushed are lost: the next pull overwrites them */
         for (int i = 0; i <= replica->rule.optimizer->slots; i++)
             for (uint64_t at = 0; at < replica->layout->count && of_value(replica, i); at++) {
                 float share =
@@ -61,7 +61,7 @@ void sdr_replica_push(struct sdr_parameters *replica, struct sdr_parameters *sha
                           replica->base[i], replica->layout->count, merge_of(replica, i));
 }
 
-/* Parts are made of whole cache lines. */
+/* Parts are whole cache lines. */
 static uint64_t part_start(const struct sdr_parameters *p, uint64_t part, uint64_t parts)
 {
     return p->layout->count / BLOCK_ALIGN * part / parts * BLOCK_ALIGN;

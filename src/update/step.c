@@ -1,4 +1,4 @@
-/* Steps: an update becomes a change of the parameters. See parameters.h. */
+/* Steps: apply an update to the parameters. See parameters.h. */
 #include "update/parameters.h"
 
 #include <string.h>
@@ -38,7 +38,7 @@ static void step_example(struct sdr_parameters *p, const struct sdr_part *part,
         o->matrix32(t, r.index32, r.x, r.n, u, cols);
 }
 
-/* Steps on a part that was multiplied out, rows first … end − 1. */
+/* Steps on an expanded part, rows first … end − 1. */
 static void step_expanded(struct sdr_parameters *p, const struct sdr_part *part, uint32_t first,
                           uint32_t end)
 {
@@ -48,7 +48,7 @@ static void step_expanded(struct sdr_parameters *p, const struct sdr_part *part,
     struct sdr_target t = p->target[part->block];
     if (first > 0 && part->form == SDR_DENSE)
         t = sdr_target_from(t, first, cols);
-    t.center = NULL; /* of examples: it is in the sums already */
+    t.center = NULL; /* of examples: the sums include it */
     if (part->form == SDR_DENSE) {
         if (cols == 1 || !t.scale)
             o->dense(&t, part->value, (end - first) * cols, 1.0f);
@@ -66,8 +66,8 @@ static void step_expanded(struct sdr_parameters *p, const struct sdr_part *part,
     }
 }
 
-/* Statistics are added as they are, times the rate. A batch is summed up before it is added: one by
-   one, rows would be rounded away from the sums of very many. */
+/* Statistics are added without an optimizer, times the rate. A batch is summed before it is
+   added: single rows would be lost to rounding in large sums. */
 static void add_expanded(struct sdr_parameters *p, const struct sdr_part *part, uint32_t first,
                          uint32_t end, float rate)
 {
@@ -81,7 +81,7 @@ static void add_expanded(struct sdr_parameters *p, const struct sdr_part *part, 
             value[(size_t)part->index[i] * cols + k] += rate * part->value[(size_t)i * cols + k];
 }
 
-/* What marks the rows that this update has met: never 0, and another for every update. */
+/* The mark of rows touched by this update: never 0, different for every update. */
 static uint32_t mark_of(const struct sdr_parameters *p)
 {
     return (uint32_t)(p->version % UINT32_MAX) + 1;

@@ -70,7 +70,7 @@ static uint64_t *sort_keys(uint64_t *key, uint64_t *other, uint64_t count, uint3
     return key;
 }
 
-/* Copies rows with what belongs to them; keys are (feature, place of the entry). */
+/* Copies rows with their targets, weights and sides; keys are (feature, index of the entry). */
 static enum sdr_status copy_rows(struct sdr_subset *s, const struct sdr_problem *problem,
                                  const struct sdr_batch *batch)
 {
@@ -98,7 +98,7 @@ static enum sdr_status copy_rows(struct sdr_subset *s, const struct sdr_problem 
     return SDR_OK;
 }
 
-/* Numbers the features in their order; returns how many there are. */
+/* Numbers the features in ascending order; returns their number. */
 static uint32_t number_features(struct sdr_subset *s, const struct sdr_problem *problem)
 {
     uint64_t entries = s->start[s->rows.count];
@@ -140,10 +140,8 @@ enum sdr_status sdr_subset_make(struct sdr_subset *s, const struct sdr_problem *
                                 const struct sdr_layout *layout, const struct sdr_batch *batch)
 {
     SDR_TRY(copy_rows(s, problem, batch));
-    s->rows = (struct sdr_rows){.count = batch->count,
-                                .start = s->start,
-                                .index32 = s->index,
-                                .value = s->value};
+    s->rows = (struct sdr_rows){
+        .count = batch->count, .start = s->start, .index32 = s->index, .value = s->value};
     s->rows.features = number_features(s, problem);
     s->problem = *problem;
     s->problem.rows = &s->rows;
@@ -161,15 +159,15 @@ enum sdr_status sdr_subset_make(struct sdr_subset *s, const struct sdr_problem *
 void sdr_subset_free(struct sdr_subset *s)
 {
     sdr_marks_free(&s->marks);
-    void *array[] = {s->w,     s->feature, s->start, s->key[0], s->key[1],        s->index,
-                     s->row,   s->listed,  s->value, s->target, s->metric_weight, s->row_weight,
+    void *array[] = {s->w,   s->feature, s->start, s->key[0], s->key[1],        s->index,
+                     s->row, s->listed,  s->value, s->target, s->metric_weight, s->row_weight,
                      s->side};
     for (size_t i = 0; i < sizeof array / sizeof *array; i++)
         sdr_release(array[i]);
     *s = (struct sdr_subset){0};
 }
 
-/* How many of the features lie below one. */
+/* The number of features below one. */
 static uint32_t features_below(const struct sdr_subset *s, uint32_t feature)
 {
     uint32_t from = 0, end = s->rows.features;
@@ -183,8 +181,9 @@ static uint32_t features_below(const struct sdr_subset *s, uint32_t feature)
     return from;
 }
 
-/* A place in the array of all values as one in the subset's. */
-static uint64_t place_of(const struct sdr_subset *s, const struct sdr_layout *layout, uint64_t place)
+/* Converts an index into all values to one into the subset's. */
+static uint64_t place_of(const struct sdr_subset *s, const struct sdr_layout *layout,
+                         uint64_t place)
 {
     int b = layout->blocks - 1;
     while (b > 0 && place < layout->block[b].offset)
@@ -200,9 +199,9 @@ static uint64_t place_of(const struct sdr_subset *s, const struct sdr_layout *la
 struct sdr_span sdr_subset_span(const struct sdr_subset *s, const struct sdr_layout *layout,
                                 struct sdr_span span)
 {
-    return (struct sdr_span){place_of(s, layout, span.first),
-                             span.end == layout->count ? s->layout.count
-                                                       : place_of(s, layout, span.end)};
+    return (struct sdr_span){place_of(s, layout, span.first), span.end == layout->count
+                                                                  ? s->layout.count
+                                                                  : place_of(s, layout, span.end)};
 }
 
 uint64_t sdr_subset_scatter(struct sdr_subset *s, const struct sdr_layout *layout,

@@ -1,6 +1,6 @@
-/* Some rows by themselves: copied, with the features that they touch numbered from 0 on, in their order. What is
-   computed from them needs the values of these features alone, so that a worker holds what its batch
-   touches, whatever the size of the model. */
+/* A subset: copies of some rows, with the features that they touch renumbered from 0, in
+   ascending order. Computations on it need the values of these features only: a worker holds
+   what its batch touches, whatever the size of the model. */
 #ifndef SDR_UPDATE_SUBSET_H
 #define SDR_UPDATE_SUBSET_H
 
@@ -9,12 +9,12 @@
 struct sdr_subset {
     struct sdr_problem problem; /* of the copied rows: targets, weights and sides are theirs */
     struct sdr_rows rows;
-    struct sdr_layout layout; /* blocks that are per feature have a row for every touched feature */
+    struct sdr_layout layout; /* per-feature blocks have one row per touched feature */
     struct sdr_batch batch;   /* all rows of the subset */
-    float *w;                 /* owned: values by that layout */
-    uint32_t *feature;        /* owned: which feature each of those rows belongs to; increasing */
+    float *w;                 /* owned: values in that layout */
+    uint32_t *feature;        /* owned: the feature of each of those rows; increasing */
     struct sdr_marks marks;
-    /* Owned, and kept for the next subset. */
+    /* Owned, reused by the next subset. */
     uint64_t *start, *key[2], entry_room, w_room, row_room;
     uint32_t *index, *row, *listed;
     uint64_t listed_room;
@@ -28,14 +28,14 @@ bool sdr_subset_suits(const struct sdr_model_kind *kind, const struct sdr_proble
 enum sdr_status sdr_subset_make(struct sdr_subset *subset, const struct sdr_problem *problem,
                                 const struct sdr_layout *layout, const struct sdr_batch *batch);
 void sdr_subset_free(struct sdr_subset *subset);
-/* The values of the subset that lie in a span of all values. */
+/* The subset's values that lie in a span of all values. */
 struct sdr_span sdr_subset_span(const struct sdr_subset *subset, const struct sdr_layout *layout,
                                 struct sdr_span span);
-/* Places `count` values that a server has gathered for the rows of the subset, as far as they lie in its span
-   (sdr_move_values); returns how many belong there. */
+/* Stores `count` values that a server gathered for the rows of the subset, as far as they lie in
+   its span (sdr_move_values); returns the number expected there. */
 uint64_t sdr_subset_scatter(struct sdr_subset *subset, const struct sdr_layout *layout,
                             struct sdr_span span, float *packed, uint64_t count);
-/* An update computed from the subset becomes one of the rows as they are: `batch`. */
+/* Converts an update computed from the subset to one of the original rows, `batch`. */
 enum sdr_status sdr_subset_translate(struct sdr_subset *subset, const struct sdr_batch *batch,
                                      struct sdr_update *update);
 

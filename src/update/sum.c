@@ -4,19 +4,19 @@
 
 #include <string.h>
 
-/* The dense gradient of a run of leaves: `leaves` of them, a power of two, from number `leaf` on. Two
-   neighbours of one size, the first at an even place, become one: the order of all additions follows
-   from the numbers of the leaves alone. */
+/* The dense gradient of consecutive leaves: `leaves` of them, a power of two, from number `leaf`
+   on. Two neighbours of one size, the first at an even position, are merged: the order of all
+   additions follows from the leaf numbers alone. */
 struct sdr_node_sum {
     int block;
     uint32_t first,
         count; /* its values, from row `first` of the block on: all, or those of a span */
     uint32_t leaf, leaves;
-    float *value; /* owned; kept when the node is gone, for the next one in its place */
+    float *value; /* owned; kept for reuse when the node is removed */
     uint64_t room;
 };
 
-/* A run of leaves, wherever it begins, is at most so many nodes: two of every size. */
+/* Upper bound on the nodes of consecutive leaves: two of every size. */
 enum { NODES_MOST = 64 };
 
 enum sdr_status sdr_sum_create(struct sdr_sum *sum, const struct sdr_layout *layout)
@@ -49,8 +49,8 @@ void sdr_sum_begin(struct sdr_sum *sum, enum sdr_sense sense)
     sum->nodes = 0;
 }
 
-/* Room for `count` more items behind the first `used`; the old ones stay. There is an array even of none:
-   a part of no rows is a part that lists rows. */
+/* Makes room for `count` more items behind the first `used`, which are kept. Allocates an array
+   even for none: a part of no rows still lists rows. */
 static enum sdr_status make_room(void *array, uint64_t used, uint64_t count, uint64_t *room,
                                  size_t size)
 {
@@ -74,7 +74,7 @@ static void copy_scaled(float *to, const float *from, uint64_t count, float weig
         return;
     }
     for (uint64_t i = 0; i < count; i++)
-        to[i] = weight > 0 ? from[i] * weight : 0; /* it may not be a number */
+        to[i] = weight > 0 ? from[i] * weight : 0; /* from[i] may be NaN */
 }
 
 /* ---- parts that list rows or examples ---- */
@@ -106,7 +106,7 @@ static enum sdr_status append(struct sdr_sum *sum, struct sdr_part *to, const st
     return SDR_OK;
 }
 
-/* Parts may have their factors in common, as weight and intercept of a linear model do: they are kept
+/* Parts may share their factors, as weight and intercept of a linear model do: they are stored
    once. */
 static int shared_with(const struct sdr_update *update, int p)
 {
@@ -131,7 +131,7 @@ static void add_values(float *to, const float *from, uint64_t count)
         to[i] += from[i];
 }
 
-/* Nodes of a block stand in the order of their leaves; this makes room for one behind the last of its
+/* Nodes of a block are in the order of their leaves; this inserts one behind the last of its
    block. */
 static enum sdr_status insert_node(struct sdr_sum *sum, const struct sdr_part *part, int *at)
 {
@@ -191,7 +191,7 @@ static enum sdr_status add_dense(struct sdr_sum *sum, const struct sdr_part *par
 }
 
 /* ---- the sum ---- */
-/* Rows of leaves that lie one behind the other are borrowed; others are copied. */
+/* Rows of consecutive leaves are borrowed; others are copied. */
 static enum sdr_status add_rows(struct sdr_sum *sum, const struct sdr_batch *batch)
 {
     struct sdr_batch *all = &sum->update.batch;
@@ -225,7 +225,7 @@ enum sdr_status sdr_sum_add(struct sdr_sum *sum, const struct sdr_update *update
             SDR_TRY(add_dense(sum, part, weight));
             continue;
         }
-        if (part->count == 0) /* none of its rows lies in this span */
+        if (part->count == 0) /* none of its rows is in this span */
             continue;
         int place = 0;
         while (place < all->parts && all->part[place].block != part->block)
@@ -260,7 +260,8 @@ enum sdr_status sdr_sum_add(struct sdr_sum *sum, const struct sdr_update *update
 const struct sdr_update *sdr_sum_end(struct sdr_sum *sum, bool whole)
 {
     struct sdr_update *all = &sum->update;
-    for (int at = sum->nodes - 1; at > 0 && whole; at--) /* what is left, from the last leaves on */
+    for (int at = sum->nodes - 1; at > 0 && whole;
+         at--) /* merges the rest, from the last leaves on */
         if (sum->node[at - 1].block == sum->node[at].block) {
             add_values(sum->node[at - 1].value, sum->node[at].value, sum->node[at].count);
             remove_node(sum, at);

@@ -1,4 +1,4 @@
-/* Updates: layout of the values, spans, and parts multiplied out. Sums of updates are in sum.c. */
+/* Updates: layout of the values, spans, and expanding parts. Sums of updates are in sum.c. */
 #include "update/update.h"
 #include "base/memory.h"
 
@@ -7,7 +7,7 @@
 
 enum { BLOCK_ALIGN = SDR_ALIGN / sizeof(float) };
 
-/* ---- where values lie ---- */
+/* ---- layout ---- */
 void sdr_layout_make(struct sdr_layout *layout, const struct sdr_block *block, int blocks)
 {
     *layout = (struct sdr_layout){.blocks = blocks};
@@ -32,7 +32,7 @@ void sdr_rows_cut(const struct sdr_block *block, struct sdr_span span, uint32_t 
     *end = *end < *first ? *first : *end;
 }
 
-/* Work of a row: as many values as it has, as often as it is touched. */
+/* The cost of a row: its number of values, times how often it is touched. */
 static uint64_t row_cost(const struct sdr_block *block, uint32_t row, const uint32_t *touched,
                          uint32_t of)
 {
@@ -161,7 +161,7 @@ static struct room room_of(const struct sdr_expansion *to, int block)
                          .cols = layout->block[block].cols};
 }
 
-/* Shuffled rows lie anywhere: they are fetched a few ahead. */
+/* Shuffled rows lie anywhere: they are prefetched a few ahead. */
 enum { AHEAD = 6 };
 static inline __attribute__((always_inline)) void fetch_entries(const struct sdr_batch *batch,
                                                                 uint32_t i)
@@ -176,8 +176,8 @@ static inline __attribute__((always_inline)) void fetch_entries(const struct sdr
         sdr_fetch(r.index32, r.n * sizeof(uint32_t));
 }
 
-/* Sparse examples, one column, as in most models: features are summed up where they are, and put
-   together at the end. */
+/* Sparse examples, one column, the common case: features are summed in place, and compacted at
+   the end. */
 #define EXPAND_ONE(bits)                                                                           \
     static uint32_t expand_one##bits(const struct room *room, const struct sdr_part *part,         \
                                      const struct sdr_batch *batch, uint32_t first, uint32_t end)  \
@@ -206,8 +206,8 @@ static inline __attribute__((always_inline)) void fetch_entries(const struct sdr
 EXPAND_ONE(16)
 EXPAND_ONE(32)
 
-/* Where the sum of a row is: zero when it is first met. The range that begins at row `first` of the
-   block has the scratch from there on for itself. */
+/* The sum of a row, zeroed at its first touch. The range that begins at row `first` of the block
+   has the scratch from there on for itself. */
 static inline float *sum_of_row(const struct room *room, uint32_t row, uint32_t first,
                                 uint32_t *count)
 {
@@ -236,7 +236,7 @@ static void expand_sparse(const struct room *room, const struct sdr_part *part,
     }
 }
 
-/* Rows that are listed several times become one. */
+/* Merges rows that are listed several times. */
 static void merge_rows(const struct room *room, const struct sdr_part *part, uint32_t first,
                        uint32_t end, uint32_t *count)
 {
@@ -250,7 +250,7 @@ static void merge_rows(const struct room *room, const struct sdr_part *part, uin
     }
 }
 
-/* Every example to one column of its own. */
+/* Each example goes to one column. */
 static void expand_columns(const struct sdr_expansion *to, const struct sdr_part *part,
                            const struct sdr_batch *batch, uint32_t first, uint32_t end, float *out)
 {
@@ -309,7 +309,7 @@ static void expand_ones(const struct sdr_expansion *to, const struct sdr_part *p
             out[k] += part->value[(size_t)i * cols + k];
 }
 
-/* Parts that are as they should be: nothing to sum up. */
+/* Whether a part needs no expansion. */
 static bool is_expanded(const struct sdr_block *block, const struct sdr_part *part, uint32_t first,
                         uint32_t end)
 {

@@ -19,8 +19,9 @@ void sdr_marks_free(struct sdr_marks *marks)
     *marks = (struct sdr_marks){0};
 }
 
-/* Lists the features of a row that are not marked yet, behind `count` others. Every feature is written, and
-   stays if it is new: whether it is cannot be predicted, and a wrong guess costs more than a store. */
+/* Appends the features of a row that are not marked yet to `count` others. Every feature is
+   written, and kept if new: that branch cannot be predicted, and a misprediction costs more than
+   a store. */
 #define LIST_ROW(bits)                                                                             \
     static inline uint32_t list_row##bits(const struct sdr_marks *marks,                           \
                                           const uint##bits##_t *index, uint32_t n, uint32_t count) \
@@ -37,7 +38,7 @@ void sdr_marks_free(struct sdr_marks *marks)
 LIST_ROW(16)
 LIST_ROW(32)
 
-/* Shuffled rows lie anywhere: their features are fetched a few rows ahead. */
+/* Shuffled rows lie anywhere: their features are prefetched a few rows ahead. */
 enum { AHEAD = 6 };
 static inline __attribute__((always_inline)) void fetch_index(const struct sdr_rows *rows,
                                                               uint32_t row)
@@ -49,12 +50,13 @@ static inline __attribute__((always_inline)) void fetch_index(const struct sdr_r
         sdr_fetch(r.index32, r.n * sizeof(uint32_t));
 }
 
-/* Lists the features first … end − 1 of a batch in marks->touched, in the order in which it first meets them. */
+/* Lists the features first … end − 1 of a batch in marks->touched, in the order of their first
+   occurrence. */
 static uint32_t list_touched(struct sdr_marks *marks, const struct sdr_batch *batch, uint32_t first,
                              uint32_t end)
 {
     uint32_t count = 0;
-    if (++marks->stamp == 0) { /* all numbers were used */
+    if (++marks->stamp == 0) { /* stamps wrapped around */
         memset(marks->mark, 0, batch->rows->features * sizeof *marks->mark);
         marks->stamp = 1;
     }
@@ -77,7 +79,7 @@ static inline void move(float *value, float *packed, uint64_t count, enum sdr_mo
             value[k] = how == SDR_ADD ? value[k] + packed[k] : packed[k];
 }
 
-/* Moves the first `count` rows that were listed. */
+/* Moves the first `count` listed rows. */
 static inline __attribute__((always_inline)) void move_listed(const uint32_t *touched,
                                                               uint64_t count, uint32_t cols,
                                                               float *value, float *packed,
@@ -87,7 +89,7 @@ static inline __attribute__((always_inline)) void move_listed(const uint32_t *to
         move(value + (size_t)touched[i] * cols, packed + i * cols, cols, how);
 }
 
-/* With the columns and the direction known the loop has no branches. */
+/* With constant columns and direction the loop has no branches. */
 static void move_rows(const uint32_t *touched, uint64_t count, uint32_t cols, float *value,
                       float *packed, enum sdr_move how)
 {
@@ -172,7 +174,7 @@ enum sdr_status sdr_step_add(const struct sdr_layout *layout, struct sdr_marks *
         bool rows = part->form == SDR_TOUCHED && by_rows(block, &update->batch);
         uint32_t first, end;
         sdr_rows_within(block, span, &first, &end);
-        /* Counted before any is added: of a part that does not fit no value is. */
+        /* Checked before any is added: a part that does not fit changes nothing. */
         bool fits = rows ? part->count == list_touched(marks, &update->batch, first, end)
                          : part->form == SDR_DENSE && part->first == first &&
                                part->count == (uint64_t)(end - first) * block->cols;

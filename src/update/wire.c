@@ -1,4 +1,4 @@
-/* Bytes become updates, or are refused: see wire.h. */
+/* Reads and checks updates: see wire.h. */
 #include "base/memory.h"
 #include "kind/codec.h"
 #include "update/wire_format.h"
@@ -21,7 +21,7 @@ static enum sdr_status bad(const char *what)
     return sdr_fail(SDR_BAD_FILE, "a message cannot be read: %s", what);
 }
 
-/* What is left of the bytes. */
+/* The remaining bytes. */
 struct bytes {
     const unsigned char *at;
     uint64_t left;
@@ -30,26 +30,26 @@ struct bytes {
 static const void *take(struct bytes *from, uint64_t bytes)
 {
     const unsigned char *at = from->at;
-    if (bytes > from->left) /* a multiple of the alignment: with the padding it fits as well */
+    if (bytes > from->left) /* a multiple of the alignment: the padding fits too */
         return NULL;
     from->at += sdr_wire_padded(bytes);
     from->left -= sdr_wire_padded(bytes);
     return at;
 }
 
-/* What a reader expects. */
+/* The reader's expectations. */
 struct expected {
     const struct sdr_wire *wire;
     uint32_t examples;
     struct sdr_span span;
-    enum sdr_sense sense; /* that the message says of itself */
+    enum sdr_sense sense; /* as stated in the message */
 };
 
-/* Whether a part of this form may stand for its block, by the numbers alone. */
+/* Checks the form and the numbers of a part against its block. */
 static enum sdr_status check_part(const struct expected *e, const struct sdr_wire_part *head,
                                   struct sdr_wire_slice *slice)
 {
-    enum { LEAVES_MOST = 1 << 30 }; /* so that twice as many can be counted */
+    enum { LEAVES_MOST = 1 << 30 }; /* so that the double does not overflow */
     if (head->block >= e->wire->layout->blocks)
         return bad("no such block");
     const struct sdr_block *block = &e->wire->layout->block[head->block];
@@ -102,7 +102,7 @@ static enum sdr_status check_index(const struct sdr_block *block, const struct s
     return SDR_OK;
 }
 
-/* Values as they are, or decoded. The reader has room for all of them. */
+/* Plain or decoded values. The reader has room for all of them. */
 static enum sdr_status take_values(const struct sdr_wire *wire, struct bytes *from, uint64_t bytes,
                                    uint64_t floats, float **decoded, const float **value)
 {
@@ -156,7 +156,7 @@ static enum sdr_status take_part(const struct expected *e, const struct sdr_wire
     return SDR_OK;
 }
 
-/* Every block has one part, except dense ones: of these there may be one for every run of leaves. */
+/* Every block has one part, except dense ones: these may have one per run of leaves. */
 static enum sdr_status check_blocks(const struct sdr_wire_part *part, uint32_t parts)
 {
     _Static_assert(SDR_BLOCKS_MOST <= 64, "a bit for every block");
@@ -171,8 +171,8 @@ static enum sdr_status check_blocks(const struct sdr_wire_part *part, uint32_t p
     return SDR_OK;
 }
 
-/* More values than any update has: examples have a value for every row or column of their blocks, a few
-   times over. */
+/* Upper bound on the values of an update: examples have a value for every row or column of their
+   blocks, a few times over. */
 static uint64_t values_most(const struct expected *e)
 {
     enum { TIMES = 64 };
@@ -183,7 +183,7 @@ static uint64_t values_most(const struct expected *e)
     return TIMES * (layout->count + (uint64_t)e->examples * (layout->rows + columns));
 }
 
-/* Room for the parts, and for their values where a codec has to decode them. */
+/* Allocates the parts, and their values if a codec decodes them. */
 static enum sdr_status make_room(const struct expected *e, const struct sdr_wire_part *part,
                                  uint32_t parts, struct sdr_wire_reader *reader)
 {
@@ -214,8 +214,8 @@ static enum sdr_status make_room(const struct expected *e, const struct sdr_wire
     return SDR_OK;
 }
 
-/* The head, and what it says; NULL: it is not there, or of another format. Its members are read one by one: the
-   time in it is written last, and alone. */
+/* Reads the head; NULL: missing, or of another format. Its members are read one by one: the time
+   in it is written last, and alone. */
 static const struct sdr_wire_head *read_head(struct bytes *from, struct sdr_wire_facts *facts)
 {
     const struct sdr_wire_head *head =

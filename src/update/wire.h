@@ -13,56 +13,57 @@
 
 #include "update/gradient.h"
 
-/* What travels with an update. */
+/* Facts sent with an update. */
 struct sdr_wire_facts {
-    uint32_t rows, leaves; /* of its batch; leaves may be 0 for who does not count losses */
+    uint32_t rows, leaves; /* of its batch; leaves is 0 for servers that do not count losses */
     float computing;       /* seconds it took */
     double rate;           /* of a step that was taken */
-    const struct sdr_loss_sum *losses; /* one a leaf; after reading borrowed from the bytes */
+    const struct sdr_loss_sum *losses; /* one per leaf; after reading borrowed from the bytes */
 };
 
-/* Reads the facts alone; false: they are not there, or do not fit the bytes. */
+/* Reads the facts only; false: missing, or they do not fit the bytes. */
 bool sdr_wire_facts_of(const unsigned char *bytes, uint64_t count, struct sdr_wire_facts *facts);
-/* The time is known when the update is written already. */
+/* Sets the compute time in a written update: it is known only afterwards. */
 void sdr_wire_set_computing(unsigned char *bytes, float seconds);
 
-/* How values become bytes; both ends of a run have the same. */
+/* The encoding of values, the same at both ends. */
 struct sdr_wire {
     const struct sdr_layout *layout; /* borrowed */
-    const struct sdr_codec *codec;   /* NULL: floats as they are */
+    const struct sdr_codec *codec;   /* NULL: plain floats */
     const void *codec_options;       /* borrowed */
 };
 
-/* A bound on the bytes of an update, as far as it lies in a span. */
+/* Upper bound on the bytes of an update within a span. */
 uint64_t sdr_wire_bound(const struct sdr_wire *wire, const struct sdr_update *update,
                         struct sdr_span span, uint32_t leaves);
-/* Rows that are listed, while they are sorted out by spans. */
+/* Scratch for sorting listed rows by spans. */
 struct sdr_wire_writer {
     uint32_t *index; /* owned */
     float *value;    /* owned */
     uint64_t value_room;
 };
 void sdr_wire_writer_free(struct sdr_wire_writer *writer);
-/* Writes it, *bytes of them. `residual`, one a value or NULL, keeps what a lossy codec leaves out of
-   dense parts: it is added to the next ones. `seed` is another for every message. */
+/* Writes an update; *bytes is its length. `residual`, one per value or NULL, holds the error of
+   a lossy codec on dense parts, and is added to the next ones. `seed` must differ between
+   messages. */
 enum sdr_status sdr_wire_write(const struct sdr_wire *wire, const struct sdr_update *update,
                                struct sdr_span span, const struct sdr_wire_facts *facts,
                                float *residual, uint64_t seed, struct sdr_wire_writer *writer,
                                unsigned char *to, uint64_t *bytes);
 
-/* Where an update that was read lies. */
+/* Memory of an update that was read. */
 struct sdr_wire_reader {
     struct sdr_part *part; /* owned */
     int room;
-    float *decoded; /* owned: values that were no plain floats */
+    float *decoded; /* owned: decoded values */
     uint64_t decoded_room;
 };
 void sdr_wire_reader_free(struct sdr_wire_reader *reader);
-/* Reads an update that was written for a span: dense parts have the rows of the span, all of them, and
-   listed rows lie in it. Steps have the rows that the batch touches (sdr_step_add compares), or dense
-   ones; other updates can be summed and multiplied out. Its arrays are borrowed from the bytes, which
-   begin at a multiple of 8, and from the reader. `examples`: how many rows the batch of the update has
-   at this end. Fails with SDR_BAD_FILE and a sentence if anything does not fit. */
+/* Reads an update that was written for a span: dense parts have all rows of the span, and listed
+   rows lie in it. Steps have the rows that the batch touches (sdr_step_add compares), or dense
+   ones; other updates can be summed and expanded. Its arrays are borrowed from the bytes, which
+   begin at a multiple of 8, and from the reader. `examples`: rows of the update's batch at this
+   end. Fails with SDR_BAD_FILE and a sentence if anything does not fit. */
 enum sdr_status sdr_wire_read(const struct sdr_wire *wire, const unsigned char *bytes,
                               uint64_t count, uint32_t examples, struct sdr_span span,
                               struct sdr_wire_reader *reader, struct sdr_wire_facts *facts,

@@ -1,4 +1,4 @@
-/* The bytes of an update, between wire.c, which reads them, and wire_write.c: see wire.h for their order. */
+/* The byte format of an update, for wire.c and wire_write.c: see wire.h for the order. */
 #ifndef SDR_UPDATE_WIRE_FORMAT_H
 #define SDR_UPDATE_WIRE_FORMAT_H
 
@@ -19,13 +19,13 @@ _Static_assert(sizeof(struct sdr_wire_head) == 32, "the head is read from bytes"
 enum sdr_wire_flag {
     SDR_WIRE_DISTINCT = 1,
     SDR_WIRE_INDEXED = 2,
-    SDR_WIRE_SHARED = 4, /* its factors are those of an earlier part */
+    SDR_WIRE_SHARED = 4, /* shares the factors of an earlier part */
 };
 struct sdr_wire_part {
     uint16_t block;
     uint8_t form, right, flags, unused[3];
     uint32_t count, first, leaf, leaves;
-    uint32_t shared; /* the part whose factors it has */
+    uint32_t shared; /* the part that owns its factors */
     uint32_t index_bytes;
     uint64_t value_bytes, v_bytes;
 };

@@ -1,4 +1,4 @@
-/* Updates become bytes: see wire.h. */
+/* Writes updates as bytes: see wire.h. */
 #include "base/memory.h"
 #include "kind/codec.h"
 #include "update/wire_format.h"
@@ -26,7 +26,7 @@ static struct sdr_wire_slice slice_of(const struct sdr_wire *wire, const struct 
         for (uint32_t i = 0; i < part->count && !whole; i++)
             slice.count += within(part, i, &slice);
         slice.floats = slice.count * block->cols;
-    } else if (part->form == SDR_TOUCHED) { /* it was made for this span */
+    } else if (part->form == SDR_TOUCHED) { /* made for this span */
         slice.count = part->count;
         slice.floats = slice.count * block->cols;
     } else {
@@ -84,7 +84,7 @@ static unsigned char *put(unsigned char *to, const void *from, uint64_t bytes)
     unsigned char *end = to + sdr_wire_padded(bytes);
     if (bytes == 0) /* from may be NULL */
         return to;
-    memset(end - SDR_WIRE_ALIGN, 0, SDR_WIRE_ALIGN); /* what is left of it is the padding */
+    memset(end - SDR_WIRE_ALIGN, 0, SDR_WIRE_ALIGN); /* the rest of it is padding */
     memcpy(to, from, bytes);
     return end;
 }
