@@ -192,7 +192,7 @@ static enum sdr_status pull_rows(struct pulled *pulled, size_t which, uint32_t f
     for (uint32_t i = from; i < end; i++)
         row[batch.count++] = sdr_listed(job->rows, i);
     SDR_TRY(sdr_subset_make(&pulled->subset[which], job->problem, pulled->pull->layout, &batch));
-    return pulled->pull->pull(pulled->pull->context, &batch, &pulled->subset[which]);
+    return pulled->pull->pull(pulled->pull->context, &pulled->subset[which]);
 }
 
 /* Rows per pull: about a million values, and whole chunks. */

@@ -32,10 +32,10 @@ enum sdr_status sdr_evaluate(const struct sdr_model_kind *kind, const struct sdr
                              const struct sdr_block *block, const float *w,
                              const struct sdr_row_list *rows, int threads,
                              struct sdr_evaluation *result);
-/* The same sums from values in other processes: pull() gets the values that `rows` read into a subset made
-   of these rows. */
+/* The same sums from values in other processes: pull() gets the values that the rows of a
+   subset read. */
 struct sdr_pull {
-    enum sdr_status (*pull)(void *context, const struct sdr_batch *rows, struct sdr_subset *subset);
+    enum sdr_status (*pull)(void *context, struct sdr_subset *subset);
     void *context;
     const struct sdr_layout *layout;
 };

@@ -140,13 +140,12 @@ enum sdr_status sdr_weights_all(struct sdr_run *run, enum sdr_array array, float
 struct asked {
     struct sdr_run *run;
     enum sdr_array which;
-    bool valid;
 };
 
-static enum sdr_status pull(void *context, const struct sdr_batch *rows, struct sdr_subset *subset)
+static enum sdr_status pull(void *context, struct sdr_subset *subset)
 {
     const struct asked *asked = context;
-    return sdr_shards_pull(asked->run, asked->which, asked->valid, rows, subset);
+    return sdr_shards_pull(asked->run, asked->which, subset);
 }
 
 /* Dense rows are centered when read; sparse validation rows are not, and need weights for
@@ -171,7 +170,7 @@ static enum sdr_status evaluate(struct sdr_run *run, enum sdr_array which, bool 
                                 const struct sdr_row_list *rows, struct sdr_evaluation *result)
 {
     const struct sdr_problem *problem = valid ? &run->set.valid_problem : &run->problem;
-    struct asked asked = {run, which, valid};
+    struct asked asked = {run, which};
     struct sdr_pull by_rows = {pull, &asked, &run->layout};
     float *copy;
     const float *w;

@@ -210,6 +210,7 @@ enum sdr_status sdr_go_on_without(struct sdr_node *node, const struct sdr_gradie
     if ((uint64_t)left >= needed)
         return SDR_OK;
     if (run->options.settings.run && run->process == 0) {
+        SDR_TRY(sdr_shards_sync(run));
         rest =
             sdr_checkpoint_write(run) != SDR_OK ? "; the checkpoint could not be written"
             : run->options.settings.deterministic
@@ -234,11 +235,13 @@ static void log_gradient(struct sdr_node *node, struct sdr_gradient *gradient, u
 enum sdr_status sdr_await_gradient(struct sdr_node *node, struct sdr_gradient *gradient, bool *more)
 {
     struct sdr_network *net = node->run->network;
+    SDR_TRY(sdr_servers_there(node));
     SDR_TRY(assign_idle(node));
     for (;;) {
         struct sdr_message message;
         SDR_TRY(sdr_next_message(node, &message));
         if (message.kind == SDR_MESSAGE_NONE) { /* timeout without a message */
+            SDR_TRY(sdr_shards_sync(node->run)); /* a checkpoint may be due */
             SDR_TRY(sdr_poll_requests(node->run));
             *more = !node->run->end.over;
             if (!*more)

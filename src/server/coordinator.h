@@ -39,6 +39,7 @@ struct sdr_coordinator {
     uint64_t applied, staleness,
         stalest; /* gradients applied; sum and maximum of their staleness */
     struct sdr_ledger ledger;
+    char server_lost[512]; /* the sentence about a server that was lost; "": none was */
     char ledger_lost[512]; /* why records of it are lost; "": none are */
     int64_t ended;         /* transport time when the run was over */
 };

@@ -12,6 +12,7 @@
 #include "team/accounting.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 /* ---- every server ---- */
@@ -53,15 +54,26 @@ enum sdr_status sdr_next_message(struct sdr_node *node, struct sdr_message *mess
     return SDR_OK;
 }
 
+/* The loss is remembered: whoever tolerates one failure, of a checkpoint say, fails at the next wait. */
 enum sdr_status sdr_lost_server(struct sdr_node *node, const struct sdr_message *lost)
 {
-    return sdr_fail(SDR_PEER_LOST,
-                    "server %d was lost with its part of the parameters: process %llu was silent "
-                    "for %.1f s%s",
-                    lost->from, (unsigned long long)lost->batch, lost->value,
-                    node->run->options.settings.run
-                        ? "; go on from the last checkpoint with --resume"
-                        : "; with --run there would be checkpoints");
+    struct sdr_run *run = node->run;
+    sdr_fail(SDR_PEER_LOST,
+             "server %d was lost with its part of the parameters: process %llu was silent for "
+             "%.1f s%s",
+             lost->from, (unsigned long long)lost->batch, lost->value,
+             run->options.settings.run ? "; go on from the last checkpoint with --resume"
+                                       : "; with --run there would be checkpoints");
+    if (node->server == 0)
+        snprintf(run->network->lead.server_lost, sizeof run->network->lead.server_lost, "%s",
+                 sdr_error());
+    return SDR_PEER_LOST;
+}
+
+enum sdr_status sdr_servers_there(const struct sdr_node *node)
+{
+    const char *lost = node->run->network->lead.server_lost;
+    return lost[0] ? sdr_fail(SDR_PEER_LOST, "%s", lost) : SDR_OK;
 }
 
 /* Takes a message from the backlog. */
@@ -85,6 +97,7 @@ enum sdr_status sdr_await_kind(struct sdr_node *node, int kind, int from,
                                struct sdr_message *message)
 {
     struct sdr_server *server = sdr_server_of(node);
+    SDR_TRY(sdr_servers_there(node));
     if (take_deferred(server, kind, from, message))
         return SDR_OK;
     for (;;) {

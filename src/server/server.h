@@ -42,6 +42,8 @@ enum sdr_status sdr_await_kind(struct sdr_node *node, int kind, int from,
                                struct sdr_message *message);
 /* Fails, and names the process that was lost. */
 enum sdr_status sdr_lost_server(struct sdr_node *node, const struct sdr_message *lost);
+/* The coordinator: fails, with the same sentence, once a server was lost. */
+enum sdr_status sdr_servers_there(const struct sdr_node *node);
 
 /* The values for a worker's batch, as they travel. */
 enum sdr_status sdr_current_values(struct sdr_node *node, int worker, uint64_t number,

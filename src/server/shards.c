@@ -9,9 +9,9 @@
 #include <string.h>
 
 /* The content of `about` in an order, one byte each. */
-static int32_t pack_order(enum sdr_order order, enum sdr_array array, bool valid)
+static int32_t pack_order(enum sdr_order order, enum sdr_array array)
 {
-    return (int32_t)order | (int32_t)array << 8 | (int32_t)valid << 16;
+    return (int32_t)order | (int32_t)array << 8;
 }
 
 static float *array_of(const struct sdr_run *run, const struct sdr_parameters *p,
@@ -48,33 +48,36 @@ static struct sdr_span common(struct sdr_span a, struct sdr_span b)
 }
 
 /* ---- a server that follows the coordinator ---- */
-/* The rows that an order lists, of the training or the validation data. */
-static enum sdr_status rows_of(const struct sdr_run *run, const struct sdr_message *order,
-                               struct sdr_batch *batch)
+/* Values that a list of features reads, of one server's span: rows of these features in blocks that are per feature,
+   all rows of others. Into `to`, or counted if that is NULL. Features outside the span read nothing. */
+static uint64_t gather(const struct sdr_layout *layout, struct sdr_span span, const float *from,
+                       const uint32_t *feature, uint64_t features, float *to)
 {
-    bool valid = order->about >> 16 & 1;
-    struct sdr_data *data = valid && run->valid ? run->valid : run->data;
-    const struct sdr_rows *rows = valid ? run->set.valid_problem.rows : &run->data->rows;
-    uint64_t count = order->body ? order->body->bytes / sizeof(uint32_t) : 0;
-    const uint32_t *row = order->body ? (const uint32_t *)(const void *)order->body->data : NULL;
-    if (!rows || rows->dense || count > UINT32_MAX)
-        return sdr_fail(SDR_RUNTIME, "the coordinator asked for rows that do not exist");
-    for (uint64_t i = 0; i < count; i++)
-        if (row[i] >= rows->count)
-            return sdr_fail(SDR_RUNTIME, "the coordinator asked for row %u of %llu", row[i],
-                            (unsigned long long)rows->count);
-    *batch = (struct sdr_batch){.rows = rows, .row = row, .count = (uint32_t)count};
-    return data->checked ? sdr_data_demand(data, row, (uint32_t)count) : SDR_OK;
+    uint64_t count = 0;
+    for (int b = 0; b < layout->blocks; b++) {
+        const struct sdr_block *block = &layout->block[b];
+        uint32_t first, end, cols = block->cols;
+        sdr_rows_within(block, span, &first, &end);
+        uint64_t rows = block->per_feature ? features : end - first;
+        for (uint64_t i = 0; i < rows; i++) {
+            uint32_t row = block->per_feature ? feature[i] : first + (uint32_t)i;
+            if (row < first || row >= end)
+                continue;
+            if (to)
+                memcpy(to + count, from + block->offset + (uint64_t)row * cols, cols * sizeof *to);
+            count += cols;
+        }
+    }
+    return count;
 }
 
-static enum sdr_status gather(struct sdr_run *run, struct sdr_server *server, float *from,
-                              const struct sdr_batch *batch, struct sdr_body **body)
+static enum sdr_status gather_body(struct sdr_run *run, struct sdr_span span, const float *from,
+                                   const uint32_t *feature, uint64_t features,
+                                   struct sdr_body **body)
 {
-    struct sdr_workspace *workspace = &server->workspace;
-    uint64_t count = sdr_move_values(&run->layout, &workspace->marks, batch, server->span, from,
-                                     workspace->w, run->layout.count, SDR_GATHER);
+    uint64_t count = gather(&run->layout, span, from, feature, features, NULL);
     SDR_TRY(sdr_body_create(run->network->pool, count * sizeof(float), body));
-    memcpy((*body)->data, workspace->w, count * sizeof(float));
+    gather(&run->layout, span, from, feature, features, (float *)(void *)(*body)->data);
     return SDR_OK;
 }
 
@@ -97,13 +100,12 @@ static enum sdr_status exchange(struct sdr_node *node, const struct sdr_message 
     float *array = array_of(run, server->parameters, order->about >> 8 & 0xff);
     struct sdr_span span = {order->version, order->batch};
     uint64_t count = span.end - span.first;
-    struct sdr_batch batch;
     if (!array)
         return sdr_fail(SDR_RUNTIME, "the coordinator asked for values that do not exist");
-    if ((order->about & 0xff) == SDR_ORDER_PULL) {
-        SDR_TRY(rows_of(run, order, &batch));
-        return gather(run, server, array, &batch, &answer->body);
-    }
+    if ((order->about & 0xff) == SDR_ORDER_PULL)
+        return gather_body(run, server->span, array,
+                           order->body ? (const uint32_t *)(const void *)order->body->data : NULL,
+                           order->body ? order->body->bytes / sizeof(uint32_t) : 0, &answer->body);
     if (!covers(server->span, span) || count > SDR_PIECE)
         return sdr_fail(SDR_RUNTIME, "the coordinator asked for values of another server");
     if ((order->about & 0xff) == SDR_ORDER_READ) {
@@ -122,7 +124,7 @@ static enum sdr_status exchange(struct sdr_node *node, const struct sdr_message 
 static bool can_be_obeyed(const struct sdr_run *run, const struct sdr_parameters *p, int32_t about)
 {
     int32_t order = about & 0xff;
-    if (about < 0 || about >> 17 || order >= SDR_ORDERS)
+    if (about < 0 || about >> 16 || order >= SDR_ORDERS)
         return false;
     switch (order) {
     case SDR_ORDER_KEEP_GOOD:
@@ -169,6 +171,8 @@ enum sdr_status sdr_obey(struct sdr_node *node, const struct sdr_message *order)
     case SDR_ORDER_BEGIN:
         SDR_TRY(begin_as(p, order));
         break;
+    case SDR_ORDER_SYNC:
+        break;
     default:
         SDR_TRY(exchange(node, order, &answer));
     }
@@ -183,12 +187,15 @@ static enum sdr_status ask(struct sdr_run *run, int server, struct sdr_message *
     return sdr_send(&run->network->node[0], order);
 }
 
-/* Waits for a server's answer; *body, if requested, is the caller's. */
-static enum sdr_status await_answer(struct sdr_run *run, int server, struct sdr_body **body,
-                                    bool *yes)
+/* Waits for a server's answer to an order; *body, if requested, is the caller's. */
+static enum sdr_status await_answer(struct sdr_run *run, int server, int32_t about,
+                                    struct sdr_body **body, bool *yes)
 {
-    struct sdr_message answer;
-    SDR_TRY(sdr_await_kind(&run->network->node[0], SDR_MESSAGE_DONE, server, &answer));
+    struct sdr_message answer = {.about = -1};
+    do { /* answers to an earlier order that was given up are dropped */
+        sdr_body_drop(answer.body);
+        SDR_TRY(sdr_await_kind(&run->network->node[0], SDR_MESSAGE_DONE, server, &answer));
+    } while (answer.about != about);
     *yes = *yes && answer.value != 0;
     if (body)
         *body = answer.body;
@@ -209,7 +216,7 @@ enum sdr_status sdr_shards_order(struct sdr_run *run, enum sdr_order order, bool
     bool yes = true;
     for (int s = 0; s < net->servers; s++) {
         struct sdr_message message = {
-            .about = pack_order(order, 0, false), .version = p->version, .value = p->penalty_due};
+            .about = pack_order(order, 0), .version = p->version, .value = p->penalty_due};
         if (!is_elsewhere(run, s))
             continue;
         if (order == SDR_ORDER_BEGIN) {
@@ -220,7 +227,7 @@ enum sdr_status sdr_shards_order(struct sdr_run *run, enum sdr_order order, bool
     }
     for (int s = 0; s < net->servers; s++)
         if (is_elsewhere(run, s))
-            SDR_TRY(await_answer(run, s, NULL, &yes));
+            SDR_TRY(await_answer(run, s, pack_order(order, 0), NULL, &yes));
     if (all)
         *all = yes;
     return SDR_OK;
@@ -233,7 +240,7 @@ static enum sdr_status exchange_with(struct sdr_run *run, int server, enum sdr_o
 {
     uint64_t bytes = (span.end - span.first) * sizeof(float);
     struct sdr_message message = {
-        .about = pack_order(order, array, false), .version = span.first, .batch = span.end};
+        .about = pack_order(order, array), .version = span.first, .batch = span.end};
     struct sdr_body *body;
     bool yes = true;
     if (from) {
@@ -241,7 +248,7 @@ static enum sdr_status exchange_with(struct sdr_run *run, int server, enum sdr_o
         memcpy(message.body->data, from, bytes);
     }
     SDR_TRY(ask(run, server, &message));
-    SDR_TRY(await_answer(run, server, &body, &yes));
+    SDR_TRY(await_answer(run, server, pack_order(order, array), &body, &yes));
     enum sdr_status status = SDR_OK;
     if (to && (!body || body->bytes != bytes))
         status = sdr_fail(SDR_RUNTIME, "server %d sent other values than it was asked for", server);
@@ -287,49 +294,68 @@ enum sdr_status sdr_shards_write(struct sdr_run *run, enum sdr_array array, stru
     return SDR_OK;
 }
 
-/* The rows that the order lists, as bytes. */
-static enum sdr_status list_rows(struct sdr_run *run, const struct sdr_batch *rows,
-                                 struct sdr_body **body)
-{
-    SDR_TRY(sdr_body_create(run->network->pool, rows->count * sizeof *rows->row, body));
-    memcpy((*body)->data, rows->row, rows->count * sizeof *rows->row);
-    return SDR_OK;
-}
-
+/* Places what a server has gathered. The rows of a span lie side by side in the subset, in the same order. */
 static enum sdr_status place(struct sdr_run *run, int server, struct sdr_body *body,
                              struct sdr_subset *subset)
 {
-    uint64_t count = body ? body->bytes / sizeof(float) : 0;
-    uint64_t placed = sdr_subset_scatter(subset, &run->layout, run->network->span[server],
-                                         body ? (float *)(void *)body->data : NULL, count);
+    struct sdr_span span = sdr_subset_span(subset, &run->layout, run->network->span[server]);
+    uint64_t count = body ? body->bytes / sizeof(float) : 0, placed = 0;
+    const float *from = body ? (const float *)(const void *)body->data : NULL;
+    for (int b = 0; b < subset->layout.blocks; b++) {
+        const struct sdr_block *block = &subset->layout.block[b];
+        uint32_t first, end;
+        sdr_rows_within(block, span, &first, &end);
+        uint64_t values = (uint64_t)(end - first) * block->cols;
+        if (values && placed + values <= count)
+            memcpy(subset->w + block->offset + (uint64_t)first * block->cols, from + placed,
+                   values * sizeof *from);
+        placed += values;
+    }
     sdr_body_drop(body);
-    return placed == count
-               ? SDR_OK
-               : sdr_fail(SDR_RUNTIME, "server %d sent %llu values in place of %llu", server,
-                          (unsigned long long)count, (unsigned long long)placed);
+    return placed == count ? SDR_OK
+                           : sdr_fail(SDR_RUNTIME, "server %d sent %llu values in place of %llu",
+                                      server, (unsigned long long)count,
+                                      (unsigned long long)placed);
 }
 
-enum sdr_status sdr_shards_pull(struct sdr_run *run, enum sdr_array array, bool valid,
-                                const struct sdr_batch *rows, struct sdr_subset *subset)
+enum sdr_status sdr_shards_pull(struct sdr_run *run, enum sdr_array array,
+                                struct sdr_subset *subset)
 {
     struct sdr_network *net = run->network;
+    uint32_t features = subset->rows.features;
+    int32_t about = pack_order(SDR_ORDER_PULL, array);
     for (int s = 0; s < net->servers; s++) {
-        struct sdr_message message = {.about = pack_order(SDR_ORDER_PULL, array, valid)};
+        struct sdr_message message = {.about = about};
         if (!is_elsewhere(run, s))
             continue;
-        SDR_TRY(list_rows(run, rows, &message.body));
+        SDR_TRY(sdr_body_create(net->pool, features * sizeof *subset->feature, &message.body));
+        if (features)
+            memcpy(message.body->data, subset->feature, features * sizeof *subset->feature);
         SDR_TRY(ask(run, s, &message));
     }
     for (int s = 0; s < net->servers; s++) {
         struct sdr_body *body;
         bool yes = true;
         if (is_elsewhere(run, s))
-            SDR_TRY(await_answer(run, s, &body, &yes));
+            SDR_TRY(await_answer(run, s, about, &body, &yes));
         else
-            SDR_TRY(
-                gather(run, &net->server[s], array_of(run, &run->parameters, array), rows, &body));
+            SDR_TRY(gather_body(run, net->span[s], array_of(run, &run->parameters, array),
+                                subset->feature, features, &body));
         SDR_TRY(place(run, s, body, subset));
     }
+    return SDR_OK;
+}
+
+enum sdr_status sdr_shards_sync(struct sdr_run *run)
+{
+    struct sdr_network *net = run->network;
+    bool yes = true;
+    for (int s = 1; s < net->servers; s++) {
+        struct sdr_message order = {.about = pack_order(SDR_ORDER_SYNC, 0)};
+        SDR_TRY(ask(run, s, &order));
+    }
+    for (int s = 1; s < net->servers; s++)
+        SDR_TRY(await_answer(run, s, pack_order(SDR_ORDER_SYNC, 0), NULL, &yes));
     return SDR_OK;
 }
 

@@ -24,7 +24,8 @@ enum sdr_order {
     SDR_ORDER_BEGIN,   /* take over version, penalty and step constants from the coordinator */
     SDR_ORDER_READ,    /* send values of an array */
     SDR_ORDER_WRITE,   /* replace values of an array */
-    SDR_ORDER_PULL,    /* send the values that listed rows read */
+    SDR_ORDER_PULL,    /* send the values of listed features */
+    SDR_ORDER_SYNC,    /* answer: everything sent before was handled */
     SDR_ORDERS,
 };
 
@@ -57,10 +58,12 @@ enum sdr_status sdr_shards_read(struct sdr_run *run, enum sdr_array array, struc
                                 float *to);
 enum sdr_status sdr_shards_write(struct sdr_run *run, enum sdr_array array, struct sdr_span span,
                                  const float *from);
-/* Pulls the values that some rows (of the validation or training data) read, from NOW, GOOD or
-   BEST, into the subset made of these rows. */
-enum sdr_status sdr_shards_pull(struct sdr_run *run, enum sdr_array array, bool valid,
-                                const struct sdr_batch *rows, struct sdr_subset *subset);
+/* Gets the values that the rows of a subset read, from NOW, GOOD or BEST. Servers need not have these rows. */
+enum sdr_status sdr_shards_pull(struct sdr_run *run, enum sdr_array array,
+                                struct sdr_subset *subset);
+/* Waits until all other servers, those of this process too, have handled what was sent to them: nobody changes values
+   then. */
+enum sdr_status sdr_shards_sync(struct sdr_run *run);
 /* Ends the loops of servers in other processes. */
 enum sdr_status sdr_shards_stop(struct sdr_run *run);
 

@@ -5,6 +5,7 @@
 #include "run/run.h"
 #include "server/network.h"
 #include "server/placement.h"
+#include "server/shards.h"
 #include "server/worker.h"
 
 #include <math.h>
@@ -90,13 +91,14 @@ static bool may_come(const struct sdr_node *node, const struct sdr_message *mess
     case SDR_MESSAGE_DROP:
     case SDR_MESSAGE_ANSWER:
         return node->server > 0 && first && !message->body;
-    case SDR_MESSAGE_ORDER:
-        return first && node->server > 0 && sdr_process_of(node->run->network, node->id) > 0;
+    case SDR_MESSAGE_ORDER: /* servers that share the coordinator's arrays are only synchronized */
+        return first && node->server > 0 &&
+               (sdr_process_of(node->run->network, node->id) > 0 ||
+                message->about == SDR_ORDER_SYNC);
     case SDR_MESSAGE_APPLIED:
         return node->server == 0 && !from_worker && !first && !message->body;
     case SDR_MESSAGE_DONE:
-        return node->server == 0 && !from_worker && !first &&
-               sdr_process_of(node->run->network, message->from) > 0;
+        return node->server == 0 && !from_worker && !first;
     case SDR_MESSAGE_STOP:
         return first && node->id != 0 && !message->body && !message->batch && !message->version;
     case SDR_MESSAGE_PEER:

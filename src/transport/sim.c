@@ -90,7 +90,10 @@ static enum sdr_status deliver(struct shared *shared, const struct sdr_message *
 {
     struct endpoint *endpoint = &shared->endpoint[message->to];
     shared->events++;
-    if (endpoint->state == OVER || !sdr_message_admitted(endpoint->node->run->network, message)) {
+    bool too_late = message->kind == SDR_MESSAGE_JOINED &&
+                    shared->endpoint[message->from].state == OVER; /* it has died meanwhile */
+    if (endpoint->state == OVER || too_late ||
+        !sdr_message_admitted(endpoint->node->run->network, message)) {
         sdr_body_drop(message->body);
         return SDR_OK;
     }

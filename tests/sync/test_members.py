@@ -37,6 +37,8 @@ for sync in ("async", "k-async:2", "k-batch-async:2", "k-sync:3", "k-batch-sync:
     again = simulate(sync, "sim:joins=3@5,dies=0@9")
     expect("the_same_again_%s" % sync, both["model_hash"] == again["model_hash"])
 
+gone = simulate("async", "sim:dies=2@3,joins=2@5")
+expect("who_died_does_not_join", gone["workers_lost"] == 1 and gone["workers_detail"][2]["gradients"] == 0)
 alone = simulate("async", "sim:joins=1@30+2@30+3@30")
 expect("one_begins_alone", [w["gradients"] for w in alone["workers_detail"]][0] >= 30)
 for sync in ("bsp", "k-sync:4"):

@@ -5,6 +5,8 @@
 . "$(dirname "$0")/job.sh"
 
 "$SOUNDER" generate sparse-classification "$work/words.svm" --rows 1500 --features 1000 --nnz 15 --seed 4 --quiet
+"$SOUNDER" generate sparse-classification "$work/other.svm" --rows 300 --features 1000 --nnz 15 --seed 5 --quiet
+python3 -c 'import random; random.seed(4); [print(1, "%d:1 %d:1" % tuple(sorted(random.sample(range(1, 200), 2)))) for _ in range(900)]' >"$work/edges.svm"
 "$SOUNDER" generate dense-classification "$work/dense.csv" --rows 600 --features 12 --classes 3 --seed 4 --quiet
 "$SOUNDER" generate ratings "$work/stars.triples" --rows 3000 --features 600 --seed 4 --quiet
 "$SOUNDER" generate clusters "$work/points.csv" --rows 700 --features 6 --classes 4 --seed 4 --quiet
@@ -48,6 +50,8 @@ same "$work/words.svm" --sync bsp --batch 32 --epochs 3 --optimizer adam --l1 1e
 same "$work/dense.csv" --label label --sync bsp --batch 32 --epochs 3 --valid-fraction 0.2
 same "$work/stars.triples" --sync bsp --batch 64 --epochs 3 --deterministic --valid-fraction 0.1
 same "$work/points.csv" --label label --model kmeans:4 --sync bsp --batch 64 --epochs 3
+same "$work/words.svm" --sync bsp --batch 32 --epochs 2 --valid "$work/other.svm"
+same "$work/edges.svm" --model graph-cut --sync bsp --batch 32 --epochs 2
 same "$work/wide.svm" --sync bsp --batch 64 --epochs 2 --l2 1e-5 --valid-fraction 0.2
 
 # ---- strategies whose order of updates is not fixed ----
@@ -107,6 +111,24 @@ grep -q "server 2 was lost with its part of the parameters: process 2 was silent
 # shellcheck disable=SC2086
 job 3 $train --epochs 6 --delay exp:mean=0.02 --run "$work/run" --resume || complain "after the death: $(cat "$work/err")"
 [ "$(result "$work/out")" = "$unbroken" ] || complain "after the death: $(result "$work/out"), unbroken $unbroken"
+
+# While checkpoints are written after every update, and while points of the curve are evaluated: the loss is not forgotten.
+for more in "--run $work/often --checkpoint-every 1u" "--evaluate-every 1"; do
+    rm -rf "$work"/pid.* "$work"/code.* "$work/often"
+    # shellcheck disable=SC2086
+    timeout 250 mpirun -x work -enable-recovery --mca pml ob1 --mca btl tcp,self --oversubscribe --bind-to none -n 3 \
+        "$work/member" "$SOUNDER" train "$work/words.svm" --sync async --batch 8 --servers 2 --epochs 1000 --l2 1e-4 \
+        --transport mpi:silence=3 $more >"$work/out" 2>"$work/err" &
+    running=$!
+    for _ in $(seq 4000); do
+        [ -s "$work/pid.1" ] && grep -q "epoch 1/" "$work/err" && break
+        sleep 0.05
+    done
+    kill -9 "$(cat "$work/pid.1")"
+    wait $running || complain "$more: the job of a dead server did not end ($?)"
+    [ "$(cat "$work/code.0" 2>/dev/null)" = 6 ] || complain "$more: process 0 ended with $(cat "$work/code.0" 2>/dev/null), not 6"
+    grep -q "server 1 was lost" "$work/err" || complain "$more: $(tail -n 3 "$work/err")"
+done
 
 # ---- memory ----
 cat >"$work/measured" <<'X'
