@@ -118,13 +118,11 @@ void sdr_scratch_free(struct sdr_scratch *scratch)
     *scratch = (struct sdr_scratch){0};
 }
 
-struct sdr_sparse_row sdr_row_within(const struct sdr_rows *rows, uint32_t row, uint32_t first,
-                                     uint32_t end)
+struct sdr_sparse_row sdr_row_cut(const struct sdr_rows *rows, uint32_t row, uint32_t first,
+                                  uint32_t end)
 {
     struct sdr_sparse_row r = sdr_sparse_row(rows, row);
     uint32_t bound[2] = {first, end}, place[2];
-    if (first == 0 && end == rows->features)
-        return r;
     for (int i = 0; i < 2; i++) {
         uint32_t low = 0, high = r.n;
         while (low < high) {

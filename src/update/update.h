@@ -77,8 +77,15 @@ void sdr_update_expand(const struct sdr_expansion *to, const struct sdr_update *
 void sdr_update_dense(const struct sdr_layout *layout, const float *value, struct sdr_span span,
                       struct sdr_part *part, struct sdr_update *update);
 /* The entries of a sparse row within a range of features; entries are sorted. */
-struct sdr_sparse_row sdr_row_within(const struct sdr_rows *rows, uint32_t row, uint32_t first,
-                                     uint32_t end);
+struct sdr_sparse_row sdr_row_cut(const struct sdr_rows *rows, uint32_t row, uint32_t first,
+                                  uint32_t end);
+static inline struct sdr_sparse_row sdr_row_within(const struct sdr_rows *rows, uint32_t row,
+                                                   uint32_t first, uint32_t end)
+{
+    if (first == 0 && end == rows->features) /* most ranges are whole */
+        return sdr_sparse_row(rows, row);
+    return sdr_row_cut(rows, row, first, end);
+}
 
 /* ---- adding ---- */
 /* A sum of updates: of the leaves of a batch, or of several workers. Parts that list examples or

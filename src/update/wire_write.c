@@ -40,13 +40,12 @@ static struct sdr_wire_slice slice_of(const struct sdr_wire *wire, const struct 
 /* Parts may have their factors in common, as weight and intercept of a linear model do: they are sent once, with
    the first of these parts that lies in the span; −1: this is the first. */
 enum { SHARING_MOST = 2 * SDR_BLOCKS_MOST }; /* parts behind these have their own */
-static int shared_with(const struct sdr_wire *wire, const struct sdr_update *update, int p,
-                       struct sdr_span span)
+static inline int shared_with(const struct sdr_wire *wire, const struct sdr_update *update, int p,
+                              struct sdr_span span)
 {
     const struct sdr_part *part = &update->part[p];
-    if (part->form != SDR_FACTORS || part->right == SDR_STORED || p >= SHARING_MOST)
-        return -1;
-    for (int q = 0; q < p; q++) {
+    bool shares = part->form == SDR_FACTORS && part->right != SDR_STORED && p < SHARING_MOST;
+    for (int q = 0; q < p && shares; q++) {
         const struct sdr_part *other = &update->part[q];
         uint32_t first, end;
         sdr_rows_within(&wire->layout->block[other->block], span, &first, &end);
