@@ -115,8 +115,9 @@ static enum sdr_status exchange(struct sdr_node *node, const struct sdr_message 
 }
 
 /* Whether there is such an order, and what it needs. */
-static bool can_be_obeyed(const struct sdr_run *run, const struct sdr_parameters *p, int32_t about)
+static bool can_be_obeyed(const struct sdr_run *run, const struct sdr_server *server, int32_t about)
 {
+    const struct sdr_parameters *p = server->parameters;
     int32_t order = about & 0xff;
     if (about < 0 || about >> 17 || order >= SDR_ORDERS)
         return false;
@@ -127,6 +128,10 @@ static bool can_be_obeyed(const struct sdr_run *run, const struct sdr_parameters
         return run->kept.best && p->ready;
     case SDR_ORDER_RESET:
         return run->kept.good;
+    case SDR_ORDER_SAVE:
+        return !server->saved.any;
+    case SDR_ORDER_RESTORE:
+        return server->saved.any;
     default:
         return true;
     }
@@ -139,7 +144,7 @@ enum sdr_status sdr_obey(struct sdr_node *node, const struct sdr_message *order)
     struct sdr_parameters *p = server->parameters;
     struct sdr_message answer = {
         .kind = SDR_MESSAGE_DONE, .to = 0, .about = order->about, .value = 1};
-    if (!can_be_obeyed(run, p, order->about))
+    if (!can_be_obeyed(run, server, order->about))
         return sdr_fail(SDR_RUNTIME, "the first server gave an order that makes no sense");
     switch (order->about & 0xff) {
     case SDR_ORDER_READY:
@@ -204,9 +209,8 @@ enum sdr_status sdr_shards_order(struct sdr_run *run, enum sdr_order order, bool
     const struct sdr_parameters *p = &run->parameters;
     bool yes = true;
     for (int s = 0; s < net->servers; s++) {
-        struct sdr_message message = {.about = pack_order(order, 0, false),
-                                      .version = p->version,
-                                      .value = p->penalty_due};
+        struct sdr_message message = {
+            .about = pack_order(order, 0, false), .version = p->version, .value = p->penalty_due};
         if (!is_elsewhere(run, s))
             continue;
         if (order == SDR_ORDER_BEGIN) {
@@ -297,14 +301,13 @@ static enum sdr_status place(struct sdr_run *run, int server, struct sdr_body *b
                              struct sdr_subset *subset)
 {
     uint64_t count = body ? body->bytes / sizeof(float) : 0;
-    uint64_t placed =
-        sdr_subset_scatter(subset, &run->layout, run->network->span[server],
-                           body ? (float *)(void *)body->data : NULL, count);
+    uint64_t placed = sdr_subset_scatter(subset, &run->layout, run->network->span[server],
+                                         body ? (float *)(void *)body->data : NULL, count);
     sdr_body_drop(body);
-    return placed == count ? SDR_OK
-                           : sdr_fail(SDR_RUNTIME, "server %d sent %llu values in place of %llu",
-                                      server, (unsigned long long)count,
-                                      (unsigned long long)placed);
+    return placed == count
+               ? SDR_OK
+               : sdr_fail(SDR_RUNTIME, "server %d sent %llu values in place of %llu", server,
+                          (unsigned long long)count, (unsigned long long)placed);
 }
 
 enum sdr_status sdr_shards_pull(struct sdr_run *run, enum sdr_array array, bool valid,
@@ -324,8 +327,8 @@ enum sdr_status sdr_shards_pull(struct sdr_run *run, enum sdr_array array, bool 
         if (is_elsewhere(run, s))
             SDR_TRY(await_answer(run, s, &body, &yes));
         else
-            SDR_TRY(gather(run, &net->server[s], array_of(run, &run->parameters, array), rows,
-                           &body));
+            SDR_TRY(
+                gather(run, &net->server[s], array_of(run, &run->parameters, array), rows, &body));
         SDR_TRY(place(run, s, body, subset));
     }
     return SDR_OK;
