@@ -80,5 +80,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
         obey(*run, &order);
         sdr_body_drop(order.body);
     }
+    if ((*run)->network->server[0].saved.any) /* the next input begins as this one did */
+        obey(*run, &(struct sdr_message){.kind = SDR_MESSAGE_ORDER, .about = SDR_ORDER_RESTORE});
     return 0;
 }

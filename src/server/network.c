@@ -311,6 +311,7 @@ void sdr_network_destroy(struct sdr_run *run)
         for (int i = 0; i < 4; i++)
             sdr_release(server->saved.array[i]);
         sdr_release(server->gone);
+        sdr_saved_free(&server->saved);
         sdr_release(server->pending);
         sdr_release(server->backlog);
         sdr_release(server->row);

@@ -121,8 +121,9 @@ static enum sdr_status exchange(struct sdr_node *node, const struct sdr_message 
 }
 
 /* Whether there is such an order, and what it needs. */
-static bool can_be_obeyed(const struct sdr_run *run, const struct sdr_parameters *p, int32_t about)
+static bool can_be_obeyed(const struct sdr_run *run, const struct sdr_server *server, int32_t about)
 {
+    const struct sdr_parameters *p = server->parameters;
     int32_t order = about & 0xff;
     if (about < 0 || about >> 16 || order >= SDR_ORDERS)
         return false;
@@ -133,6 +134,10 @@ static bool can_be_obeyed(const struct sdr_run *run, const struct sdr_parameters
         return run->kept.best && p->ready;
     case SDR_ORDER_RESET:
         return run->kept.good;
+    case SDR_ORDER_SAVE:
+        return !server->saved.any;
+    case SDR_ORDER_RESTORE:
+        return server->saved.any;
     default:
         return true;
     }
@@ -145,7 +150,7 @@ enum sdr_status sdr_obey(struct sdr_node *node, const struct sdr_message *order)
     struct sdr_parameters *p = server->parameters;
     struct sdr_message answer = {
         .kind = SDR_MESSAGE_DONE, .to = 0, .about = order->about, .value = 1};
-    if (!can_be_obeyed(run, p, order->about))
+    if (!can_be_obeyed(run, server, order->about))
         return sdr_fail(SDR_RUNTIME, "the first server gave an order that makes no sense");
     switch (order->about & 0xff) {
     case SDR_ORDER_READY:
@@ -312,10 +317,10 @@ static enum sdr_status place(struct sdr_run *run, int server, struct sdr_body *b
         placed += values;
     }
     sdr_body_drop(body);
-    return placed == count ? SDR_OK
-                           : sdr_fail(SDR_RUNTIME, "server %d sent %llu values in place of %llu",
-                                      server, (unsigned long long)count,
-                                      (unsigned long long)placed);
+    return placed == count
+               ? SDR_OK
+               : sdr_fail(SDR_RUNTIME, "server %d sent %llu values in place of %llu", server,
+                          (unsigned long long)count, (unsigned long long)placed);
 }
 
 enum sdr_status sdr_shards_pull(struct sdr_run *run, enum sdr_array array,

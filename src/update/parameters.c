@@ -274,7 +274,7 @@ enum sdr_status sdr_parameters_save(const struct sdr_parameters *p, struct sdr_s
 {
     uint64_t held = p->held.end - p->held.first;
     float *array[4];
-    *saved = (struct sdr_saved){.penalty_due = p->penalty_due};
+    *saved = (struct sdr_saved){.penalty_due = p->penalty_due, .any = true};
     int count = changed_arrays(p, p->penalty_due, array);
     for (int i = 0; i < count; i++) {
         SDR_TRY(sdr_allocate(&saved->array[i], held, sizeof(float), "parameters to come back to"));
@@ -290,8 +290,13 @@ void sdr_parameters_restore(struct sdr_parameters *p, struct sdr_saved *saved)
     int count = changed_arrays(p, saved->penalty_due, array);
     for (int i = 0; i < count && saved->array[i]; i++)
         memcpy(array[i] + p->held.first, saved->array[i], held * sizeof(float));
+    p->penalty_due = saved->penalty_due;
+    sdr_saved_free(saved);
+}
+
+void sdr_saved_free(struct sdr_saved *saved)
+{
     for (int i = 0; i < 4; i++)
         sdr_release(saved->array[i]);
-    p->penalty_due = saved->penalty_due;
     *saved = (struct sdr_saved){0};
 }

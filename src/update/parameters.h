@@ -148,9 +148,11 @@ void sdr_parameters_keep(const struct sdr_parameters *p, float *to);
 struct sdr_saved {
     float *array[4]; /* owned; NULL: nothing was due */
     double penalty_due;
+    bool any; /* something was saved, and not restored yet */
 };
 enum sdr_status sdr_parameters_save(const struct sdr_parameters *p, struct sdr_saved *saved);
 void sdr_parameters_restore(struct sdr_parameters *p, struct sdr_saved *saved);
+void sdr_saved_free(struct sdr_saved *saved);
 /* Adds the weights to the average. */
 void sdr_parameters_average(struct sdr_parameters *p);
 /* The average, or the weights if nothing was averaged: borrowed until the next call. */
