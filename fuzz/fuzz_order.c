@@ -7,6 +7,7 @@
 
 #include "run/run.h"
 #include "server/network.h"
+#include "server/server.h"
 
 enum { ROWS = 6, FEATURES = 40, RUNS = 2, HEAD = 29 };
 
