@@ -70,8 +70,8 @@ const struct sdr_option sdr_settings_table[] = {
      AT(cpu), READS | PARALLEL},
     /* model */
     {"model", SDR_TEXT, "auto", "NAME", 0, 0,
-     "model to train ('sounder list model'); auto: logistic for two labels, softmax for texts and "
-     "up to 30 whole numbers, squared for other numbers, mf for ratings",
+     "model to train ('sounder list model'); auto, by the labels: logistic for 2 distinct values, "
+     "softmax for text or up to 30 distinct integers, squared for other numbers, mf for ratings",
      AT(model), TRAINS | MODEL | COMMON},
     {"intercept", SDR_FLAG, "yes", NULL, 0, 0, "fit an intercept (off: --no-intercept)",
      AT(intercept), TRAINS | MODEL},
@@ -95,8 +95,9 @@ const struct sdr_option sdr_settings_table[] = {
      "apply --l1 and --l2 as if every feature had unit variance; the data is not changed",
      AT(standardize), TRAINS | MODEL},
     {"scale", SDR_CHOICE, "auto", "auto|none|feature", 0, 0,
-     "feature: scale features internally, so that --lr and convergence do not depend on their "
-     "units; auto: feature, but none for mf, graph-cut, and ftrl with penalties",
+     "feature: divide each feature by its size internally, so that --lr does not depend on its "
+     "unit; none: use the data as they are; auto: feature, except for mf, graph-cut and ftrl with "
+     "penalties",
      AT(scale), TRAINS | MODEL},
     /* training */
     {"optimizer", SDR_TEXT, "auto", "NAME", 0, 0,
@@ -123,8 +124,8 @@ const struct sdr_option sdr_settings_table[] = {
     {"updates", SDR_INTEGER, "0", "N", 0, 1e18, "stop after N updates of the model; 0: no limit",
      AT(updates), TRAINS | OPTIMISATION},
     {"shuffle", SDR_CHOICE, "auto", "auto|rows|chunks|blocks|none", 0, 0,
-     "order of the rows in an epoch: single rows, chunks of 16 or 32 neighbours, or blocks at "
-     "random; auto: rows, chunks for large data, blocks for data that streams",
+     "unit that is shuffled in each epoch: rows, chunks (16 or 32 adjacent rows) or blocks (of "
+     "streamed data); none: file order; auto: rows, chunks for large data, blocks for streamed data",
      AT(shuffle), TRAINS | OPTIMISATION},
     {"sync", SDR_TEXT, "serial", "NAME", 0, 0,
      "parallel strategy ('sounder list sync'); serial: one worker", AT(sync),

@@ -434,7 +434,7 @@ enum sdr_status sdr_network_work(struct sdr_run *run)
         if (net->server[s].alias.layout)
             sdr_parameters_follow(&net->server[s].alias, &run->parameters);
     sdr_network_keep(run);
-    net->admits = true;
+    net->admits = !run->use.transport->simulated; /* there, all nodes are this thread */
     if (net->peers) {
         SDR_TRY(sdr_peers_work(run));
         sdr_network_keep(run);

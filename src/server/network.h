@@ -89,7 +89,7 @@ struct sdr_network {
     struct sdr_traffic traffic;
     struct sdr_channel *channel; /* owned: see traffic.c */
     int channel_nodes;           /* that these are for; 0: messages are not numbered */
-    bool admits;                 /* loops of a strategy run: what arrives is checked */
+    bool admits;                 /* what arrives is checked */
     struct sdr_compute_times times;
     struct sdr_shard_array array[SDR_ARRAYS]; /* for checkpoints */
 };

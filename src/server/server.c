@@ -43,12 +43,9 @@ static enum sdr_status defer_message(struct sdr_server *server, const struct sdr
 enum sdr_status sdr_next_message(struct sdr_node *node, struct sdr_message *message)
 {
     struct sdr_server *server = sdr_server_of(node);
-    while (server->backlog_at == server->backlogged) {
+    if (server->backlog_at == server->backlogged) {
         server->backlog_at = server->backlogged = 0;
-        SDR_TRY(node->run->use.transport->receive(node, message));
-        if (sdr_message_sound(node, message))
-            return SDR_OK;
-        sdr_body_drop(message->body);
+        return node->run->use.transport->receive(node, message);
     }
     *message = server->backlog[server->backlog_at++];
     return SDR_OK;
@@ -102,10 +99,6 @@ enum sdr_status sdr_await_kind(struct sdr_node *node, int kind, int from,
         return SDR_OK;
     for (;;) {
         SDR_TRY(node->run->use.transport->receive(node, message));
-        if (!sdr_message_sound(node, message)) {
-            sdr_body_drop(message->body);
-            continue;
-        }
         if (message->kind == kind && (from < 0 || message->from == from))
             return SDR_OK;
         if (message->kind == SDR_MESSAGE_LOST && message->about < 0)
@@ -332,9 +325,7 @@ static enum sdr_status await_pending(struct sdr_node *node, int worker, uint64_t
     while (!*(link = find_pending(server, worker, batch, version))) {
         struct sdr_message message;
         SDR_TRY(node->run->use.transport->receive(node, &message));
-        if (!sdr_message_sound(node, &message))
-            sdr_body_drop(message.body);
-        else if (message.kind == SDR_MESSAGE_GRADIENT)
+        if (message.kind == SDR_MESSAGE_GRADIENT)
             SDR_TRY(keep_pending(server, message.from - node->servers, &message));
         else if (message.kind == SDR_MESSAGE_LOST)
             SDR_TRY(hear_of_death(node, &message));

@@ -78,12 +78,8 @@ static bool is_of_another(const struct sdr_node *node, const struct sdr_message 
 static enum sdr_status next_message(struct sdr_node *node, struct sdr_message *message)
 {
     struct sdr_task *task = node->task;
-    while (task->own.early.kind == SDR_MESSAGE_NONE) {
-        SDR_TRY(node->run->use.transport->receive(node, message));
-        if (sdr_message_sound(node, message))
-            return SDR_OK;
-        sdr_body_drop(message->body);
-    }
+    if (task->own.early.kind == SDR_MESSAGE_NONE)
+        return node->run->use.transport->receive(node, message);
     *message = task->own.early;
     task->own.early = (struct sdr_message){0};
     return SDR_OK;

@@ -37,7 +37,8 @@ static const struct sdr_option table[] = {
      "it steps on the shared model; auto: by the size of model and rows",
      offsetof(struct options, exchange), 0},
     {"lanes", SDR_INTEGER, "2", "N", 1, 1024,
-     "with --deterministic: number of model copies trained in parallel; at most this many workers are used",
+     "with --deterministic: number of model copies trained in parallel; at most this many workers "
+     "are used",
      offsetof(struct options, lanes), 0},
     {"damping", SDR_FLAG, "yes", NULL, 0, 0,
      "with more than two copies, and exchange=auto or --deterministic: add a fraction of the "
