@@ -28,3 +28,12 @@ export OMPI_MCA_btl_tcp_port_min_v4=$((20000 + 50 * slot)) OMPI_MCA_btl_tcp_port
 trap 'rm -rf "$work" "$ports/$slot"; rmdir "$ports" 2>/dev/null' EXIT
 failed=0
 complain() { echo "FAILED: $*"; failed=1; }
+# "$work/member" PROGRAM … writes down the id of the process and how it ended: mpirun forgets both when processes may die.
+cat >"$work/member" <<'X'
+#!/bin/bash
+"$@" &
+echo $! >"$work/pid.$OMPI_COMM_WORLD_RANK"
+wait $!
+echo $? >"$work/code.$OMPI_COMM_WORLD_RANK"
+X
+chmod +x "$work/member"

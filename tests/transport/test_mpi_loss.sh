@@ -7,15 +7,6 @@
 "$SOUNDER" generate sparse-classification "$work/data.svm" --rows 3000 --features 400 --nnz 12 --seed 4 --quiet
 serial=$("$SOUNDER" train "$work/data.svm" --batch 200 --epochs 20 --json --quiet | python3 -c 'import json,sys; print(json.load(sys.stdin)["train_loss"])')
 
-# Writes down the id of the process and how it ended: mpirun forgets both when processes may die.
-cat >"$work/member" <<'X'
-#!/bin/bash
-"$@" &
-echo $! >"$work/pid.$OMPI_COMM_WORLD_RANK"
-wait $!
-echo $? >"$work/code.$OMPI_COMM_WORLD_RANK"
-X
-chmod +x "$work/member"
 
 kill_one() { # sync victim
     rm -rf "$work"/pid.* "$work"/code.* "$work/run"

@@ -83,14 +83,6 @@ job 3 $train --epochs 6 --run "$work/run" --resume || complain "resumed when it 
 [ "$(result "$work/out")" = "$unbroken" ] || complain "resumed when it was over: $(result "$work/out"), unbroken $unbroken"
 
 # ---- a server dies ----
-cat >"$work/member" <<'X'
-#!/bin/bash
-"$@" &
-echo $! >"$work/pid.$OMPI_COMM_WORLD_RANK"
-wait $!
-echo $? >"$work/code.$OMPI_COMM_WORLD_RANK"
-X
-chmod +x "$work/member"
 rm -rf "$work/run"
 # shellcheck disable=SC2086
 timeout 250 mpirun -x work -enable-recovery --mca pml ob1 --mca btl tcp,self --oversubscribe --bind-to none -n 3 \
