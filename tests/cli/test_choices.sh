@@ -37,7 +37,7 @@ refuses 3 "$ages different labels, but the model 'logistic' takes two .try --mod
 refuses 3 "different labels in 2000 rows: .*try --model squared" train values.csv --model logistic
 refuses 3 "7 different labels, but the model 'logistic' takes two .try --model softmax." train digits.csv --model logistic
 succeeds train values.csv --help
-holds "the rule is in the help" grep -q 'up to 30 whole numbers' out.txt
+holds "the rule is in the help" grep -q 'up to 30 distinct integers' out.txt
 printf 'a b 3\nc b 4\na d 2\nc d 5\n' >stars.triples
 succeeds train stars.triples
 holds "ratings are factorised" noted 'model mf: every row is a user, an item and a rating'

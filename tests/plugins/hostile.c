@@ -317,7 +317,7 @@ static void close_inner(struct sdr_run *run)
 
 static enum sdr_status launch(struct sdr_run *run, enum sdr_status (*loop)(struct sdr_node *node))
 {
-    run->network->admits = true;
+    run->network->admits |= hostile.options->share > 0;
     return hostile.inner->launch(run, loop);
 }
 
