@@ -98,7 +98,9 @@ static bool may_come(const struct sdr_node *node, const struct sdr_message *mess
     case SDR_MESSAGE_APPLIED:
         return node->server == 0 && !from_worker && !first && !message->body;
     case SDR_MESSAGE_DONE:
-        return node->server == 0 && !from_worker && !first;
+        return node->server == 0 && !from_worker && !first &&
+               (sdr_process_of(node->run->network, message->from) > 0 ||
+                message->about == SDR_ORDER_SYNC);
     case SDR_MESSAGE_STOP:
         return first && node->id != 0 && !message->body && !message->batch && !message->version;
     case SDR_MESSAGE_PEER:
