@@ -135,7 +135,7 @@ static bool damage_plainly(struct sdr_stream *random, const struct sdr_network *
         do
             message->kind ^= (uint8_t)(1 + sdr_stream_below(random, 255));
         while (sdr_message_is_local(message->kind));
-        return true;
+        return message->kind != SDR_MESSAGE_PEER; /* with what is in it: the loop's own matter */
     case 1:
         message->flags ^= (uint8_t)(16 << sdr_stream_below(random, 4));
         return true;
