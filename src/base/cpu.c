@@ -11,7 +11,7 @@ enum sdr_cpu sdr_cpu_best(void)
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
         return SDR_CPU_AVX512;
-    if (__builtin_cpu_supports("avx2"))
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
         return SDR_CPU_AVX2;
 #endif
     return SDR_CPU_PORTABLE;

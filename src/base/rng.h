@@ -14,6 +14,7 @@ enum sdr_purpose {
     SDR_FOR_NOISE = 5,
     SDR_FOR_DELAY = 6,
     SDR_FOR_SAMPLE = 7,
+    SDR_FOR_DROPOUT = 8,
     SDR_FOR_TEST = 99
 };
 

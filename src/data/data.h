@@ -94,6 +94,7 @@ struct sdr_schema {
     bool many_labels;             /* too many distinct numbers to list (SDR_LABELS_MOST) */
     uint32_t dims[3];             /* IDX, NPY: shape of a row (28, 28, 0); zeros if flat */
 };
+#define SDR_DIMS(schema) {(schema).dims[0], (schema).dims[1], (schema).dims[2]}
 enum { SDR_LABELS_MOST = 4096 };
 void sdr_schema_free(struct sdr_schema *schema);
 enum sdr_status sdr_schema_copy(struct sdr_schema *to, const struct sdr_schema *from);

@@ -96,6 +96,7 @@ static void merge(float *shared, const float *const *copy, int copies, uint64_t 
         merge_by(shared, copy, copies, count, SDR_MERGE_SUM, damping);
 }
 
+extern const struct sdr_product_kernels SDR_FOR_LEVEL(sdr_product_kernels);
 const struct sdr_linear_kernels SDR_FOR_LEVEL(sdr_linear_kernels);
 const struct sdr_linear_kernels SDR_FOR_LEVEL(sdr_linear_kernels) = {
-    dot16, dot32, dot, scores16, scores32, scores, add, merge};
+    dot16, dot32, dot, scores16, scores32, scores, add, merge, &SDR_FOR_LEVEL(sdr_product_kernels)};

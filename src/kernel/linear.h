@@ -5,6 +5,7 @@
 
 #include "base/cpu.h"
 #include "kernel/exchange.h"
+#include "kernel/product.h"
 #include <stdint.h>
 
 /* Weights are feature-major: w[feature * outputs + output]. Nothing here allocates or fails. */
@@ -29,6 +30,7 @@ struct sdr_linear_kernels {
        two overshoots further with every merge. damping NULL: add everything. */
     void (*merge)(float *shared, const float *const *copy, int copies, uint64_t count,
                   enum sdr_merge how, const float *damping);
+    const struct sdr_product_kernels *products; /* of the same level */
 };
 
 const struct sdr_linear_kernels *sdr_linear_kernels(enum sdr_cpu level);

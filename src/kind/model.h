@@ -26,6 +26,10 @@ struct sdr_problem {
     const float *metric_weight;  /* per row: weight in metrics; NULL: all one */
     const float *row_weight;     /* per row, mean 1; NULL: all one */
     const float *center;         /* dense rows: subtracted from x; NULL: nothing */
+    /* Training only. scale: of features, steps are taken in multiples of it; NULL: all one.
+       row_square: mean squared length of a row, in scaled units. */
+    const float *scale;
+    double row_square;
     /* Pairs, per feature: 0 a user, 1 an item; NULL: by position in the pair. */
     const uint8_t *side;
     uint32_t features, outputs, classes;
@@ -117,10 +121,13 @@ struct sdr_model_kind {
     enum sdr_sense sense; /* of its updates: GRADIENT, or STATISTIC */
     unsigned needs;       /* of enum sdr_needs */
     bool bilinear;        /* scores are products of two parameters: steps scale with 1/labels */
+    bool layered;         /* a network: steps do not depend on the length of rows */
     bool picks;           /* the prediction is the index of the largest score */
     bool no_intercept;    /* --no-intercept would have no effect */
     const char *total;    /* name of the sum of all losses in results; NULL: not reported */
     struct sdr_model_defaults defaults;
+    /* Takes the model's place if labels are numbers, not classes; NULL: none does. */
+    const struct sdr_model_kind *regression;
     double curvature; /* bound on the second derivative of the loss by a score; 0: not smooth */
     const struct sdr_fused_model *fused; /* NULL: steps are never fused */
     const struct sdr_full_batch *full;   /* NULL: optimizer steps only */
@@ -131,9 +138,10 @@ struct sdr_model_kind {
                    float *dloss);
     /* Class probabilities from scores (classes values); NULL: the model has none. */
     void (*probability)(const float *score, uint32_t outputs, float *probability);
-    /* Declares the blocks (all but their offsets); returns their number. */
+    /* Declares the blocks (all but their offsets); returns their number, or −1 after sdr_fail. */
     int (*shape)(const struct sdr_problem *problem, struct sdr_block *block);
-    /* Bytes of scratch for score and gradient of batches of up to `rows` rows. */
+    /* Bytes of scratch for score and gradient of batches of up to `rows` rows; zero at first, then as the
+       last call left it. */
     size_t (*workspace)(const struct sdr_problem *problem, uint32_t rows);
     /* Scores of the batch, count × outputs. */
     enum sdr_status (*score)(const struct sdr_view *view, const struct sdr_batch *batch,

@@ -62,6 +62,7 @@ struct sdr_optimizer {
     SDR_ABOUT;
     int slots;        /* state arrays, each as long as the values, zero at the start */
     double rate;      /* default --lr in units of typical_row^−rate_power */
+    double rate_layers; /* default --lr of networks */
     int rate_power;   /* 2: plain gradient steps; 1: steps normalised per value; 0: absolute */
     bool uniform;     /* one metric for all values of a row: group lasso is exact */
     bool own_penalty; /* charges l1 and l2 itself (FTRL) */

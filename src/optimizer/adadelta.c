@@ -42,6 +42,7 @@ SDR_REGISTER_PER_CPU(optimizer, adadelta) = {
     .slots = SDR_STEP_SLOTS,
     .rate = 1.0,
     .rate_power = 0,
+    .rate_layers = 1.0,
     .begin = begin,
     SDR_STEP_LOOPS,
 };

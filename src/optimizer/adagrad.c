@@ -42,6 +42,7 @@ SDR_REGISTER_PER_CPU(optimizer, adagrad) = {
     .slots = SDR_STEP_SLOTS,
     .rate = 0.75,
     .rate_power = 1,
+    .rate_layers = 0.01,
     .sums = true,
     .begin = begin,
     SDR_STEP_LOOPS,

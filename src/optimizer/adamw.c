@@ -64,6 +64,7 @@ SDR_REGISTER_PER_CPU(optimizer, adamw) = {
     .slots = SDR_STEP_SLOTS,
     .rate = 0.01,
     .rate_power = 1,
+    .rate_layers = 0.001,
     .begin = begin,
     .decay = decay,
     .penalty_due = penalty_due,

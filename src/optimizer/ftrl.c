@@ -54,6 +54,7 @@ SDR_REGISTER_PER_CPU(optimizer, ftrl) = {
     .slots = SDR_STEP_SLOTS,
     .rate = 0.5,
     .rate_power = 1,
+    .rate_layers = 0.05,
     .own_penalty = true,
     .sums = true,
     .begin = begin,

@@ -40,6 +40,7 @@ SDR_REGISTER_PER_CPU(optimizer, momentum) = {
     .slots = SDR_STEP_SLOTS,
     .rate = 0.05,
     .rate_power = 2,
+    .rate_layers = 0.02,
     .uniform = true,
     .begin = begin,
     SDR_STEP_LOOPS,

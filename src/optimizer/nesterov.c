@@ -45,6 +45,7 @@ SDR_REGISTER_PER_CPU(optimizer, nesterov) = {
     .slots = SDR_STEP_SLOTS,
     .rate = 0.05,
     .rate_power = 2,
+    .rate_layers = 0.02,
     .uniform = true,
     .begin = begin,
     .publish = publish,

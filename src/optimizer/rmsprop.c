@@ -41,6 +41,7 @@ SDR_REGISTER_PER_CPU(optimizer, rmsprop) = {
     .slots = SDR_STEP_SLOTS,
     .rate = 0.01,
     .rate_power = 1,
+    .rate_layers = 0.001,
     .begin = begin,
     SDR_STEP_LOOPS,
 };

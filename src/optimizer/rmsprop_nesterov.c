@@ -52,6 +52,7 @@ SDR_REGISTER_PER_CPU(optimizer, rmsprop_nesterov) = {
     .slots = SDR_STEP_SLOTS,
     .rate = 0.001,
     .rate_power = 1,
+    .rate_layers = 0.0002,
     .begin = begin,
     .publish = publish,
     SDR_STEP_LOOPS,

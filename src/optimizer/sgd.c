@@ -30,6 +30,7 @@ SDR_REGISTER_PER_CPU(optimizer, sgd) = {
     .slots = SDR_STEP_SLOTS,
     .rate = 0.5,
     .rate_power = 2,
+    .rate_layers = 0.1,
     .uniform = true,
     .begin = begin,
     SDR_STEP_LOOPS,

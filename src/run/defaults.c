@@ -178,6 +178,8 @@ double sdr_automatic_rate(const struct sdr_run *run)
 {
     const struct sdr_optimizer *o = run->use.optimizer;
     double length = sqrt(run->set.typical_row), rate = o->rate / pow(length, o->rate_power);
+    if (run->use.kind->layered)
+        return o->rate_layers / (o->rate_power == 2 ? run->set.target_size * run->set.target_size : 1);
     if (o->rate_power == 2 && run->use.kind->curvature >= 1 &&
         run->process == 0) /* reported by the first process only */
         rate = fmin(rate, longest_row_limit(run));

@@ -118,6 +118,10 @@ static enum sdr_status choose_model(struct sdr_run *run)
         sdr_plugin_choose("model", sdr_model_kind_table, spec, &plugin, &run->use.model_options));
     run->use.kind = (const struct sdr_model_kind *)plugin;
     SDR_TRY(check_labels(run));
+    if (run->use.kind->regression && strcmp(guess_model(run->data, why), "squared") == 0) {
+        sdr_note(&run->options, "model %s: %s", run->use.kind->regression->name, why);
+        run->use.kind = run->use.kind->regression;
+    }
     if (run->use.kind->truth == SDR_REGRESSION || run->use.kind->truth == SDR_UNSUPERVISED)
         return SDR_OK;
     SDR_TRY(sdr_classes_find(run->data, &run->set.classes));
@@ -317,10 +321,13 @@ enum sdr_status sdr_problem_prepare(struct sdr_run *run)
         .row_weight = run->set.row_weight,
         .metric_weight = rows->weight,
         .center = run->set.center,
+        .scale = run->set.scale,
+        .row_square = run->set.typical_row,
         .side = run->set.side,
         .features = rows->features,
         .outputs = sdr_outputs(run->use.kind, run->use.model_options, run->set.classes.count),
         .seed = s->seed,
+        .image = SDR_DIMS(run->data->schema),
         .named_features = run->data->schema.category.count > 0,
         .classes = run->set.classes.count,
         .intercept = s->intercept,

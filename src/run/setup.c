@@ -99,7 +99,10 @@ static enum sdr_status make_parameters(struct sdr_run *run)
                                  .kernels = run->problem.kernels,
                                  .project = kind->project,
                                  .reads = kind->reads};
-    sdr_layout_make(&run->layout, block, kind->shape(&run->problem, block));
+    int blocks = kind->shape(&run->problem, block);
+    if (blocks < 0)
+        return SDR_USAGE; /* told already */
+    sdr_layout_make(&run->layout, block, blocks);
     if (kind->fused && kind->fused->factors)
         run->shared.factors = kind->fused->factors(&run->problem);
     bool single = sdr_own_steps(run) || (run->pace.update_rows == 1 && !strategy->full_batch);

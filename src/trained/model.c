@@ -223,6 +223,7 @@ static enum sdr_status problem_for(const struct sdr_model *model, const struct s
                                     .features = model->schema.features,
                                     .outputs = model->outputs,
                                     .classes = model->classes.count,
+                                    .image = SDR_DIMS(model->schema),
                                     .intercept = model->intercept,
                                     .model_options = model->options,
                                     .kernels = sdr_linear_kernels(sdr_cpu_level())};

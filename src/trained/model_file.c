@@ -144,10 +144,14 @@ static enum sdr_status load_blocks(const char *path, const struct sdr_tensors *f
     model->outputs = sdr_outputs(model->kind, model->options, model->classes.count);
     model->intercept = intercept != NULL;
     struct sdr_problem problem = {.features = model->schema.features,
+                                  .image = SDR_DIMS(model->schema),
+                                  .classes = model->classes.count,
                                   .outputs = model->outputs,
                                   .intercept = model->intercept,
                                   .model_options = model->options};
     model->blocks = model->kind->shape(&problem, model->block);
+    if (model->blocks < 0)
+        return bad_model(path, "its layers make no sense");
     for (int b = 0; b < model->blocks; b++) {
         model->block[b].offset = model->count;
         model->count += (uint64_t)model->block[b].rows * model->block[b].cols;

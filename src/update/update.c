@@ -219,18 +219,15 @@ static inline float *sum_of_row(const struct room *room, uint32_t row, uint32_t 
     return gradient + (size_t)room->place[row] * room->cols;
 }
 
-static void expand_sparse(const struct room *room, const struct sdr_part *part,
-                          const struct sdr_batch *batch, uint32_t first, uint32_t end,
-                          uint32_t *count)
+static void expand_sparse(const struct sdr_product_kernels *products, const struct room *room,
+                          const struct sdr_part *part, const struct sdr_batch *batch,
+                          uint32_t first, uint32_t end, uint32_t *count)
 {
     for (uint32_t i = 0; i < batch->count; i++) {
         struct sdr_sparse_row r = sdr_row_within(batch->rows, batch->row[i], first, end);
-        const float *u = part->value + (size_t)i * room->cols;
-        for (uint32_t n = 0; n < r.n; n++) {
-            float *g = sum_of_row(room, sdr_row_index(&r, n), first, count);
-            for (uint32_t k = 0; k < room->cols; k++)
-                g[k] += u[k] * r.x[n];
-        }
+        for (uint32_t n = 0; n < r.n; n++)
+            products->gather32(part->value, &i, &r.x[n], 1, room->cols,
+                               sum_of_row(room, sdr_row_index(&r, n), first, count));
     }
 }
 
@@ -254,6 +251,7 @@ static void expand_columns(const struct sdr_expansion *to, const struct sdr_part
 {
     const struct sdr_rows *rows = batch->rows;
     size_t cols = to->layout->block[part->block].cols;
+    memset(out, 0, (end - first) * cols * sizeof *out);
     for (uint32_t i = 0; i < part->count; i++) {
         float *sum = out + part->index[i], weight = part->value[i] * to->times;
         if (rows->dense) {
@@ -270,25 +268,70 @@ static void expand_columns(const struct sdr_expansion *to, const struct sdr_part
     }
 }
 
-/* Dense examples, or stored right factors. */
-static void expand_dense(const struct sdr_expansion *to, const struct sdr_part *part,
-                         const struct sdr_batch *batch, uint32_t first, uint32_t end, float *out)
+/* Σ v_i·u_iᵀ over dense examples, for one column. */
+static void expand_column(const struct sdr_expansion *to, const struct sdr_part *part,
+                          const struct sdr_batch *batch, uint32_t first, uint32_t end, float *out)
+{
+    bool stored = part->right == SDR_STORED;
+    uint32_t rows = to->layout->block[part->block].rows;
+    const float *center = !stored && to->center ? to->center + first : NULL;
+    memset(out, 0, (end - first) * sizeof *out);
+    for (uint32_t i = 0; i < part->count; i++) {
+        const float *x = stored ? part->v + (size_t)i * rows + first
+                                : sdr_dense_row(batch->rows, batch->row[i]) + first;
+        to->kernels->add(out, part->value[i], x, center, end - first);
+    }
+}
+
+/* The same for several columns: products of matrices. */
+static void expand_stored(const struct sdr_expansion *to, const struct sdr_part *part,
+                          uint32_t first, uint32_t end, float *out)
 {
     const struct sdr_block *block = &to->layout->block[part->block];
-    bool stored = part->right == SDR_STORED;
-    const float *center = !stored && to->center ? to->center + first : NULL;
-    for (uint32_t i = 0; i < part->count; i++) {
-        const float *x = stored ? part->v + (size_t)i * block->rows + first
-                                : sdr_dense_row(batch->rows, batch->row[i]) + first;
-        const float *u = part->value + (size_t)i * block->cols;
-        if (block->cols == 1) {
-            to->kernels->add(out, u[0], x, center, end - first);
-            continue;
+    struct sdr_product product = {.to = out,
+                                  .to_row = block->cols,
+                                  .a = part->v + first,
+                                  .a_row = 1,
+                                  .a_step = block->rows,
+                                  .b = part->value,
+                                  .b_step = block->cols,
+                                  .rows = end - first,
+                                  .cols = block->cols,
+                                  .inner = part->count};
+    to->kernels->products->product(&product);
+}
+
+/* Examples lie anywhere: they are copied and centered piece by piece. */
+static void expand_examples(const struct sdr_expansion *to, const struct sdr_part *part,
+                            const struct sdr_batch *batch, uint32_t first, uint32_t end, float *out)
+{
+    enum { WIDTH = 64, HEIGHT = 64 };
+    float x[HEIGHT * WIDTH];
+    uint32_t cols = to->layout->block[part->block].cols;
+    if (part->count == 0)
+        memset(out, 0, (size_t)(end - first) * cols * sizeof *out);
+    for (uint32_t j = first; j < end; j += WIDTH)
+        for (uint32_t i = 0; i < part->count; i += HEIGHT) {
+            uint32_t width = end - j < WIDTH ? end - j : WIDTH;
+            uint32_t height = part->count - i < HEIGHT ? part->count - i : HEIGHT;
+            for (uint32_t m = 0; m < height; m++) {
+                const float *from = sdr_dense_row(batch->rows, batch->row[i + m]) + j;
+                for (uint32_t k = 0; k < width; k++)
+                    x[m * WIDTH + k] = to->center ? from[k] - to->center[j + k] : from[k];
+            }
+            struct sdr_product product = {.to = out + (size_t)(j - first) * cols,
+                                          .to_row = cols,
+                                          .a = x,
+                                          .a_row = 1,
+                                          .a_step = WIDTH,
+                                          .b = part->value + (size_t)i * cols,
+                                          .b_step = cols,
+                                          .rows = width,
+                                          .cols = cols,
+                                          .inner = height,
+                                          .add = i > 0};
+            to->kernels->products->product(&product);
         }
-        for (uint32_t j = 0; j < end - first; j++)
-            to->kernels->add(out + (size_t)j * block->cols, center ? x[j] - center[j] : x[j], u,
-                             NULL, block->cols);
-    }
 }
 
 /* A block of one row: Σ u_i. Not 0 + u_0: that loses the sign of −0. */
@@ -338,8 +381,14 @@ struct sdr_part sdr_part_expand(const struct sdr_expansion *to, const struct sdr
         return sum;
     }
     if (factors && (part->index || part->right == SDR_STORED || batch->rows->dense)) {
-        memset(out, 0, (size_t)(end - first) * room.cols * sizeof *out);
-        (part->index ? expand_columns : expand_dense)(to, part, batch, first, end, out);
+        if (part->index)
+            expand_columns(to, part, batch, first, end, out);
+        else if (room.cols == 1)
+            expand_column(to, part, batch, first, end, out);
+        else if (part->right == SDR_STORED)
+            expand_stored(to, part, first, end, out);
+        else
+            expand_examples(to, part, batch, first, end, out);
         return sum;
     }
     sum.form = SDR_ROWS;
@@ -352,7 +401,7 @@ struct sdr_part sdr_part_expand(const struct sdr_expansion *to, const struct sdr
     else if (room.cols == 1)
         sum.count = expand_one32(&room, part, batch, first, end);
     else
-        expand_sparse(&room, part, batch, first, end, &sum.count);
+        expand_sparse(to->kernels->products, &room, part, batch, first, end, &sum.count);
     return sum;
 }
 

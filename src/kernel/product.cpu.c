@@ -1,0 +1,472 @@
+/* The loops of kernel/product.h, compiled once per CPU level. */
+#include "kernel/product.h"
+#include "kernel/lanes.h"
+#include "kernel/level.h"
+
+#if defined(__ARM_NEON)
+#include <arm_neon.h>
+#endif
+
+/* ---- vectors as wide as the level's registers ---- */
+#if defined(__AVX512F__)
+enum { WIDE = 16, TILE_VECTORS = 4, TILE_ROWS = 7 };
+typedef __m512 vector;
+typedef __mmask16 tail;
+SDR_INLINE tail tail_of(uint32_t n)
+{
+    return (tail)(0xFFFFu >> (WIDE - n));
+}
+SDR_INLINE vector load(const float *from)
+{
+    return _mm512_loadu_ps(from);
+}
+SDR_INLINE vector load_tail(const float *from, tail t)
+{
+    return _mm512_maskz_loadu_ps(t, from);
+}
+SDR_INLINE void store(float *to, vector v)
+{
+    _mm512_storeu_ps(to, v);
+}
+SDR_INLINE void store_tail(float *to, vector v, tail t)
+{
+    _mm512_mask_storeu_ps(to, t, v);
+}
+SDR_INLINE vector all(float x)
+{
+    return _mm512_set1_ps(x);
+}
+SDR_INLINE vector multiply_add(vector a, vector b, vector c)
+{
+    return _mm512_fmadd_ps(a, b, c);
+}
+#elif defined(__AVX2__)
+enum { WIDE = 8, TILE_VECTORS = 2, TILE_ROWS = 6 };
+typedef __m256 vector;
+typedef __m256i tail;
+SDR_INLINE tail tail_of(uint32_t n)
+{
+    static const int32_t mask[2 * WIDE] = {-1, -1, -1, -1, -1, -1, -1, -1};
+    return _mm256_loadu_si256((const __m256i *)(const void *)(mask + WIDE - n));
+}
+SDR_INLINE vector load(const float *from)
+{
+    return _mm256_loadu_ps(from);
+}
+SDR_INLINE vector load_tail(const float *from, tail t)
+{
+    return _mm256_maskload_ps(from, t);
+}
+SDR_INLINE void store(float *to, vector v)
+{
+    _mm256_storeu_ps(to, v);
+}
+SDR_INLINE void store_tail(float *to, vector v, tail t)
+{
+    _mm256_maskstore_ps(to, t, v);
+}
+SDR_INLINE vector all(float x)
+{
+    return _mm256_set1_ps(x);
+}
+SDR_INLINE vector multiply_add(vector a, vector b, vector c)
+{
+    return _mm256_fmadd_ps(a, b, c);
+}
+#else
+enum { WIDE = 4, TILE_VECTORS = 2, TILE_ROWS = 4 };
+typedef float vector __attribute__((vector_size(16)));
+typedef uint32_t tail;
+SDR_INLINE tail tail_of(uint32_t n)
+{
+    return n;
+}
+SDR_INLINE vector load(const float *from)
+{
+    vector v;
+    memcpy(&v, from, sizeof v);
+    return v;
+}
+SDR_INLINE vector load_tail(const float *from, tail t)
+{
+    vector v = {0};
+    for (uint32_t i = 0; i < t; i++)
+        v[i] = from[i];
+    return v;
+}
+SDR_INLINE void store(float *to, vector v)
+{
+    memcpy(to, &v, sizeof v);
+}
+SDR_INLINE void store_tail(float *to, vector v, tail t)
+{
+    for (uint32_t i = 0; i < t; i++)
+        to[i] = v[i];
+}
+SDR_INLINE vector all(float x)
+{
+    return (vector){x, x, x, x};
+}
+#if defined(__ARM_NEON)
+SDR_INLINE vector multiply_add(vector a, vector b, vector c)
+{
+    return vfmaq_f32(c, a, b);
+}
+#else
+typedef double pair __attribute__((vector_size(16)));
+typedef int64_t pair_bits __attribute__((vector_size(16)));
+/* a·b + c rounded once, without an instruction for it. The product of two floats is exact in
+   double. The sum with c is rounded to odd, so that rounding it again to float is as if it were
+   done once (Boldo and Melquiond). */
+SDR_INLINE pair odd_sum(pair product, pair c)
+{
+    pair sum = product + c, back = sum - product;
+    pair error = (product - (sum - back)) + (c - back);
+    pair_bits bits = (pair_bits)sum;
+    pair_bits inexact = (pair_bits)(error != 0) & ((bits & 1) - 1); /* and the last bit is even */
+    pair_bits away = (pair_bits)((error > 0) == (sum > 0)) | 1; /* −1: grows, 1: shrinks */
+    return (pair)(bits - (inexact & away));
+}
+SDR_INLINE vector multiply_add(vector a, vector b, vector c)
+{
+    pair low = odd_sum((pair){a[0], a[1]} * (pair){b[0], b[1]}, (pair){c[0], c[1]});
+    pair high = odd_sum((pair){a[2], a[3]} * (pair){b[2], b[3]}, (pair){c[2], c[3]});
+    return (vector){(float)low[0], (float)low[1], (float)high[0], (float)high[1]};
+}
+#endif
+#endif
+
+/* ---- product ---- */
+/* Sums of the tile stay in registers: `m` rows × `n` vectors. The last vector may be partial. */
+SDR_INLINE void tile(const struct sdr_product *x, uint32_t i, uint32_t j, uint32_t from, uint32_t end,
+                     const int m, const int n, const bool strides, const bool whole, tail last)
+{
+    vector sum[TILE_ROWS * TILE_VECTORS];
+    float *to[TILE_ROWS];
+    const float *a = x->a + i * x->a_row, *b = x->b + j;
+    size_t a_row = x->a_row, a_step = x->a_step, b_step = x->b_step;
+    const size_t *a_at = x->a_at, *b_at = x->b_at;
+    bool add = x->add || from > 0;
+    _Pragma("GCC unroll 8") for (int r = 0; r < m; r++)
+        to[r] = x->to + j + (x->to_at ? x->to_at[i + (uint32_t)r] : (i + (uint32_t)r) * x->to_row);
+    _Pragma("GCC unroll 8") for (int r = 0; r < m; r++)
+        _Pragma("GCC unroll 4") for (int v = 0; v < n; v++)
+            sum[r * n + v] = !add          ? all(0)
+                             : !whole && v == n - 1 ? load_tail(to[r] + v * WIDE, last)
+                                          : load(to[r] + v * WIDE);
+    if (strides) {
+        a += from * a_step;
+        b += from * b_step;
+    }
+    for (uint32_t p = from; p < end; p++) {
+        const float *ap = strides ? a : a + a_at[p], *bp = strides ? b : b + b_at[p];
+        vector row[TILE_VECTORS];
+        _Pragma("GCC unroll 4") for (int v = 0; v < n; v++)
+            row[v] = !whole && v == n - 1 ? load_tail(bp + v * WIDE, last) : load(bp + v * WIDE);
+        _Pragma("GCC unroll 8") for (int r = 0; r < m; r++)
+        {
+            vector one = all(ap[r * a_row]);
+            _Pragma("GCC unroll 4") for (int v = 0; v < n; v++)
+                sum[r * n + v] = multiply_add(one, row[v], sum[r * n + v]);
+        }
+        if (strides) {
+            a += a_step;
+            b += b_step;
+        }
+    }
+    _Pragma("GCC unroll 8") for (int r = 0; r < m; r++)
+        _Pragma("GCC unroll 4") for (int v = 0; v < n; v++)
+            if (!whole && v == n - 1)
+                store_tail(to[r] + v * WIDE, sum[r * n + v], last);
+            else
+                store(to[r] + v * WIDE, sum[r * n + v]);
+}
+
+/* One function per number of vectors: the number of rows is chosen inside. */
+#define TILE_CASE(m, n) case m: tile(x, i, j, from, end, m, n, strides, whole, last); break;
+#define TILE_ROWS_(n) TILE_CASE(1, n) TILE_CASE(2, n) TILE_CASE(3, n) TILE_CASE(4, n)
+#if defined(__AVX512F__)
+#define TILE_CASES(n) TILE_ROWS_(n) TILE_CASE(5, n) TILE_CASE(6, n) TILE_CASE(7, n)
+#elif defined(__AVX2__)
+#define TILE_CASES(n) TILE_ROWS_(n) TILE_CASE(5, n) TILE_CASE(6, n)
+#else
+#define TILE_CASES(n) TILE_ROWS_(n)
+#endif
+SDR_INLINE void tile_rows(const struct sdr_product *x, uint32_t i, uint32_t m, uint32_t j, uint32_t from,
+                          uint32_t end, const int n, const bool strides, const bool whole, tail last)
+{
+    switch (m) {
+        TILE_CASES(n)
+    }
+}
+
+/* All rows of a block of columns, as evenly tiled as possible. */
+SDR_INLINE void columns(const struct sdr_product *x, uint32_t j, uint32_t cols, uint32_t from, uint32_t end,
+                        const bool strides, const bool whole)
+{
+    uint32_t tiles = (x->rows + TILE_ROWS - 1) / TILE_ROWS;
+    uint32_t vectors = (cols + WIDE - 1) / WIDE;
+    tail last = tail_of(cols - (vectors - 1) * WIDE);
+    for (uint32_t t = 0; t < tiles; t++) {
+        uint32_t i = (uint32_t)((uint64_t)x->rows * t / tiles);
+        uint32_t m = (uint32_t)((uint64_t)x->rows * (t + 1) / tiles) - i;
+        switch (vectors) {
+        case 1: tile_rows(x, i, m, j, from, end, 1, strides, whole, last); break;
+        case 2: tile_rows(x, i, m, j, from, end, 2, strides, whole, last); break;
+#if defined(__AVX512F__)
+        case 3: tile_rows(x, i, m, j, from, end, 3, strides, whole, last); break;
+        case 4: tile_rows(x, i, m, j, from, end, 4, strides, whole, last); break;
+#endif
+        }
+    }
+}
+
+/* Columns by blocks of a tile, the inner index by blocks whose part of b fits the first cache. */
+static void product(const struct sdr_product *x)
+{
+    enum { INNER = 128, COLUMNS = TILE_VECTORS * WIDE };
+    for (uint32_t j = 0; j < x->cols; j += COLUMNS) {
+        uint32_t cols = x->cols - j < COLUMNS ? x->cols - j : COLUMNS, from = 0;
+        do {
+            uint32_t end = x->inner - from < INNER ? x->inner : from + INNER;
+            bool whole = cols % WIDE == 0;
+            if (x->a_at && whole)
+                columns(x, j, cols, from, end, false, true);
+            else if (x->a_at)
+                columns(x, j, cols, from, end, false, false);
+            else if (whole)
+                columns(x, j, cols, from, end, true, true);
+            else
+                columns(x, j, cols, from, end, true, false);
+            from = end;
+        } while (from < x->inner);
+    }
+}
+
+/* ---- cross ---- */
+/* Sums over examples: `m` rows × `n` columns, sixteen chains each, in registers. */
+enum { PARTS = SDR_LANES / WIDE };
+#if defined(__AVX512F__)
+enum { CROSS_ROWS = 4, CROSS_COLS = 6 };
+#elif defined(__AVX2__)
+enum { CROSS_ROWS = 3, CROSS_COLS = 2 };
+#else
+enum { CROSS_ROWS = 1, CROSS_COLS = 2 };
+#endif
+
+SDR_INLINE void cross_tile(const struct sdr_cross *x, uint32_t i, uint32_t j, const int m, const int n)
+{
+    vector sum[CROSS_ROWS * CROSS_COLS * PARTS];
+    const float *a[CROSS_ROWS], *b[CROSS_COLS];
+    _Pragma("GCC unroll 32") for (int k = 0; k < m * n * PARTS; k++) sum[k] = all(0);
+    for (int r = 0; r < m; r++)
+        a[r] = x->a + x->a_at[i + (uint32_t)r];
+    for (int c = 0; c < n; c++)
+        b[c] = x->b + (j + (uint32_t)c) * x->b_row;
+    for (uint32_t q = 0; q < x->inner; q++) {
+        size_t at = x->q_at[q], bt = (size_t)q * x->lanes;
+        for (uint32_t l = 0; l < x->lanes; l += SDR_LANES)
+            _Pragma("GCC unroll 4") for (int part = 0; part < PARTS; part++)
+            {
+                vector left[CROSS_ROWS];
+                _Pragma("GCC unroll 8") for (int r = 0; r < m; r++)
+                    left[r] = load(a[r] + at + l + part * WIDE);
+                _Pragma("GCC unroll 8") for (int c = 0; c < n; c++)
+                {
+                    vector right = load(b[c] + bt + l + part * WIDE);
+                    _Pragma("GCC unroll 8") for (int r = 0; r < m; r++)
+                    {
+                        vector *to = &sum[(c * m + r) * PARTS + part];
+                        *to = multiply_add(left[r], right, *to);
+                    }
+                }
+            }
+    }
+    float chain[CROSS_ROWS * CROSS_COLS][SDR_LANES] __attribute__((aligned(64)));
+    _Pragma("GCC unroll 32") for (int k = 0; k < m * n * PARTS; k++)
+        store(&chain[0][0] + k * WIDE, sum[k]);
+    for (int r = 0; r < m; r++)
+        for (int c = 0; c < n; c++) {
+            x->to[(i + (uint32_t)r) * x->to_row + j + (uint32_t)c] =
+                lanes_sum(lanes_load(chain[c * m + r], SDR_LANES));
+        }
+}
+
+static void cross(const struct sdr_cross *x)
+{
+    for (uint32_t i = 0, m; i < x->rows; i += m) {
+        m = x->rows - i < CROSS_ROWS ? 1 : CROSS_ROWS;
+        for (uint32_t j = 0, n; j < x->cols; j += n) {
+            n = x->cols - j < CROSS_COLS ? 1 : CROSS_COLS;
+            if (m > 1 && n > 1)
+                cross_tile(x, i, j, CROSS_ROWS, CROSS_COLS);
+            else if (m > 1)
+                cross_tile(x, i, j, CROSS_ROWS, 1);
+            else if (n > 1)
+                cross_tile(x, i, j, 1, CROSS_COLS);
+            else
+                cross_tile(x, i, j, 1, 1);
+        }
+    }
+}
+
+/* ---- gather ---- */
+/* Sums of `n` vectors of columns stay in registers, over all entries. */
+#define GATHER(name, type)                                                                         \
+    SDR_INLINE void name##_part(const float *from, const type *index, const float *x, uint32_t n,  \
+                                uint32_t cols, float *to, const int vectors, const bool whole,     \
+                                tail last)                                                         \
+    {                                                                                              \
+        vector sum[GATHERED];                                                                      \
+        _Pragma("GCC unroll 8") for (int v = 0; v < vectors; v++) sum[v] =                         \
+            !whole && v == vectors - 1 ? load_tail(to + v * WIDE, last) : load(to + v * WIDE);     \
+        for (uint32_t i = 0; i < n; i++) {                                                         \
+            const float *row = from + (size_t)index[i] * cols;                                     \
+            vector one = all(x[i]);                                                                \
+            _Pragma("GCC unroll 8") for (int v = 0; v < vectors; v++) sum[v] = multiply_add(       \
+                one,                                                                               \
+                !whole && v == vectors - 1 ? load_tail(row + v * WIDE, last)                       \
+                                           : load(row + v * WIDE),                                 \
+                sum[v]);                                                                           \
+        }                                                                                          \
+        _Pragma("GCC unroll 8") for (int v = 0; v < vectors; v++) if (!whole && v == vectors - 1)  \
+            store_tail(to + v * WIDE, sum[v], last);                                               \
+        else store(to + v * WIDE, sum[v]);                                                         \
+    }                                                                                              \
+    static void name(const float *from, const type *index, const float *x, uint32_t n,             \
+                     uint32_t cols, float *to)                                                     \
+    {                                                                                              \
+        uint32_t j = 0;                                                                            \
+        for (; j + GATHERED * WIDE <= cols; j += GATHERED * WIDE)                                  \
+            name##_part(from + j, index, x, n, cols, to + j, GATHERED, true, tail_of(WIDE));       \
+        for (; j + 2 * WIDE <= cols; j += 2 * WIDE)                                                \
+            name##_part(from + j, index, x, n, cols, to + j, 2, true, tail_of(WIDE));              \
+        if (j + WIDE < cols)                                                                       \
+            name##_part(from + j, index, x, n, cols, to + j, 2, false, tail_of(cols - j - WIDE));  \
+        else if (j < cols)                                                                         \
+            name##_part(from + j, index, x, n, cols, to + j, 1, false, tail_of(cols - j));         \
+    }
+enum { GATHERED = 8 };
+GATHER(gather16, uint16_t)
+GATHER(gather32, uint32_t)
+
+/* ---- transpose ---- */
+/* By squares that both sides have in the first cache. */
+static void transpose(const float *from, size_t from_row, uint32_t rows, uint32_t cols, float *to,
+                      size_t to_row)
+{
+    enum { SIDE = 16 };
+    for (uint32_t i = 0; i < rows; i += SIDE)
+        for (uint32_t j = 0; j < cols; j += SIDE) {
+            uint32_t m = rows - i < SIDE ? rows - i : SIDE, n = cols - j < SIDE ? cols - j : SIDE;
+            for (uint32_t c = 0; c < n; c++)
+                for (uint32_t r = 0; r < m; r++)
+                    to[(j + c) * to_row + i + r] = from[(i + r) * from_row + j + c];
+        }
+}
+
+/* ---- activations ---- */
+SDR_INLINE lanes activated(const enum sdr_activation f, lanes x)
+{
+    if (f == SDR_RELU)
+        return lanes_positive(x);
+    if (f == SDR_TANH) {
+        lanes twice = lanes_abs(x) * 2.0f;
+        lanes y = lanes_one_minus_exp(twice) / (1.0f + lanes_exp_negative(-twice));
+        return lanes_copysign(y, x);
+    }
+    lanes e = lanes_exp_negative(-lanes_abs(x));
+    return lanes_select(x < 0.0f, e, lanes_all(1.0f)) / (1.0f + e);
+}
+
+SDR_INLINE lanes sloped(const enum sdr_activation f, lanes y, lanes delta)
+{
+    if (f == SDR_RELU)
+        return lanes_select(y > 0.0f, delta, lanes_all(0.0f));
+    return f == SDR_TANH ? delta * (1.0f - y * y) : delta * (y * (1.0f - y));
+}
+
+SDR_INLINE void activate_by(const enum sdr_activation f, float *x, size_t n)
+{
+    size_t i = 0;
+    for (; i + SDR_LANES <= n; i += SDR_LANES)
+        lanes_store(x + i, activated(f, lanes_load(x + i, SDR_LANES)), SDR_LANES);
+    if (i < n)
+        lanes_store(x + i, activated(f, lanes_load(x + i, (uint32_t)(n - i))), (uint32_t)(n - i));
+}
+
+static void activate(enum sdr_activation f, float *x, size_t n)
+{
+    if (f == SDR_RELU)
+        activate_by(SDR_RELU, x, n);
+    else if (f == SDR_TANH)
+        activate_by(SDR_TANH, x, n);
+    else
+        activate_by(SDR_SIGMOID, x, n);
+}
+
+SDR_INLINE void slope_by(const enum sdr_activation f, const float *y, float *delta, size_t n)
+{
+    for (size_t i = 0; i < n; i += SDR_LANES) {
+        uint32_t m = n - i < SDR_LANES ? (uint32_t)(n - i) : SDR_LANES;
+        lanes_store(delta + i, sloped(f, lanes_load(y + i, m), lanes_load(delta + i, m)), m);
+    }
+}
+
+static void slope(enum sdr_activation f, const float *y, float *delta, size_t n)
+{
+    if (f == SDR_RELU)
+        slope_by(SDR_RELU, y, delta, n);
+    else if (f == SDR_TANH)
+        slope_by(SDR_TANH, y, delta, n);
+    else
+        slope_by(SDR_SIGMOID, y, delta, n);
+}
+
+/* ---- pooling ---- */
+/* Calls `visit` for every vector of every window: `at` in the image, `to` in the result. */
+#define WINDOWS(w)                                                                                 \
+    for (size_t c = 0, out_at = 0; c < (w)->channels; c++)                                         \
+        for (size_t y = 0; y < (w)->out_rows; y++)                                                 \
+            for (size_t x = 0; x < (w)->out_cols; x++, out_at += (w)->lanes)                       \
+                for (size_t l = 0,                                                                 \
+                            at = ((c * (w)->rows + y * (w)->stride) * (w)->cols + x * (w)->stride) * \
+                                 (w)->lanes;                                                       \
+                     l < (w)->lanes; l += SDR_LANES, at += SDR_LANES)
+
+static void pool(const struct sdr_pooling *w, const float *from, float *to)
+{
+    size_t row = (size_t)w->cols * w->lanes;
+    WINDOWS(w) {
+        lanes most = lanes_load(from + at, SDR_LANES);
+        for (uint32_t v = 0; v < w->size; v++)
+            for (uint32_t u = 0; u < w->size; u++) {
+                lanes other = lanes_load(from + at + v * row + u * w->lanes, SDR_LANES);
+                most = lanes_select(other > most, other, most);
+            }
+        lanes_store(to + out_at + l, most, SDR_LANES);
+    }
+}
+
+static void unpool(const struct sdr_pooling *w, const float *from, const float *to,
+                   const float *delta, float *into)
+{
+    size_t row = (size_t)w->cols * w->lanes;
+    lanes zero = lanes_all(0.0f);
+    WINDOWS(w) {
+        lanes most = lanes_load(to + out_at + l, SDR_LANES);
+        lanes left = lanes_load(delta + out_at + l, SDR_LANES);
+        for (uint32_t v = 0; v < w->size; v++)
+            for (uint32_t u = 0; u < w->size; u++) {
+                size_t place = at + v * row + u * w->lanes;
+                lanes_index here = lanes_load(from + place, SDR_LANES) == most;
+                lanes old = lanes_load(into + place, SDR_LANES);
+                lanes_store(into + place, old + lanes_select(here, left, zero), SDR_LANES);
+                left = lanes_select(here, zero, left);
+            }
+    }
+}
+
+const struct sdr_product_kernels SDR_FOR_LEVEL(sdr_product_kernels);
+const struct sdr_product_kernels SDR_FOR_LEVEL(sdr_product_kernels) = {
+    product, cross, gather16, gather32, transpose, activate, slope, pool, unpool};
