@@ -8,8 +8,8 @@
      "layer, one unit per class, comes by itself",                                                 \
      offsetof(struct sdr_layer_options, layers), 0},                                               \
     {                                                                                              \
-        "image", SDR_TEXT, "", "RxC", 0, 0,                                                        \
-            "rows and columns of an image, also RxCxCHANNELS [as in the file]",                    \
+        "image", SDR_TEXT, NULL, "RxC", 0, 0,                                                        \
+            "rows and columns of an image, also RxCxCHANNELS; not given: as in the file",                    \
             offsetof(struct sdr_layer_options, image), 0                                           \
     }
 

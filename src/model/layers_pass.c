@@ -12,6 +12,7 @@
 /* In the workspace, which is zero at first: what the pass is made of, then its arrays. */
 struct pass {
     bool made;
+    bool by_example; /* the first layer is dense, and reads sparse rows as they are */
     struct sdr_layers net;
     uint32_t count, lanes; /* rows of the batch */
     int at;                /* the layer whose parts are made */
@@ -25,6 +26,7 @@ struct pass {
         float *weight_sum, *bias_sum;       /* convolution: gradients */
     } place[SDR_LAYERS_MOST];
     float *back; /* weights of a dense layer, transposed */
+    float *one;  /* ones, as many as lanes */
     size_t *tap, *column, *pixel, *nowhere; /* convolution: offsets */
 };
 
@@ -105,7 +107,7 @@ static void lay_out(struct pass *pass, uint32_t rows, struct heap *heap)
         const struct sdr_layer *layer = &pass->net.layer[l];
         struct place *place = &pass->place[l];
         *place = (struct place){.by_lanes = goes_by_lanes(pass, l), .in_place = is_in_place(pass, l)};
-        if (l == 0)
+        if (l == 0 && !pass->by_example)
             pass->input = take_floats(heap, values_of(pass, &layer->in, place->by_lanes));
         size_t values = values_of(pass, &layer->out, place->by_lanes);
         place->value = place->in_place ? place[-1].value : take_floats(heap, values);
@@ -127,10 +129,18 @@ static void lay_out(struct pass *pass, uint32_t rows, struct heap *heap)
         }
     }
     pass->back = take_floats(heap, back);
+    pass->one = take_floats(heap, pass->lanes);
     pass->tap = take(heap, taps, sizeof(size_t));
     pass->column = take(heap, taps, sizeof(size_t));
     pass->pixel = take(heap, pixels, sizeof(size_t));
     pass->nowhere = take(heap, pixels, sizeof(size_t));
+}
+
+static enum sdr_status describe(const struct sdr_problem *problem, struct pass *pass)
+{
+    SDR_TRY(sdr_layers_describe(problem, &pass->net));
+    pass->by_example = pass->net.input < 0 && !problem->rows->dense;
+    return SDR_OK;
 }
 
 int sdr_layers_stages(const struct sdr_problem *problem)
@@ -143,7 +153,7 @@ size_t sdr_layers_workspace(const struct sdr_problem *problem, uint32_t rows)
 {
     struct pass pass = {0};
     struct heap heap = {.used = sizeof pass};
-    if (sdr_layers_describe(problem, &pass.net) == SDR_OK)
+    if (describe(problem, &pass) == SDR_OK)
         lay_out(&pass, rows, &heap);
     return heap.used + 64;
 }
@@ -154,7 +164,7 @@ static enum sdr_status begin(const struct sdr_problem *problem, const struct sdr
     struct heap heap = {workspace, 0};
     *pass = take(&heap, sizeof **pass, 1);
     if (!(*pass)->made)
-        SDR_TRY(sdr_layers_describe(problem, &(*pass)->net));
+        SDR_TRY(describe(problem, *pass));
     (*pass)->made = true;
     if ((*pass)->count != batch->count)
         lay_out(*pass, batch->count, &heap);
@@ -231,14 +241,14 @@ static void dense_forward(const struct sdr_view *view, const struct sdr_batch *b
     float *to = pass->place[l].value;
     for (uint32_t i = 0; i < pass->count; i++)
         memcpy(to + (size_t)i * units, bias, units * sizeof *to);
-    for (uint32_t i = 0; i < pass->count && l == 0 && !rows->dense; i++) {
+    for (uint32_t i = 0; i < pass->count && l == 0 && pass->by_example; i++) {
         struct sdr_sparse_row r = sdr_sparse_row(rows, batch->row[i]);
         if (r.index16)
             kernels->gather16(weight, r.index16, r.x, r.n, units, to + (size_t)i * units);
         else
             kernels->gather32(weight, r.index32, r.x, r.n, units, to + (size_t)i * units);
     }
-    if (l == 0 && !rows->dense)
+    if (l == 0 && pass->by_example)
         return;
     uint32_t inputs = (uint32_t)sdr_volume_size(&layer->in);
     struct sdr_product product = {.to = to,
@@ -395,7 +405,7 @@ static void forward(const struct sdr_view *view, const struct sdr_batch *batch, 
 {
     if (pass->net.input >= 0)
         load_pixels(view, batch, pass);
-    else if (view->problem->rows->dense)
+    else if (!pass->by_example)
         load_rows(view->problem, batch, pass->input);
     for (int l = 0; l < pass->net.count; l++) {
         const struct sdr_layer *layer = &pass->net.layer[l];
@@ -579,13 +589,12 @@ static void dense_parts(const struct sdr_batch *batch, const struct pass *pass, 
 static void conv_parts(const struct sdr_view *view, const struct pass *pass, int l,
                        struct sdr_update *update)
 {
-    static const float one[64] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
-                                  1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
-                                  1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
     const struct sdr_layer *layer = &pass->net.layer[l];
     const struct place *place = &pass->place[l];
     uint32_t pixels = layer->out.rows * layer->out.cols, kernels = layer->out.channels;
     make_tables(pass, layer);
+    for (uint32_t i = 0; i < pass->lanes; i++)
+        pass->one[i] = 1;
     struct sdr_cross weights = {.to = place->weight_sum,
                                 .to_row = kernels,
                                 .a = layer->pad ? place->padded : input_of(pass, l),
@@ -599,7 +608,7 @@ static void conv_parts(const struct sdr_view *view, const struct pass *pass, int
                                 .lanes = pass->lanes};
     struct sdr_cross biases = weights;
     biases.to = place->bias_sum;
-    biases.a = one;
+    biases.a = pass->one;
     biases.a_at = biases.q_at = pass->nowhere;
     biases.rows = 1;
     view->problem->kernels->products->cross(&weights);

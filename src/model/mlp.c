@@ -2,10 +2,10 @@
 #include "model/layers.h"
 
 #define HIDDEN(units)                                                                              \
-    {"hidden", SDR_TEXT, units, "N-N", 0, 0, "units of the hidden layers, '-' between them",       \
+    {"hidden", SDR_TEXT, units, "UNITS", 0, 0, "units of the hidden layers, '-' between them",       \
      offsetof(struct sdr_layer_options, hidden), 0}
 #define ACTIVATION(f)                                                                              \
-    {"activation", SDR_TEXT, f, "F-F", 0, 0,                                                       \
+    {"activation", SDR_TEXT, f, "NAMES", 0, 0,                                                       \
      "relu, tanh or sigmoid; one for all hidden layers, or one each with '-' between them",        \
      offsetof(struct sdr_layer_options, activation), 0}
 

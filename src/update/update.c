@@ -1,109 +1,26 @@
-/* Updates: layout of the values, spans, and expanding parts. Sums of updates are in sum.c. */
+/* Updates: expanding parts. Sums of updates are in sum.c, layout and spans in layout.c. */
 #include "update/update.h"
 #include "base/memory.h"
 
-#include <math.h>
 #include <string.h>
 
-enum { BLOCK_ALIGN = SDR_ALIGN / sizeof(float) };
+/* From this many columns on, entries of sparse examples are sorted by row before they are summed. */
+enum { SORTED_COLS = 32 };
 
-/* ---- layout ---- */
-void sdr_layout_make(struct sdr_layout *layout, const struct sdr_block *block, int blocks)
-{
-    *layout = (struct sdr_layout){.blocks = blocks};
-    memcpy(layout->block, block, (size_t)blocks * sizeof *block);
-    for (int b = 0; b < blocks; b++) {
-        uint64_t size = (uint64_t)block[b].rows * block[b].cols;
-        layout->block[b].offset = layout->count;
-        layout->count += (size + BLOCK_ALIGN - 1) / BLOCK_ALIGN * BLOCK_ALIGN;
-        layout->first_row[b] = layout->rows;
-        layout->rows += block[b].rows;
-    }
-}
-
-void sdr_rows_cut(const struct sdr_block *block, struct sdr_span span, uint32_t *first,
-                  uint32_t *end)
-{
-    uint64_t begin = block->offset, size = (uint64_t)block->rows * block->cols;
-    uint64_t from = span.first > begin ? span.first - begin : 0;
-    uint64_t to = span.end > begin ? span.end - begin : 0;
-    *first = (uint32_t)(from < size ? (from + block->cols - 1) / block->cols : block->rows);
-    *end = (uint32_t)(to < size ? (to + block->cols - 1) / block->cols : block->rows);
-    *end = *end < *first ? *first : *end;
-}
-
-/* The cost of a row: its number of values, times how often it is touched. */
-static uint64_t row_cost(const struct sdr_block *block, uint32_t row, const uint32_t *touched,
-                         uint32_t of)
-{
-    return (uint64_t)block->cols *
-           (block->per_feature && touched ? touched[row] + 1ull : of + 1ull);
-}
-
-void sdr_cut_spans(const struct sdr_layout *layout, const uint32_t *touched, uint32_t of,
-                   double by_size, uint32_t spans, struct sdr_span *span)
-{
-    uint64_t work = 0, size = 0, total, sum = 0, per_value = 0;
-    uint32_t p = 0;
-    for (int b = 0; b < layout->blocks; b++)
-        for (uint32_t j = 0; j < layout->block[b].rows; j++) {
-            work += row_cost(&layout->block[b], j, touched, of);
-            size += layout->block[b].cols;
-        }
-    if (by_size > 0) /* so that size · per_value is that share of the total */
-        per_value = (uint64_t)ceil(by_size / (1 - by_size) * (double)work / (double)size);
-    total = work + size * per_value;
-    span[0].first = 0;
-    for (int b = 0; b < layout->blocks; b++)
-        for (uint32_t j = 0; j < layout->block[b].rows; j++) {
-            const struct sdr_block *block = &layout->block[b];
-            uint64_t at = block->offset + (uint64_t)j * block->cols;
-            while (p + 1 < spans && sum >= total / spans * (p + 1)) {
-                span[p].end = at;
-                span[++p].first = at;
-            }
-            sum += row_cost(block, j, touched, of) + block->cols * per_value;
-        }
-    for (; p < spans; p++) {
-        span[p].end = layout->count;
-        if (p + 1 < spans)
-            span[p + 1].first = layout->count;
-    }
-}
-
-static bool cuts_no_row(const struct sdr_layout *layout, uint64_t at)
-{
-    for (int b = 0; b < layout->blocks; b++) {
-        const struct sdr_block *block = &layout->block[b];
-        uint64_t size = (uint64_t)block->rows * block->cols;
-        if (at > block->offset && at < block->offset + size && (at - block->offset) % block->cols)
-            return false;
-    }
-    return true;
-}
-
-bool sdr_spans_sound(const struct sdr_layout *layout, const struct sdr_span *span, uint32_t spans)
-{
-    uint64_t end = 0;
-    for (uint32_t p = 0; p < spans; p++) {
-        if (span[p].first != end || span[p].end < end || !cuts_no_row(layout, span[p].end))
-            return false;
-        end = span[p].end;
-    }
-    return end == layout->count;
-}
-
-/* ---- multiplying out ---- */
 enum sdr_status sdr_scratch_create(struct sdr_scratch *scratch, const struct sdr_layout *layout)
 {
     const char *what = "the gradient of a batch";
-    bool one_column = false;
-    for (int b = 0; b < layout->blocks; b++)
+    bool one_column = false, wide = false;
+    for (int b = 0; b < layout->blocks; b++) {
         one_column |= layout->block[b].cols == 1 && layout->block[b].per_feature;
+        wide |= layout->block[b].cols >= SORTED_COLS && layout->block[b].per_feature;
+    }
     SDR_TRY(sdr_allocate(&scratch->gradient, layout->count, sizeof(float), what));
     SDR_TRY(sdr_allocate(&scratch->touched, layout->rows, sizeof(uint32_t), what));
     if (one_column)
         SDR_TRY(sdr_allocate(&scratch->sums, layout->rows, sizeof(float), what));
+    if (wide)
+        SDR_TRY(sdr_allocate(&scratch->sorting, layout->rows, sizeof *scratch->sorting, what));
     SDR_TRY(sdr_allocate(&scratch->place, layout->rows, sizeof(uint32_t), what));
     return sdr_allocate(&scratch->mark, layout->rows, sizeof(uint32_t), what);
 }
@@ -113,6 +30,7 @@ void sdr_scratch_free(struct sdr_scratch *scratch)
     sdr_release(scratch->gradient);
     sdr_release(scratch->touched);
     sdr_release(scratch->sums);
+    sdr_release(scratch->sorting);
     sdr_release(scratch->place);
     sdr_release(scratch->mark);
     *scratch = (struct sdr_scratch){0};
@@ -143,6 +61,7 @@ struct sdr_sparse_row sdr_row_cut(const struct sdr_rows *rows, uint32_t row, uin
 struct room {
     uint32_t *touched, *place, *mark, now;
     float *gradient, *sums;
+    struct sdr_sorting *sorting;
     uint32_t cols;
 };
 
@@ -156,6 +75,7 @@ static struct room room_of(const struct sdr_expansion *to, int block)
                          .now = to->mark,
                          .gradient = to->scratch->gradient + layout->block[block].offset,
                          .sums = to->scratch->sums ? to->scratch->sums + row : NULL,
+                         .sorting = to->scratch->sorting ? to->scratch->sorting + row : NULL,
                          .cols = layout->block[block].cols};
 }
 
@@ -229,6 +149,70 @@ static void expand_sparse(const struct sdr_product_kernels *products, const stru
             products->gather32(part->value, &i, &r.x[n], 1, room->cols,
                                sum_of_row(room, sdr_row_index(&r, n), first, count));
     }
+}
+
+/* Wide rows: entries are put aside, sorted by the place of their row, and summed row by row, so that a row is read and
+   written once for several entries. A range of rows has the memory of as many `sorting`. */
+struct entries {
+    struct sdr_sorting *memory;
+    uint32_t *place, *example, *sorted, *from; /* from: where the entries of a place begin */
+    float *x, *sorted_x;
+    uint32_t count, room;
+};
+
+static struct entries entries_of(struct sdr_sorting *memory, uint32_t rows)
+{
+    struct entries e = {.memory = memory, .room = rows * SDR_SORTED_ENTRIES};
+    e.place = (uint32_t *)(void *)memory;
+    e.example = e.place + e.room;
+    e.sorted = e.example + e.room;
+    e.x = (float *)(void *)(e.sorted + e.room);
+    e.sorted_x = e.x + e.room;
+    e.from = (uint32_t *)(void *)(e.sorted_x + e.room);
+    return e;
+}
+
+static void sum_entries(const struct sdr_product_kernels *products, const struct room *room,
+                        const struct sdr_part *part, struct entries *e, float *gradient,
+                        uint32_t places)
+{
+    memset(e->from, 0, places * sizeof *e->from);
+    for (uint32_t i = 0; i < e->count; i++)
+        e->from[e->place[i]]++;
+    for (uint32_t p = 0, sum = 0; p < places; p++) {
+        sum += e->from[p];
+        e->from[p] = sum - e->from[p];
+    }
+    for (uint32_t i = 0; i < e->count; i++) { /* stable: examples stay in their order */
+        uint32_t at = e->from[e->place[i]]++;
+        e->sorted[at] = e->example[i];
+        e->sorted_x[at] = e->x[i];
+    }
+    for (uint32_t p = 0, from = 0; p < places; from = e->from[p++])
+        if (e->from[p] > from)
+            products->gather32(part->value, e->sorted + from, e->sorted_x + from,
+                               e->from[p] - from, room->cols, gradient + (size_t)p * room->cols);
+    e->count = 0;
+}
+
+static void expand_sorted(const struct sdr_product_kernels *products, const struct room *room,
+                          const struct sdr_part *part, const struct sdr_batch *batch,
+                          uint32_t first, uint32_t end, uint32_t *count)
+{
+    struct entries e = entries_of(room->sorting + first, end - first);
+    float *gradient = room->gradient + (size_t)first * room->cols;
+    for (uint32_t i = 0; i < batch->count; i++) {
+        struct sdr_sparse_row r = sdr_row_within(batch->rows, batch->row[i], first, end);
+        for (uint32_t n = 0; n < r.n; n++) {
+            sum_of_row(room, sdr_row_index(&r, n), first, count);
+            e.place[e.count] = room->place[sdr_row_index(&r, n)];
+            e.example[e.count] = i;
+            e.x[e.count++] = r.x[n];
+            if (e.count == e.room)
+                sum_entries(products, room, part, &e, gradient, *count);
+        }
+    }
+    sum_entries(products, room, part, &e, gradient, *count);
 }
 
 /* Merges rows that are listed several times. */
@@ -401,7 +385,9 @@ struct sdr_part sdr_part_expand(const struct sdr_expansion *to, const struct sdr
     else if (room.cols == 1)
         sum.count = expand_one32(&room, part, batch, first, end);
     else
-        expand_sparse(to->kernels->products, &room, part, batch, first, end, &sum.count);
+        (room.cols >= SORTED_COLS ? expand_sorted : expand_sparse)(to->kernels->products, &room,
+                                                                   part, batch, first, end,
+                                                                   &sum.count);
     return sum;
 }
 

@@ -52,6 +52,12 @@ struct sdr_scratch {
     uint32_t *touched,
         *place;     /* owned, per row; place[j] is valid where mark[j] is of this update */
     uint32_t *mark; /* owned, per row */
+    /* Owned, per row: entries of sparse examples, sorted by row; NULL: no block has wide rows. */
+    struct sdr_sorting *sorting;
+};
+enum { SDR_SORTED_ENTRIES = 8 };
+struct sdr_sorting {
+    uint32_t word[5 * SDR_SORTED_ENTRIES + 1];
 };
 enum sdr_status sdr_scratch_create(struct sdr_scratch *scratch, const struct sdr_layout *layout);
 void sdr_scratch_free(struct sdr_scratch *scratch);

@@ -150,13 +150,17 @@ static inline bool open_trial(struct trial *t, const struct subject *s, const st
                                       .side = pairs ? sample->side : NULL,
                                       .features = FEATURES,
                                       .outputs = s->outputs,
-                                      .classes = s->kind->truth == SDR_BINARY ? 2 : s->outputs,
+                                      .classes = s->kind->truth == SDR_BINARY    ? 2
+                                                 : s->kind->truth == SDR_CLASSES ? s->outputs
+                                                                                 : 0,
+                                      .image = {4, 6, 0},
                                       .seed = 5,
                                       .intercept = intercept,
                                       .model_options = s->options,
                                       .kernels = sdr_linear_kernels(sdr_cpu_level())};
     if (s->kind->check && s->kind->check(&t->problem, "rows") != SDR_OK) {
-        assert_true(form->bits == 0); /* sparse rows are made by what it needs */
+        if (form->bits) /* sparse rows are made by what it needs */
+            fail_msg("%s: %s", s->kind->name, sdr_error());
         return false;
     }
     sdr_layout_make(&t->layout, block, s->kind->shape(&t->problem, block));
