@@ -24,7 +24,7 @@ static void log_report(struct sdr_run *run, int worker, uint64_t number,
                                        .read = version ? version - 1 : 0,
                                        .applied = version ? version - 1 : 0,
                                        .batch = number,
-                                       .bytes = report->bytes,
+                                       .bytes = (uint32_t)report->bytes,
                                        .computing = report->computing,
                                        .waiting = report->waiting};
     run->network->lead.applied++;
@@ -53,6 +53,7 @@ static enum sdr_status enter(struct sdr_run *run, int from, uint64_t number,
     sum->weight += report->weight;
     sum->rows += report->rows;
     sum->bytes = report->bytes;
+    sum->hash = report->hash;
     sum->computing = report->computing;
     sum->waiting = report->waiting;
     if (run->network->policy.joint)
@@ -163,6 +164,25 @@ static uint64_t count_reports(struct sdr_run *run, uint64_t number)
     return rows;
 }
 
+/* Replicas take the same steps: they are the same to the bit, unless something is broken. */
+static enum sdr_status compare_replicas(const struct sdr_run *run)
+{
+    const struct sdr_peer_books *books = &run->network->peers->books;
+    struct sdr_text others = {0};
+    char *names = NULL;
+    for (int p = 1; p < run->network->workers; p++)
+        if (books->told[p] && books->report[p].hash != books->report[0].hash)
+            sdr_text_add(&others, "%s%d", others.length ? ", " : "", p);
+    if (!others.length)
+        return SDR_OK;
+    SDR_TRY(sdr_text_take(&others, &names));
+    enum sdr_status status = sdr_fail(
+        SDR_RUNTIME, "after update %llu the replicas of workers %s differ from that of worker 0: a broken machine, or different programs",
+        (unsigned long long)run->parameters.version, names);
+    sdr_release(names);
+    return status;
+}
+
 static enum sdr_status dismiss(struct sdr_node *node)
 {
     for (int to = 1; to < node->workers; to++) {
@@ -184,6 +204,8 @@ static enum sdr_status keep_books(struct sdr_node *node, const struct sdr_peer_r
         SDR_TRY(sdr_peer_pump(node));
     SDR_TRY(run->network->policy.joint ? mark_applied(&run->network->lead.queue, number)
                                        : sdr_peer_any(node, &any)); /* reports that have arrived */
+    if (own->hash)
+        SDR_TRY(compare_replicas(run));
     uint64_t rows = count_reports(run, number);
     run->network->lead.ended = run->use.transport->now(node);
     SDR_TRY(sdr_account(run, rows));
@@ -207,6 +229,11 @@ enum sdr_status sdr_peer_account(struct sdr_node *node)
     SDR_TRY(sdr_peer_body(node, sizeof report, &message.body));
     memcpy(message.body->data, &report, sizeof report);
     return sdr_send(node, &message);
+}
+
+void sdr_peer_check_replica(struct sdr_node *node)
+{
+    sdr_peer_of(node)->report.hash = sdr_peer_hash(node) | 1; /* 0: none */
 }
 
 void sdr_peer_stop(struct sdr_node *node, const char *why)

@@ -26,6 +26,11 @@ struct sdr_peer *sdr_peer_of(const struct sdr_node *node)
     return node->run->network->peers->peer[node->id];
 }
 
+bool sdr_peer_deterministic(const struct sdr_node *node)
+{
+    return node->run->options.settings.deterministic;
+}
+
 bool sdr_peer_is_lost(const struct sdr_node *node, int peer)
 {
     const struct sdr_peer *own = sdr_peer_of(node);
@@ -54,7 +59,7 @@ enum sdr_status sdr_peer_send(struct sdr_node *node, int to, int32_t tag, struct
         sdr_body_drop(body);
         return peer->over ? SDR_PEER_OVER : SDR_OK;
     }
-    peer->report.bytes += (uint32_t)sdr_message_bytes(&message);
+    peer->report.bytes += body ? body->bytes : 0;
     return sdr_send(node, &message);
 }
 
@@ -125,6 +130,20 @@ enum sdr_status sdr_peer_receive(struct sdr_node *node, int from, int32_t tag,
     while (!find(peer, from, tag, &i))
         SDR_TRY(sdr_peer_pump(node));
     *body = take(peer, i).body;
+    return SDR_OK;
+}
+
+enum sdr_status sdr_peer_poll(struct sdr_node *node, int from, int32_t tag, struct sdr_body **body,
+                              bool *came)
+{
+    struct sdr_peer *peer = sdr_peer_of(node);
+    uint64_t i;
+    *body = NULL;
+    while (node->run->use.transport->any(node))
+        SDR_TRY(sdr_peer_pump(node));
+    *came = find(peer, from, tag, &i);
+    if (*came)
+        *body = take(peer, i).body;
     return SDR_OK;
 }
 

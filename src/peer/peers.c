@@ -30,6 +30,11 @@ static void free_peer(struct sdr_peer *peer)
     sdr_release(peer->pending);
     sdr_release(peer->lost);
     sdr_release(peer->row);
+    sdr_release(peer->all_rows);
+    sdr_wire_writer_free(&peer->writer);
+    sdr_wire_reader_free(&peer->reader);
+    if (peer->sum.layout)
+        sdr_sum_free(&peer->sum);
     sdr_gradient_space_free(&peer->space);
     sdr_release(peer);
 }
@@ -97,6 +102,8 @@ static enum sdr_status make_peer(struct sdr_node *node, bool first, uint64_t num
     }
     peer->number = number + (net->policy.joint ? 0 : (uint64_t)node->id);
     SDR_TRY(sdr_allocate(&peer->row, rows_of_part(net), sizeof *peer->row, "rows of a batch"));
+    SDR_TRY(sdr_allocate(&peer->all_rows, net->policy.batch, sizeof *peer->all_rows, "rows of a batch"));
+    sdr_peer_vector_make(&run->layout, &peer->vector);
     return sdr_gradient_space_create(&peer->space, run->use.kind, &run->problem, &run->layout);
 }
 

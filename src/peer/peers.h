@@ -5,14 +5,24 @@
 #include "peer/role.h"
 #include "team/node.h"
 #include "update/parameters.h"
+#include "update/wire.h"
 
 /* A peer's report to peer 0, per update. */
 struct sdr_peer_report {
     double loss, weight; /* sums over its rows */
     uint64_t rows;
-    uint32_t bytes;           /* sent for the update */
+    uint64_t bytes;           /* sent for the update, without headers */
+    uint64_t hash;            /* of its replica; 0: not asked for */
     float computing, waiting; /* seconds */
 };
+
+/* The values of a gradient in one vector: blocks that move, the last one first. */
+struct sdr_peer_vector {
+    uint64_t first[SDR_BLOCKS_MOST]; /* value of a block */
+    bool final[SDR_BLOCKS_MOST];     /* the gradient of a block is complete */
+    uint64_t count, ready;           /* values; those complete, from the beginning on */
+};
+void sdr_peer_vector_make(const struct sdr_layout *layout, struct sdr_peer_vector *vector);
 
 /* A peer that lives in this process. */
 struct sdr_peer {
@@ -32,6 +42,12 @@ struct sdr_peer {
     uint32_t mark;                   /* mark of its last gradient */
     const struct sdr_batch *batch;   /* borrowed while a gradient is computed */
     float *gradient;                 /* borrowed meanwhile */
+    struct sdr_peer_vector vector;
+    struct sdr_update update;       /* of the leaf that is computed, or of the part of a batch */
+    struct sdr_sum sum;             /* of the updates of all peers */
+    uint32_t *all_rows;             /* owned: of all parts of a batch */
+    struct sdr_wire_writer writer;
+    struct sdr_wire_reader reader;
     int64_t waited;                  /* nanoseconds, for messages */
     uint64_t works;                  /* so far: drawn times depend on the number */
     struct sdr_peer_report report;   /* of the present update */

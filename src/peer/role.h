@@ -56,6 +56,9 @@ enum sdr_status sdr_peer_receive(struct sdr_node *node, int from, int32_t tag,
 /* Waits for the next message of any peer, in order of arrival. */
 enum sdr_status sdr_peer_receive_any(struct sdr_node *node, int *from, int32_t *tag,
                                      struct sdr_body **body);
+/* Without waiting: *came is false if there is no such message yet. */
+enum sdr_status sdr_peer_poll(struct sdr_node *node, int from, int32_t tag, struct sdr_body **body,
+                              bool *came);
 /* Whether a message has arrived: receive_any would not wait. */
 enum sdr_status sdr_peer_any(struct sdr_node *node, bool *any);
 
@@ -67,15 +70,28 @@ enum sdr_status sdr_peer_compute(struct sdr_node *node, struct sdr_work *work);
 /* The next batch: this peer's part of one that all compute (strategy.joint), or one of its own.
    Batches have numbers, the same for all peers (server/network.h). Borrowed until the next call. */
 enum sdr_status sdr_peer_next_batch(struct sdr_node *node, struct sdr_batch *batch);
-uint64_t sdr_peer_values(const struct sdr_node *node); /* of the parameters, padding included */
-const float *sdr_peer_weights(struct sdr_node *node);  /* the replica: borrowed until a step */
+bool sdr_peer_deterministic(const struct sdr_node *node); /* --deterministic */
+uint64_t sdr_peer_values(const struct sdr_node *node);    /* of a gradient */
+uint64_t sdr_peer_hash(struct sdr_node *node);            /* of the replica's values */
 /* Sets up work that computes the gradient of the batch, at the replica, into `gradient`,
    sdr_peer_values long. Over all parts of a joint batch, gradients add up to that of its mean
-   loss. batch and gradient must stay valid until it is done. */
+   loss. After every step of the work some values more, from the beginning on, are final. batch
+   and gradient must stay valid until it is done. */
 void sdr_peer_gradient(struct sdr_node *node, const struct sdr_batch *batch, float *gradient,
                        struct sdr_work *work);
+uint64_t sdr_peer_ready(const struct sdr_node *node); /* how many are final */
 /* One step of the optimizer on the replica, with a gradient of all values. */
 void sdr_peer_step(struct sdr_node *node, const float *gradient);
+/* The same with the bits of one worker, whatever the number of peers: sets up work that computes this peer's part as an
+   update; packs it; steps with those of all peers, by their number (NULL: it has no rows). */
+void sdr_peer_update(struct sdr_node *node, const struct sdr_batch *batch, struct sdr_work *work);
+enum sdr_status sdr_peer_pack(struct sdr_node *node, struct sdr_body **body);
+enum sdr_status sdr_peer_step_updates(struct sdr_node *node, struct sdr_body *const *body);
+/* Values of the replica as a vector, in the order of a gradient, and back. */
+void sdr_peer_copy_weights(struct sdr_node *node, float *to);
+void sdr_peer_set_weights(struct sdr_node *node, const float *from);
+/* With the next account: peer 0 compares the replicas of all peers, and a difference ends the run. */
+void sdr_peer_check_replica(struct sdr_node *node);
 /* After every update that a peer has taken part in. Peer 0 counts rows and losses, and does what
    is due: it ends epochs, and the run; if the batch is joint, it first waits for the reports of
    all peers. The others do not wait. */

@@ -23,20 +23,36 @@ void sdr_gradient_space_free(struct sdr_gradient_space *space)
     *space = (struct sdr_gradient_space){0};
 }
 
-static inline __attribute__((always_inline)) enum sdr_status leaf_gradient(
-    struct sdr_gradient_space *space, const struct sdr_view *view, const struct sdr_batch *leaf,
-    uint32_t number, struct sdr_update *update)
+int sdr_gradient_stages(const struct sdr_gradient_space *space, const struct sdr_problem *problem)
 {
-    const struct sdr_model_kind *kind = space->kind;
-    int stages = kind->stages ? kind->stages(view->problem) : 1;
-    update->sense = kind->sense;
+    return space->kind->stages ? space->kind->stages(problem) : 1;
+}
+
+void sdr_leaf_begin(struct sdr_gradient_space *space, const struct sdr_view *view,
+                    const struct sdr_batch *leaf, struct sdr_update *update)
+{
+    update->sense = space->kind->sense;
     update->version = view->version;
     update->loss = update->weight = 0;
     update->batch = *leaf;
     update->part = space->part;
     update->parts = 0;
+}
+
+enum sdr_status sdr_leaf_stage(struct sdr_gradient_space *space, const struct sdr_view *view,
+                               int stage, struct sdr_update *update)
+{
+    return space->kind->gradient(space->kind, view, &update->batch, stage, space->memory, update);
+}
+
+static inline __attribute__((always_inline)) enum sdr_status leaf_gradient(
+    struct sdr_gradient_space *space, const struct sdr_view *view, const struct sdr_batch *leaf,
+    uint32_t number, struct sdr_update *update)
+{
+    int stages = sdr_gradient_stages(space, view->problem);
+    sdr_leaf_begin(space, view, leaf, update);
     for (int stage = 0; stage < stages; stage++)
-        SDR_TRY(kind->gradient(kind, view, leaf, stage, space->memory, update));
+        SDR_TRY(sdr_leaf_stage(space, view, stage, update));
     for (int p = 0; p < update->parts; p++)
         if (update->part[p].form == SDR_DENSE) {
             update->part[p].leaf = number;
@@ -62,12 +78,7 @@ enum sdr_status sdr_batch_gradient(struct sdr_gradient_space *space, const struc
     if (summed)
         sdr_sum_begin(&space->sum, space->kind->sense);
     for (uint32_t l = 0; l < leaves && !(stop && atomic_load(stop)); l++) {
-        struct sdr_batch leaf = *batch;
-        uint32_t from = l * SDR_LEAF_ROWS;
-        leaf.row += from;
-        leaf.at += from;
-        leaf.count = batch->count - from < SDR_LEAF_ROWS ? batch->count - from : SDR_LEAF_ROWS;
-        leaf.of = batch->of ? batch->of : batch->count;
+        struct sdr_batch leaf = sdr_leaf(batch, l);
         if (l > 0) /* the caller has prefetched the first leaf */
             sdr_fetch_leaf(view->problem, &leaf);
         SDR_TRY(leaf_gradient(space, view, &leaf, first + l, update));

@@ -29,6 +29,16 @@ static inline uint32_t sdr_leaves(uint32_t rows)
 {
     return (rows + SDR_LEAF_ROWS - 1) / SDR_LEAF_ROWS;
 }
+static inline struct sdr_batch sdr_leaf(const struct sdr_batch *batch, uint32_t number)
+{
+    struct sdr_batch leaf = *batch;
+    uint32_t from = number * SDR_LEAF_ROWS;
+    leaf.row += from;
+    leaf.at += from;
+    leaf.count = batch->count - from < SDR_LEAF_ROWS ? batch->count - from : SDR_LEAF_ROWS;
+    leaf.of = batch->of ? batch->of : batch->count;
+    return leaf;
+}
 /* Prefetches the rows of the first leaf of a batch: shuffled rows lie anywhere. */
 static inline __attribute__((always_inline)) void sdr_fetch_leaf(const struct sdr_problem *problem,
                                                                  const struct sdr_batch *batch)
@@ -41,6 +51,12 @@ static inline __attribute__((always_inline)) void sdr_fetch_leaf(const struct sd
 enum sdr_status sdr_leaf_gradient(struct sdr_gradient_space *space, const struct sdr_view *view,
                                   const struct sdr_batch *leaf, uint32_t number,
                                   struct sdr_update *update);
+/* The same in stages, each of which makes some parts final. Dense parts have no leaf number. */
+int sdr_gradient_stages(const struct sdr_gradient_space *space, const struct sdr_problem *problem);
+void sdr_leaf_begin(struct sdr_gradient_space *space, const struct sdr_view *view,
+                    const struct sdr_batch *leaf, struct sdr_update *update);
+enum sdr_status sdr_leaf_stage(struct sdr_gradient_space *space, const struct sdr_view *view,
+                               int stage, struct sdr_update *update);
 /* The gradient of a batch whose first row begins leaf number `first`; the caller has prefetched
    its first leaf. `losses`, one per leaf, may be NULL. stop may be NULL; once it is set the
    result is invalid. Borrowed until the next call. */

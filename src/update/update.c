@@ -269,7 +269,7 @@ static void expand_column(const struct sdr_expansion *to, const struct sdr_part 
 
 /* The same for several columns: products of matrices. */
 static void expand_stored(const struct sdr_expansion *to, const struct sdr_part *part,
-                          uint32_t first, uint32_t end, float *out)
+                          uint32_t first, uint32_t end, bool add, float *out)
 {
     const struct sdr_block *block = &to->layout->block[part->block];
     struct sdr_product product = {.to = out,
@@ -281,18 +281,20 @@ static void expand_stored(const struct sdr_expansion *to, const struct sdr_part 
                                   .b_step = block->cols,
                                   .rows = end - first,
                                   .cols = block->cols,
-                                  .inner = part->count};
+                                  .inner = part->count,
+                                  .add = add};
     to->kernels->products->product(&product);
 }
 
 /* Examples lie anywhere: they are copied and centered piece by piece. */
 static void expand_examples(const struct sdr_expansion *to, const struct sdr_part *part,
-                            const struct sdr_batch *batch, uint32_t first, uint32_t end, float *out)
+                            const struct sdr_batch *batch, uint32_t first, uint32_t end, bool add,
+                            float *out)
 {
     enum { WIDTH = 64, HEIGHT = 64 };
     float x[HEIGHT * WIDTH];
     uint32_t cols = to->layout->block[part->block].cols;
-    if (part->count == 0)
+    if (part->count == 0 && !add)
         memset(out, 0, (size_t)(end - first) * cols * sizeof *out);
     for (uint32_t j = first; j < end; j += WIDTH)
         for (uint32_t i = 0; i < part->count; i += HEIGHT) {
@@ -313,7 +315,7 @@ static void expand_examples(const struct sdr_expansion *to, const struct sdr_par
                                           .rows = width,
                                           .cols = cols,
                                           .inner = height,
-                                          .add = i > 0};
+                                          .add = add || i > 0};
             to->kernels->products->product(&product);
         }
 }
@@ -370,9 +372,9 @@ struct sdr_part sdr_part_expand(const struct sdr_expansion *to, const struct sdr
         else if (room.cols == 1)
             expand_column(to, part, batch, first, end, out);
         else if (part->right == SDR_STORED)
-            expand_stored(to, part, first, end, out);
+            expand_stored(to, part, first, end, false, out);
         else
-            expand_examples(to, part, batch, first, end, out);
+            expand_examples(to, part, batch, first, end, false, out);
         return sum;
     }
     sum.form = SDR_ROWS;
@@ -391,6 +393,30 @@ struct sdr_part sdr_part_expand(const struct sdr_expansion *to, const struct sdr
     return sum;
 }
 
+void sdr_part_add(const struct sdr_expansion *to, const struct sdr_part *part,
+                  const struct sdr_batch *batch, uint32_t first, uint32_t end, float *out)
+{
+    uint64_t cols = to->layout->block[part->block].cols;
+    bool product = part->form == SDR_FACTORS && part->right != SDR_ONES && !part->index &&
+                   cols > 1 && (part->right == SDR_STORED || batch->rows->dense);
+    if (first == end || part->count == 0)
+        return;
+    if (product && part->right == SDR_STORED) {
+        expand_stored(to, part, first, end, true, out);
+        return;
+    }
+    if (product) {
+        expand_examples(to, part, batch, first, end, true, out);
+        return;
+    }
+    struct sdr_part sum = sdr_part_expand(to, part, batch, first, end);
+    for (uint64_t k = 0; k < (end - first) * cols && sum.form == SDR_DENSE; k++)
+        out[k] += sum.value[k];
+    for (uint32_t r = 0; r < sum.count && sum.form == SDR_ROWS; r++)
+        for (uint32_t k = 0; k < cols; k++)
+            out[(sum.index[r] - first) * cols + k] += sum.value[r * cols + k];
+}
+
 void sdr_update_expand(const struct sdr_expansion *to, const struct sdr_update *update,
                        struct sdr_span span, float *out)
 {
@@ -398,17 +424,8 @@ void sdr_update_expand(const struct sdr_expansion *to, const struct sdr_update *
         const struct sdr_block *block = &to->layout->block[update->part[i].block];
         uint32_t first, end;
         sdr_rows_within(block, span, &first, &end);
-        if (first == end || update->part[i].count == 0)
-            continue;
-        struct sdr_part sum = sdr_part_expand(to, &update->part[i], &update->batch, first, end);
-        for (uint64_t k = 0; k < (uint64_t)(end - first) * block->cols && sum.form == SDR_DENSE;
-             k++)
-            out[block->offset + (uint64_t)first * block->cols + k - span.first] += sum.value[k];
-        for (uint32_t r = 0; r < sum.count && sum.form == SDR_ROWS; r++) {
-            uint64_t row = block->offset + (uint64_t)sum.index[r] * block->cols - span.first;
-            for (uint32_t k = 0; k < block->cols; k++)
-                out[row + k] += sum.value[(uint64_t)r * block->cols + k];
-        }
+        sdr_part_add(to, &update->part[i], &update->batch, first, end,
+                     out + (block->offset + (uint64_t)first * block->cols - span.first));
     }
 }
 

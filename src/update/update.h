@@ -75,6 +75,9 @@ struct sdr_expansion {
 };
 struct sdr_part sdr_part_expand(const struct sdr_expansion *to, const struct sdr_part *part,
                                 const struct sdr_batch *batch, uint32_t first, uint32_t end);
+/* Adds an expanded part to `out`, rows first … end − 1 of its block. */
+void sdr_part_add(const struct sdr_expansion *to, const struct sdr_part *part,
+                  const struct sdr_batch *batch, uint32_t first, uint32_t end, float *out);
 /* Adds an expanded gradient to `out`, the values of a span. */
 void sdr_update_expand(const struct sdr_expansion *to, const struct sdr_update *update,
                        struct sdr_span span, float *out);

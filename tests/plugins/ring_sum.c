@@ -4,7 +4,6 @@
    A vector has as many chunks as there are peers, some of them empty if it is short. Reduce-scatter: in step s peer r sends
    chunk r − s to the next one, and adds what it receives to chunk r − s − 1; after P − 1 steps it has the sum of
    chunk r + 1. All-gather: these go around once more. All peers together send 2·N·(P − 1) values. */
-#include "base/hash.h"
 #include "base/memory.h"
 #include "peer/role.h"
 
@@ -153,7 +152,7 @@ static enum sdr_status sum_gradients(struct sdr_node *node, struct own *own)
 static enum sdr_status compare_replicas(struct sdr_node *node)
 {
     int id = sdr_peer_id(node), peers = sdr_peers(node);
-    uint64_t hash = sdr_hash64(sdr_peer_weights(node), sdr_peer_values(node) * sizeof(float), 0);
+    uint64_t hash = sdr_peer_hash(node);
     struct sdr_body *body;
     SDR_TRY(send(node, (id + 1) % peers, REPLICA, &hash, sizeof hash)); /* alone: to itself */
     SDR_TRY(sdr_peer_receive(node, (id + peers - 1) % peers, REPLICA, &body));
