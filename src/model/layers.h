@@ -82,8 +82,9 @@ void sdr_layers_probability(const float *score, uint32_t outputs, float *p);
     .score = sdr_layers_score, .gradient = sdr_layers_gradient, .uncenter = sdr_layers_uncenter,   \
     .defaults = {.batch = 64, .optimizer = "adam"}
 #define SDR_LAYERS_CLASSES                                                                         \
-    SDR_LAYERS, .truth = SDR_CLASSES, .picks = true, .loss = sdr_layers_loss,                      \
+    SDR_LAYERS, .truth = SDR_CLASSES, .picks = true, .curvature = 0.5, .loss = sdr_layers_loss,    \
                 .probability = sdr_layers_probability
-#define SDR_LAYERS_REGRESSION SDR_LAYERS, .truth = SDR_REGRESSION, .loss = sdr_layers_squared
+#define SDR_LAYERS_REGRESSION                                                                      \
+    SDR_LAYERS, .truth = SDR_REGRESSION, .curvature = 1, .loss = sdr_layers_squared
 
 #endif

@@ -91,6 +91,17 @@ static enum sdr_status begin_as(struct sdr_parameters *p, const struct sdr_messa
     return SDR_OK;
 }
 
+/* Features are listed in increasing order: an answer is never longer than the span. */
+static bool increasing(const struct sdr_body *body)
+{
+    const uint32_t *feature = body ? (const uint32_t *)(const void *)body->data : NULL;
+    uint64_t features = body ? body->bytes / sizeof *feature : 0;
+    for (uint64_t i = 1; i < features; i++)
+        if (feature[i] <= feature[i - 1])
+            return false;
+    return true;
+}
+
 /* Executes orders that move values. */
 static enum sdr_status exchange(struct sdr_node *node, const struct sdr_message *order,
                                 struct sdr_message *answer)
@@ -102,6 +113,8 @@ static enum sdr_status exchange(struct sdr_node *node, const struct sdr_message 
     uint64_t count = span.end - span.first;
     if (!array)
         return sdr_fail(SDR_RUNTIME, "the coordinator asked for values that do not exist");
+    if ((order->about & 0xff) == SDR_ORDER_PULL && !increasing(order->body))
+        return sdr_fail(SDR_RUNTIME, "the coordinator asked for features twice, or out of order");
     if ((order->about & 0xff) == SDR_ORDER_PULL)
         return gather_body(run, server->span, array,
                            order->body ? (const uint32_t *)(const void *)order->body->data : NULL,
