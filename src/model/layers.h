@@ -80,7 +80,7 @@ void sdr_layers_probability(const float *score, uint32_t outputs, float *p);
     .no_intercept = true, .check = sdr_layers_check, .shape = sdr_layers_shape,                    \
     .start = sdr_layers_start, .stages = sdr_layers_stages, .workspace = sdr_layers_workspace,     \
     .score = sdr_layers_score, .gradient = sdr_layers_gradient, .uncenter = sdr_layers_uncenter,   \
-    .defaults = {.batch = 64, .optimizer = "adam"}
+    .defaults = {.batch = 128, .optimizer = "adam", .sync = "bsp"}
 #define SDR_LAYERS_CLASSES                                                                         \
     SDR_LAYERS, .truth = SDR_CLASSES, .picks = true, .curvature = 0.5, .loss = sdr_layers_loss,    \
                 .probability = sdr_layers_probability

@@ -62,13 +62,12 @@ static enum sdr_status enter(struct sdr_run *run, int from, uint64_t number,
     return mark_applied(&run->network->lead.queue, number);
 }
 
-/* Whether a report is of the peer's part of the batch. Losses may be no numbers: training may diverge. */
+/* Whether a report can be of a part of the batch. Losses may be no numbers: training may diverge. */
 static bool report_sound(const struct sdr_run *run, const struct sdr_message *message,
                          const struct sdr_peer_report *report)
 {
-    uint32_t from, end;
-    sdr_part_of(run->network, sdr_network_rows(run, message->batch), message->from, &from, &end);
-    return report->rows == end - from && report->computing >= 0 && report->waiting >= 0;
+    return report->rows <= sdr_network_rows(run, message->batch) && report->computing >= 0 &&
+           report->waiting >= 0;
 }
 
 /* Of peers that are ahead with a joint batch the next report has to wait. */
@@ -140,9 +139,12 @@ enum sdr_status sdr_peer_lose(struct sdr_node *node, const struct sdr_message *m
         sdr_note(&node->run->options, "worker %d is gone: process %llu was silent for %.1f s",
                  message->about, (unsigned long long)message->batch, message->value);
     }
-    if (lost)
-        return lost(node, message->from);
-    return node->id == 0 ? end_without(node, message->from) : SDR_OK;
+    return lost ? lost(node, message->from) : sdr_peer_give_up(node, message->from);
+}
+
+enum sdr_status sdr_peer_give_up(struct sdr_node *node, int lost)
+{
+    return node->id == 0 ? end_without(node, lost) : SDR_OK;
 }
 
 /* ---- updates ---- */
@@ -161,6 +163,9 @@ static uint64_t count_reports(struct sdr_run *run, uint64_t number)
         if (run->network->policy.joint)
             log_report(run, p, number, report);
     }
+    /* Of the rows of a worker that was lost meanwhile nobody may have told. */
+    if (run->network->policy.joint && run->network->lead.alive < run->network->workers)
+        return sdr_network_rows(run, number);
     return rows;
 }
 
@@ -199,11 +204,15 @@ static enum sdr_status keep_books(struct sdr_node *node, const struct sdr_peer_r
     struct sdr_run *run = node->run;
     struct sdr_peer_books *books = books_of(node);
     bool any;
-    SDR_TRY(enter(run, 0, number, own));
+    struct sdr_peer *peer = sdr_peer_of(node);
+    if (!peer->accounting)
+        SDR_TRY(enter(run, 0, number, own));
+    peer->accounting = true; /* until all are there: the wait may be broken off */
     while (run->network->policy.joint && books->missing > 0)
         SDR_TRY(sdr_peer_pump(node));
     SDR_TRY(run->network->policy.joint ? mark_applied(&run->network->lead.queue, number)
                                        : sdr_peer_any(node, &any)); /* reports that have arrived */
+    peer->accounting = false;
     if (own->hash)
         SDR_TRY(compare_replicas(run));
     uint64_t rows = count_reports(run, number);
@@ -223,9 +232,12 @@ enum sdr_status sdr_peer_account(struct sdr_node *node)
     uint64_t number =
         peer->number - (node->run->network->policy.joint ? 1 : (uint64_t)node->workers);
     struct sdr_message message = {.kind = SDR_MESSAGE_REPORT, .to = 0, .batch = number};
+    if (node->id == 0) {
+        SDR_TRY(keep_books(node, &report, number));
+        peer->report = (struct sdr_peer_report){0};
+        return SDR_OK;
+    }
     peer->report = (struct sdr_peer_report){0};
-    if (node->id == 0)
-        return keep_books(node, &report, number);
     SDR_TRY(sdr_peer_body(node, sizeof report, &message.body));
     memcpy(message.body->data, &report, sizeof report);
     return sdr_send(node, &message);

@@ -246,11 +246,11 @@ enum sdr_status sdr_peer_step_updates(struct sdr_node *node, struct sdr_body *co
         SDR_TRY(sdr_sum_create(&peer->sum, wire->layout));
     SDR_TRY(sdr_network_batch(run, peer->batch->number, -1, peer->all_rows, &all));
     sdr_sum_begin(&peer->sum, run->use.kind->sense);
-    for (int p = 0; p < node->workers; p++) {
+    for (int p = 0; p < peer->members; p++) {
         struct sdr_update update;
         struct sdr_wire_facts facts;
         uint32_t from, end;
-        sdr_part_of(run->network, all.count, p, &from, &end);
+        sdr_share_of(run->network, all.count, p, peer->members, &from, &end);
         if (!body[p])
             continue; /* it has no rows */
         SDR_TRY(sdr_wire_read(wire, body[p]->data, body[p]->bytes, end - from, sdr_all(wire->layout),

@@ -45,6 +45,46 @@ int64_t sdr_peer_now(const struct sdr_node *node)
     return node->run->use.transport->now(node);
 }
 
+/* ---- members ---- */
+uint64_t sdr_peer_losses(const struct sdr_node *node)
+{
+    return sdr_peer_of(node)->losses;
+}
+
+int sdr_peer_members(const struct sdr_node *node)
+{
+    return sdr_peer_of(node)->members;
+}
+
+int sdr_peer_rank(const struct sdr_node *node)
+{
+    return sdr_peer_of(node)->rank;
+}
+
+int sdr_peer_member(const struct sdr_node *node, int rank)
+{
+    return sdr_peer_of(node)->member[rank];
+}
+
+void sdr_peer_part_without_lost(struct sdr_node *node)
+{
+    struct sdr_peer *peer = sdr_peer_of(node);
+    peer->members = 0;
+    for (int p = 0; p < node->workers; p++) {
+        if (p == node->id)
+            peer->rank = peer->members;
+        if (!sdr_peer_is_lost(node, p))
+            peer->member[peer->members++] = p;
+    }
+}
+
+void sdr_peer_again(struct sdr_node *node)
+{
+    struct sdr_peer *peer = sdr_peer_of(node);
+    peer->number -= node->run->network->policy.joint ? 1 : (uint64_t)node->workers;
+    peer->report = (struct sdr_peer_report){0};
+}
+
 /* ---- messages ---- */
 enum sdr_status sdr_peer_body(struct sdr_node *node, uint64_t bytes, struct sdr_body **body)
 {
@@ -147,6 +187,21 @@ enum sdr_status sdr_peer_poll(struct sdr_node *node, int from, int32_t tag, stru
     return SDR_OK;
 }
 
+void sdr_peer_forget(struct sdr_node *node, int32_t below)
+{
+    struct sdr_peer *peer = sdr_peer_of(node);
+    for (uint64_t left = peer->count; left > 0; left--) { /* once around the ring */
+        struct sdr_message message = peer->pending[peer->from];
+        bool old = message.kind == SDR_MESSAGE_PEER && message.about < below;
+        peer->from = (peer->from + 1) % peer->room;
+        if (old)
+            sdr_body_drop(message.body);
+        else
+            peer->pending[(peer->from + peer->count - 1) % peer->room] = message;
+        peer->count -= old;
+    }
+}
+
 static bool find_any(const struct sdr_peer *peer, uint64_t *i)
 {
     for (*i = 0; *i < peer->count; ++*i)
@@ -205,7 +260,10 @@ enum sdr_status sdr_peer_next_batch(struct sdr_node *node, struct sdr_batch *bat
     const struct sdr_network *net = run->network;
     struct sdr_peer *peer = sdr_peer_of(node);
     uint64_t number = peer->number;
-    SDR_TRY(sdr_network_batch(run, number, node->worker, peer->row, batch));
+    if (net->policy.joint)
+        SDR_TRY(sdr_network_share(run, number, peer->rank, peer->members, peer->row, batch));
+    else
+        SDR_TRY(sdr_network_batch(run, number, node->worker, peer->row, batch));
     peer->epoch = sdr_divide(&net->policy.epochs, number, &peer->at);
     peer->at *= net->policy.batch;
     peer->number += net->policy.joint ? 1 : (uint64_t)net->workers;

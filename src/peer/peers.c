@@ -29,6 +29,7 @@ static void free_peer(struct sdr_peer *peer)
         sdr_parameters_destroy(&peer->replica);
     sdr_release(peer->pending);
     sdr_release(peer->lost);
+    sdr_release(peer->member);
     sdr_release(peer->row);
     sdr_release(peer->all_rows);
     sdr_wire_writer_free(&peer->writer);
@@ -79,14 +80,6 @@ static enum sdr_status begin_alike(struct sdr_run *run, struct beginning *beginn
     return SDR_OK;
 }
 
-/* Maximum rows of a peer's part of a batch. */
-static uint64_t rows_of_part(const struct sdr_network *net)
-{
-    uint64_t unit = net->policy.part_unit, units = (net->policy.batch + unit - 1) / unit;
-    uint64_t workers = net->policy.joint ? (uint64_t)net->workers : 1;
-    return (units + workers - 1) / workers * unit;
-}
-
 /* The first peer of a process steps on the run's parameters; others have replicas. */
 static enum sdr_status make_peer(struct sdr_node *node, bool first, uint64_t number)
 {
@@ -101,7 +94,11 @@ static enum sdr_status make_peer(struct sdr_node *node, bool first, uint64_t num
         SDR_TRY(sdr_parameters_replicate(&peer->replica, &run->parameters, true, false));
     }
     peer->number = number + (net->policy.joint ? 0 : (uint64_t)node->id);
-    SDR_TRY(sdr_allocate(&peer->row, rows_of_part(net), sizeof *peer->row, "rows of a batch"));
+    SDR_TRY(sdr_allocate(&peer->member, (size_t)net->workers, sizeof *peer->member, "workers"));
+    for (int p = 0; p < net->workers; p++)
+        peer->member[peer->members++] = p;
+    peer->rank = node->id;
+    SDR_TRY(sdr_allocate(&peer->row, net->policy.batch, sizeof *peer->row, "rows of a batch"));
     SDR_TRY(sdr_allocate(&peer->all_rows, net->policy.batch, sizeof *peer->all_rows, "rows of a batch"));
     sdr_peer_vector_make(&run->layout, &peer->vector);
     return sdr_gradient_space_create(&peer->space, run->use.kind, &run->problem, &run->layout);

@@ -33,11 +33,14 @@ struct sdr_peer {
     uint64_t from, count, room;
     int *lost; /* owned: dead peers */
     uint64_t losses, lost_room;
+    int *member; /* owned: peers that have parts of a batch, in order */
+    int members, rank;
+    bool accounting; /* its own report is entered, those of others are not all there */
     bool over;
     /* Batches. */
     uint64_t number;                 /* of the next batch */
     uint64_t epoch, at;              /* of the present one, and of the first row of all its parts */
-    uint32_t *row;                   /* owned */
+    uint32_t *row;                   /* owned: of its part of a batch */
     struct sdr_gradient_space space; /* owned */
     uint32_t mark;                   /* mark of its last gradient */
     const struct sdr_batch *batch;   /* borrowed while a gradient is computed */

@@ -29,19 +29,37 @@ struct sdr_peer_ops {
     /* The loop of a peer. Returns only when one of the functions below tells it to. */
     enum sdr_status (*peer)(struct sdr_node *node);
     /* A peer has died; called within a receiving call, once on each of the others. The loop
-       continues without it if this returns SDR_OK. NULL: the run ends, with a checkpoint. The
-       loss of peer 0 always ends the run. */
+       continues without it if this returns SDR_OK; another status is what the call returns, such as
+       SDR_PEER_REGROUP. NULL: the run ends, with a checkpoint. The loss of peer 0 always ends the
+       run. */
     enum sdr_status (*lost)(struct sdr_node *node, int peer);
 };
 
 /* The run is over: not a failure. */
 #define SDR_PEER_OVER ((enum sdr_status)1000)
+/* For `lost`: breaks off what the loop is doing, which then agrees with the others how to go on. */
+#define SDR_PEER_REGROUP ((enum sdr_status)1001)
 
 int sdr_peer_id(const struct sdr_node *node); /* 0 … sdr_peers(node) − 1 */
 int sdr_peers(const struct sdr_node *node);
 const void *sdr_peer_options(const struct sdr_node *node); /* the strategy's own */
 bool sdr_peer_is_lost(const struct sdr_node *node, int peer);
 int64_t sdr_peer_now(const struct sdr_node *node); /* nanoseconds: the transport's time */
+
+/* ---- deaths ---- */
+/* For `lost`: ends the run, as without that function. */
+enum sdr_status sdr_peer_give_up(struct sdr_node *node, int lost);
+uint64_t sdr_peer_losses(const struct sdr_node *node); /* peers that have died, as far as known */
+/* The members have parts of a joint batch, by their ranks: all peers, until lost ones are left out. All that go on
+   must do so between the same two batches. */
+int sdr_peer_members(const struct sdr_node *node);
+int sdr_peer_rank(const struct sdr_node *node);
+int sdr_peer_member(const struct sdr_node *node, int rank);
+void sdr_peer_part_without_lost(struct sdr_node *node);
+/* The next batch is the last one once more: it was broken off. */
+void sdr_peer_again(struct sdr_node *node);
+/* Drops messages with a tag below this one that have come and were not asked for. */
+void sdr_peer_forget(struct sdr_node *node, int32_t below);
 
 /* ---- messages ---- */
 /* Allocates a body: the caller's, until it is sent or dropped (sdr_body_drop). */
@@ -94,7 +112,7 @@ void sdr_peer_set_weights(struct sdr_node *node, const float *from);
 void sdr_peer_check_replica(struct sdr_node *node);
 /* After every update that a peer has taken part in. Peer 0 counts rows and losses, and does what
    is due: it ends epochs, and the run; if the batch is joint, it first waits for the reports of
-   all peers. The others do not wait. */
+   all peers. The others do not wait. Broken off by a death, it is called again. */
 enum sdr_status sdr_peer_account(struct sdr_node *node);
 /* At peer 0: ends the run with this update, for a reason (static text). No effect on others. */
 void sdr_peer_stop(struct sdr_node *node, const char *why);

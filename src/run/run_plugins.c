@@ -2,6 +2,8 @@
    them. */
 #include "run/run_plugins.h"
 #include "base/memory.h"
+#include "base/text.h"
+#include "base/thread.h"
 #include "run/registry.h"
 #include "run/run.h"
 
@@ -48,6 +50,26 @@ enum sdr_status sdr_choose_plugins(struct sdr_run *run)
         run->options.settings.resume = false;
     }
     return SDR_OK;
+}
+
+enum sdr_status sdr_choose_strategy(struct sdr_run *run)
+{
+    const struct sdr_settings *s = &run->options.settings;
+    const char *sync = run->use.kind->defaults.sync;
+    const struct sdr_plugin *plugin;
+    uint64_t workers = s->workers ? s->workers : (uint64_t)sdr_thread_limit();
+    bool one = workers == 1 && run->processes == 1 && !run->use.transport->simulated;
+    if (!sync || sdr_options_given(&run->options, "sync") || s->replay || one)
+        return SDR_OK;
+    sdr_plugin_free(run->use.strategy, run->use.strategy_options);
+    run->use.strategy_options = NULL;
+    SDR_TRY(sdr_plugin_choose("strategy", sdr_strategy_table, sync, &plugin,
+                              &run->use.strategy_options));
+    run->use.strategy = (const struct sdr_strategy *)plugin;
+    run->options.settings.deterministic = true;
+    sdr_release(run->options.settings.sync);
+    run->options.settings.sync = NULL;
+    return sdr_copy_string(&run->options.settings.sync, sync);
 }
 
 enum sdr_status sdr_choose_by_model(struct sdr_run *run)

@@ -186,6 +186,7 @@ enum sdr_status sdr_run_create(const struct sdr_options *options, struct sdr_dat
     SDR_CHECK(sdr_job_meet(run));
     SDR_CHECK(sdr_problem_prepare(run));
     SDR_CHECK(check_rows(run));
+    SDR_CHECK(sdr_choose_strategy(run));
     SDR_CHECK(sdr_choose_workers(run));
     SDR_CHECK(sdr_choose_by_model(run));
     SDR_CHECK(sdr_rules_ask(run, SDR_RULES_METHOD));

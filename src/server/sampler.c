@@ -28,19 +28,23 @@ uint32_t sdr_network_rows(const struct sdr_run *run, uint64_t number)
     return rows_from(run, place);
 }
 
+void sdr_share_of(const struct sdr_network *net, uint32_t rows, int place, int places,
+                  uint32_t *from, uint32_t *end)
+{
+    uint64_t unit = net->policy.part_unit, units = (rows + unit - 1) / unit;
+    uint64_t first = units * (uint64_t)place / (uint64_t)places * unit;
+    uint64_t last = units * (uint64_t)(place + 1) / (uint64_t)places * unit;
+    *from = (uint32_t)(first < rows ? first : rows);
+    *end = (uint32_t)(last < rows ? last : rows);
+}
+
 void sdr_part_of(const struct sdr_network *net, uint32_t rows, int worker, uint32_t *from,
                  uint32_t *end)
 {
     *from = 0;
     *end = rows;
-    if (!net->policy.joint)
-        return;
-    uint64_t unit = net->policy.part_unit, units = (rows + unit - 1) / unit;
-    uint64_t workers = (uint64_t)net->workers;
-    uint64_t first = units * (uint64_t)worker / workers * unit;
-    uint64_t last = units * (uint64_t)(worker + 1) / workers * unit;
-    *from = (uint32_t)(first < rows ? first : rows);
-    *end = (uint32_t)(last < rows ? last : rows);
+    if (net->policy.joint)
+        sdr_share_of(net, rows, worker, net->workers, from, end);
 }
 
 static enum sdr_status copy_rows(struct sdr_run *run, uint64_t epoch, uint64_t place,
@@ -66,14 +70,11 @@ static enum sdr_status copy_rows(struct sdr_run *run, uint64_t epoch, uint64_t p
     return status;
 }
 
-enum sdr_status sdr_network_batch(struct sdr_run *run, uint64_t number, int worker, uint32_t *row,
-                                  struct sdr_batch *batch)
+/* Rows from … end − 1 of a batch. */
+static enum sdr_status rows_of_batch(struct sdr_run *run, uint64_t number, uint32_t from,
+                                     uint32_t end, uint32_t *row, struct sdr_batch *batch)
 {
-    struct sdr_network *net = run->network;
-    uint64_t place, epoch = epoch_of(net, number, &place);
-    uint32_t rows = rows_from(run, place), from = 0, end = rows;
-    if (worker >= 0)
-        sdr_part_of(net, rows, worker, &from, &end);
+    uint64_t place, epoch = epoch_of(run->network, number, &place);
     SDR_TRY(copy_rows(run, epoch, place + from, end - from, row));
     if (run->data->checked)
         SDR_TRY(sdr_data_demand(run->data, row, end - from));
@@ -82,8 +83,25 @@ enum sdr_status sdr_network_batch(struct sdr_run *run, uint64_t number, int work
                                 .count = end - from,
                                 .number = number,
                                 .at = place + from,
-                                .of = rows};
+                                .of = sdr_network_rows(run, number)};
     return SDR_OK;
+}
+
+enum sdr_status sdr_network_batch(struct sdr_run *run, uint64_t number, int worker, uint32_t *row,
+                                  struct sdr_batch *batch)
+{
+    uint32_t from = 0, end = sdr_network_rows(run, number);
+    if (worker >= 0)
+        sdr_part_of(run->network, end, worker, &from, &end);
+    return rows_of_batch(run, number, from, end, row, batch);
+}
+
+enum sdr_status sdr_network_share(struct sdr_run *run, uint64_t number, int place, int places,
+                                  uint32_t *row, struct sdr_batch *batch)
+{
+    uint32_t from, end;
+    sdr_share_of(run->network, sdr_network_rows(run, number), place, places, &from, &end);
+    return rows_of_batch(run, number, from, end, row, batch);
 }
 
 enum sdr_status sdr_sampler_create(struct sdr_run *run)

@@ -44,6 +44,11 @@ uint32_t sdr_network_rows(const struct sdr_run *run, uint64_t number);
 /* The rows of a worker's part of a batch, or with −1 of all of it, into `row`. */
 enum sdr_status sdr_network_batch(struct sdr_run *run, uint64_t number, int worker, uint32_t *row,
                                   struct sdr_batch *batch);
+/* The same for place `place` of `places`, whoever has it. */
+enum sdr_status sdr_network_share(struct sdr_run *run, uint64_t number, int place, int places,
+                                  uint32_t *row, struct sdr_batch *batch);
+void sdr_share_of(const struct sdr_network *net, uint32_t rows, int place, int places,
+                  uint32_t *from, uint32_t *end);
 /* A worker's part of a batch of `rows` rows: from … end − 1. Parts differ by one unit at most. */
 void sdr_part_of(const struct sdr_network *net, uint32_t rows, int worker, uint32_t *from,
                  uint32_t *end);

@@ -8,6 +8,10 @@
    a bucket begins as soon as the backward pass has finished its values, the last layer's first, and goes on between the
    layers. Few values go up and down a binomial tree instead: 2·log₂P messages one after the other, not 2(P − 1).
 
+   A worker that dies breaks the ring. Those left may be one update apart: the dead one may have passed the last chunks on to
+   some of them and not to others. They tell worker 0 how far they are; whoever has the sum of the last update sends it to
+   those who do not, and all go on with parts of batches among fewer.
+
    A sum around a ring begins at another worker for every chunk, so its last bits depend on P. With --deterministic the parts
    themselves, as factors where they are fewer bytes, go to everybody, and everybody adds them up in the order of the
    rows: the bits of one worker. */
@@ -38,12 +42,29 @@ struct bucket {
     int step;              /* the next one to receive; −1: not started */
 };
 struct own {
-    float *gradient;       /* owned */
+    float *gradient;       /* the sum of this update */
+    float *last;           /* that of the one before */
+    float *memory;         /* owned: both */
     struct bucket *bucket; /* owned */
     uint64_t buckets, values;
-    int rank, peers;
+    int rank, peers;        /* among those alive */
+    int32_t tag;            /* the first tag: larger after every death */
     struct sdr_body **body; /* owned, per worker: updates */
+    uint64_t done;          /* updates */
+    bool stepped;           /* the present one is done, and not accounted for yet */
 };
+/* Tags behind those of the buckets, from own.tag on. */
+enum { UP, DOWN, PART, HERE, GO, SUM, TAGS };
+
+static int32_t tag_of(const struct own *own, int what)
+{
+    return own->tag + (int32_t)own->buckets + what;
+}
+
+static int32_t tag_of_bucket(const struct own *own, const struct bucket *bucket)
+{
+    return own->tag + (int32_t)(bucket - own->bucket);
+}
 
 static enum sdr_status send(struct sdr_node *node, int to, int32_t tag, const float *value,
                             uint64_t count)
@@ -72,14 +93,14 @@ static void add(float *restrict to, const float *restrict from, uint64_t count)
 }
 
 /* ---- ring ---- */
-static int after(const struct own *own)
+static int after(const struct sdr_node *node, const struct own *own)
 {
-    return (own->rank + 1) % own->peers;
+    return sdr_peer_member(node, (own->rank + 1) % own->peers);
 }
 
-static int before(const struct own *own)
+static int before(const struct sdr_node *node, const struct own *own)
 {
-    return (own->rank + own->peers - 1) % own->peers;
+    return sdr_peer_member(node, (own->rank + own->peers - 1) % own->peers);
 }
 
 /* The values of a chunk; its number may be below 0 or too large by less than P. */
@@ -103,7 +124,7 @@ static enum sdr_status start(struct sdr_node *node, const struct own *own, struc
     const float *first = chunk(own, bucket, own->rank, &count);
     bucket->step = 0;
     return own->peers > 1
-               ? send(node, after(own), (int32_t)(bucket - own->bucket), first, count)
+               ? send(node, after(node, own), tag_of_bucket(own, bucket), first, count)
                : SDR_OK;
 }
 
@@ -114,7 +135,7 @@ static enum sdr_status take_step(struct sdr_node *node, const struct own *own,
     int half = own->peers - 1, t = bucket->step++;
     uint64_t count;
     float *to = chunk(own, bucket, t < half ? own->rank - t - 1 : own->rank - (t - half), &count);
-    enum sdr_status status = check_length(node, before(own), body, count);
+    enum sdr_status status = check_length(node, before(node, own), body, count);
     float *came = body ? (float *)(void *)body->data : NULL;
     if (status != SDR_OK || is_done(own, bucket)) {
         if (status == SDR_OK && count)
@@ -126,7 +147,7 @@ static enum sdr_status take_step(struct sdr_node *node, const struct own *own,
         add(came, to, count); /* the body is ours alone */
     if (t >= half - 1 && count)
         memcpy(to, came, count * sizeof *to);
-    return sdr_peer_send(node, after(own), (int32_t)(bucket - own->bucket), body);
+    return sdr_peer_send(node, after(node, own), tag_of_bucket(own, bucket), body);
 }
 
 /* Begins the buckets whose values are all final, and does what can be done without waiting. */
@@ -138,7 +159,7 @@ static enum sdr_status progress(struct sdr_node *node, const struct own *own, ui
             SDR_TRY(start(node, own, bucket));
         for (bool came = true; came && bucket->step >= 0 && !is_done(own, bucket);) {
             struct sdr_body *body;
-            SDR_TRY(sdr_peer_poll(node, before(own), (int32_t)b, &body, &came));
+            SDR_TRY(sdr_peer_poll(node, before(node, own), tag_of_bucket(own, bucket), &body, &came));
             if (came)
                 SDR_TRY(take_step(node, own, bucket, body));
         }
@@ -156,41 +177,45 @@ static enum sdr_status finish(struct sdr_node *node, const struct own *own)
             b++;
         if (b == own->buckets)
             return SDR_OK;
-        SDR_TRY(sdr_peer_receive(node, before(own), (int32_t)b, &body));
+        SDR_TRY(sdr_peer_receive(node, before(node, own), tag_of_bucket(own, &own->bucket[b]), &body));
         SDR_TRY(take_step(node, own, &own->bucket[b], body));
     }
     return SDR_OK;
 }
 
 /* ---- tree ---- */
-enum { UP = -1, DOWN = -2 }; /* tags; those of buckets are 0 and more */
+static enum sdr_status receive(struct sdr_node *node, const struct own *own, int from, int what,
+                               uint64_t values, struct sdr_body **body)
+{
+    SDR_TRY(sdr_peer_receive(node, from, tag_of(own, what), body));
+    enum sdr_status status = check_length(node, from, *body, values);
+    if (status != SDR_OK)
+        sdr_body_drop(*body);
+    return status;
+}
 
-/* Worker r is the parent of r + 2^k for every 2^k below its lowest bit: sums go up, the total comes down. */
+/* The worker of rank r is the parent of r + 2^k for every 2^k below its lowest bit: sums go up, the total comes down. */
 static enum sdr_status sum_by_tree(struct sdr_node *node, const struct own *own)
 {
     int bit = 1;
     struct sdr_body *body;
     for (; bit < own->peers && !(own->rank & bit); bit *= 2)
         if (own->rank + bit < own->peers) {
-            SDR_TRY(sdr_peer_receive(node, own->rank + bit, UP, &body));
-            enum sdr_status status = check_length(node, own->rank + bit, body, own->values);
-            if (status == SDR_OK && body)
-                add(own->gradient, (const float *)(const void *)body->data, own->values);
+            SDR_TRY(receive(node, own, sdr_peer_member(node, own->rank + bit), UP, own->values, &body));
+            add(own->gradient, (const float *)(const void *)body->data, own->values);
             sdr_body_drop(body);
-            SDR_TRY(status);
         }
     if (own->rank > 0) {
-        SDR_TRY(send(node, own->rank - bit, UP, own->gradient, own->values));
-        SDR_TRY(sdr_peer_receive(node, own->rank - bit, DOWN, &body));
-        enum sdr_status status = check_length(node, own->rank - bit, body, own->values);
-        if (status == SDR_OK && body)
-            memcpy(own->gradient, body->data, own->values * sizeof *own->gradient);
+        int parent = sdr_peer_member(node, own->rank - bit);
+        SDR_TRY(send(node, parent, tag_of(own, UP), own->gradient, own->values));
+        SDR_TRY(receive(node, own, parent, DOWN, own->values, &body));
+        memcpy(own->gradient, body->data, own->values * sizeof *own->gradient);
         sdr_body_drop(body);
-        SDR_TRY(status);
     }
     for (bit /= 2; bit > 0; bit /= 2)
         if (own->rank + bit < own->peers)
-            SDR_TRY(send(node, own->rank + bit, DOWN, own->gradient, own->values));
+            SDR_TRY(send(node, sdr_peer_member(node, own->rank + bit), tag_of(own, DOWN), own->gradient,
+                         own->values));
     return SDR_OK;
 }
 
@@ -207,7 +232,10 @@ static enum sdr_status update(struct sdr_node *node, struct own *own, const stru
 {
     const struct options *options = sdr_peer_options(node);
     struct sdr_work work;
-    bool small = own->values * sizeof(float) <= options->tree && own->peers > 2;
+    bool small = own->values && own->values * sizeof(float) <= options->tree && own->peers > 2;
+    float *before_last = own->last;
+    own->last = own->gradient;
+    own->gradient = before_last;
     sdr_peer_gradient(node, batch, own->gradient, &work);
     for (uint64_t b = 0; b < own->buckets; b++)
         own->bucket[b].step = -1;
@@ -221,8 +249,6 @@ static enum sdr_status update(struct sdr_node *node, struct own *own, const stru
     return SDR_OK;
 }
 
-enum { PART }; /* tag */
-
 /* Everybody gets the parts of all, and steps with their sum in the order of the rows. */
 static enum sdr_status update_in_order(struct sdr_node *node, struct own *own,
                                        const struct sdr_batch *batch)
@@ -235,10 +261,12 @@ static enum sdr_status update_in_order(struct sdr_node *node, struct own *own,
         SDR_TRY(sdr_peer_pack(node, &own->body[own->rank]));
     for (int to = 0; to < own->peers && status == SDR_OK; to++)
         if (to != own->rank)
-            status = sdr_peer_send(node, to, PART, sdr_body_hold(own->body[own->rank]));
+            status = sdr_peer_send(node, sdr_peer_member(node, to), tag_of(own, PART),
+                                   sdr_body_hold(own->body[own->rank]));
     for (int from = 0; from < own->peers && status == SDR_OK; from++)
         if (from != own->rank)
-            status = sdr_peer_receive(node, from, PART, &own->body[from]);
+            status = sdr_peer_receive(node, sdr_peer_member(node, from), tag_of(own, PART),
+                                      &own->body[from]);
     if (status == SDR_OK)
         status = sdr_peer_step_updates(node, own->body);
     for (int p = 0; p < own->peers; p++) {
@@ -248,17 +276,135 @@ static enum sdr_status update_in_order(struct sdr_node *node, struct own *own,
     return status;
 }
 
-static enum sdr_status train(struct sdr_node *node, struct own *own)
+/* One update; a second call goes on where a death broke the first one off. */
+static enum sdr_status go_on(struct sdr_node *node, struct own *own)
 {
     const struct options *options = sdr_peer_options(node);
-    for (uint64_t number = 1;; number++) {
-        struct sdr_batch batch;
+    struct sdr_batch batch;
+    if (!own->stepped) {
         SDR_TRY(sdr_peer_next_batch(node, &batch));
         SDR_TRY(sdr_peer_deterministic(node) ? update_in_order(node, own, &batch)
                                              : update(node, own, &batch));
-        if (options->check && number % options->check == 0)
+        own->done++;
+        own->stepped = true;
+        if (options->check && own->done % options->check == 0)
             sdr_peer_check_replica(node);
-        SDR_TRY(sdr_peer_account(node));
+    }
+    SDR_TRY(sdr_peer_account(node));
+    own->stepped = false;
+    return SDR_OK;
+}
+
+/* ---- deaths ---- */
+static void join(struct sdr_node *node, struct own *own)
+{
+    own->rank = sdr_peer_rank(node);
+    own->peers = sdr_peer_members(node);
+    own->tag = (int32_t)(sdr_peer_losses(node) * (own->buckets + TAGS));
+}
+
+static enum sdr_status lost(struct sdr_node *node, int peer)
+{
+    return sdr_peer_deterministic(node) ? sdr_peer_give_up(node, peer) : SDR_PEER_REGROUP;
+}
+
+/* What worker 0 tells the others: how many updates are done, and who has the sum of the last. */
+struct agreement {
+    uint64_t done;
+    int64_t donor;
+};
+
+static enum sdr_status tell(struct sdr_node *node, const struct own *own, int to, int what,
+                            const void *bytes, size_t count)
+{
+    struct sdr_body *body;
+    SDR_TRY(sdr_peer_body(node, count, &body));
+    memcpy(body->data, bytes, count);
+    return sdr_peer_send(node, to, tag_of(own, what), body);
+}
+
+static enum sdr_status hear(struct sdr_node *node, const struct own *own, int from, int what,
+                            void *bytes, size_t count)
+{
+    struct sdr_body *body;
+    SDR_TRY(sdr_peer_receive(node, from, tag_of(own, what), &body));
+    bool whole = body && body->bytes == count;
+    if (whole)
+        memcpy(bytes, body->data, count);
+    sdr_body_drop(body);
+    return whole ? SDR_OK
+                 : sdr_fail(SDR_RUNTIME, "worker %d sent a message of another length", from);
+}
+
+/* Worker 0 asks all how far they are. */
+static enum sdr_status agree(struct sdr_node *node, const struct own *own, struct agreement *agreement)
+{
+    uint64_t *done;
+    enum sdr_status status = SDR_OK;
+    *agreement = (struct agreement){own->done, 0};
+    if (own->rank > 0) {
+        SDR_TRY(tell(node, own, 0, HERE, &own->done, sizeof own->done));
+        return hear(node, own, 0, GO, agreement, sizeof *agreement);
+    }
+    SDR_TRY(sdr_allocate(&done, (size_t)own->peers, sizeof *done, "workers"));
+    for (int r = 1; r < own->peers && status == SDR_OK; r++) {
+        status = hear(node, own, sdr_peer_member(node, r), HERE, &done[r], sizeof *done);
+        if (status == SDR_OK && done[r] > agreement->done)
+            *agreement = (struct agreement){done[r], r};
+    }
+    for (int r = 1; r < own->peers && status == SDR_OK; r++)
+        status = tell(node, own, sdr_peer_member(node, r), GO, agreement, sizeof *agreement);
+    sdr_release(done);
+    return status;
+}
+
+/* The donor gives the sum of its last update to everybody; those who have it take it and do nothing with it. */
+static enum sdr_status catch_up(struct sdr_node *node, struct own *own, const struct agreement *agreement)
+{
+    struct sdr_body *body;
+    const float *sum = own->stepped ? own->gradient : own->last;
+    if (own->rank == agreement->donor) {
+        for (int r = 0; r < own->peers; r++)
+            if (r != own->rank)
+                SDR_TRY(send(node, sdr_peer_member(node, r), tag_of(own, SUM), sum, own->values));
+    } else {
+        SDR_TRY(receive(node, own, sdr_peer_member(node, (int)agreement->donor), SUM, own->values, &body));
+        if (own->done < agreement->done) {
+            sdr_peer_step(node, (const float *)(const void *)body->data);
+            own->done++;
+            own->stepped = true;
+        }
+        sdr_body_drop(body);
+    }
+    return SDR_OK;
+}
+
+/* Until no other worker dies meanwhile. */
+static enum sdr_status regroup(struct sdr_node *node, struct own *own)
+{
+    enum sdr_status status;
+    struct agreement agreement;
+    do {
+        sdr_peer_part_without_lost(node);
+        join(node, own);
+        sdr_peer_forget(node, own->tag);
+        status = agree(node, own, &agreement);
+        if (status == SDR_OK && agreement.done > 0)
+            status = catch_up(node, own, &agreement);
+    } while (status == SDR_PEER_REGROUP);
+    SDR_TRY(status);
+    if (!own->stepped)
+        sdr_peer_again(node);
+    return SDR_OK;
+}
+
+static enum sdr_status train(struct sdr_node *node, struct own *own)
+{
+    for (;;) {
+        enum sdr_status status = go_on(node, own);
+        if (status == SDR_PEER_REGROUP)
+            status = regroup(node, own);
+        SDR_TRY(status);
     }
 }
 
@@ -280,17 +426,19 @@ static enum sdr_status make_buckets(struct sdr_node *node, struct own *own)
 
 static enum sdr_status peer(struct sdr_node *node)
 {
-    struct own own = {
-        .rank = sdr_peer_id(node), .peers = sdr_peers(node), .values = sdr_peer_values(node)};
+    struct own own = {.values = sdr_peer_values(node)};
     enum sdr_status status =
-        sdr_allocate(&own.gradient, own.values, sizeof *own.gradient, "a gradient");
+        sdr_allocate(&own.memory, 2 * own.values, sizeof *own.memory, "a gradient");
+    own.gradient = own.memory;
+    own.last = own.memory + own.values;
     if (status == SDR_OK)
-        status = sdr_allocate(&own.body, (size_t)own.peers, sizeof *own.body, "workers");
+        status = sdr_allocate(&own.body, (size_t)sdr_peers(node), sizeof *own.body, "workers");
     if (status == SDR_OK)
         status = make_buckets(node, &own);
+    join(node, &own);
     if (status == SDR_OK)
         status = train(node, &own);
-    sdr_release(own.gradient);
+    sdr_release(own.memory);
     sdr_release(own.bucket);
     sdr_release(own.body);
     return status;
@@ -305,5 +453,5 @@ SDR_REGISTER(strategy, allreduce) = {
     .joint = true,
     .can_repeat = true,
     .ordered = true,
-    .peer = &(const struct sdr_peer_ops){.peer = peer},
+    .peer = &(const struct sdr_peer_ops){.peer = peer, .lost = lost},
 };
