@@ -40,6 +40,22 @@ SDR_INLINE vector multiply_add(vector a, vector b, vector c)
 {
     return _mm512_fmadd_ps(a, b, c);
 }
+SDR_INLINE vector larger(vector a, vector b)
+{
+    return _mm512_max_ps(a, b);
+}
+SDR_INLINE vector where_equal(vector a, vector b, vector v)
+{
+    return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(a, b, _CMP_EQ_OQ), v);
+}
+SDR_INLINE vector where_positive(vector a, vector v)
+{
+    return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(a, _mm512_setzero_ps(), _CMP_GT_OQ), v);
+}
+SDR_INLINE vector not_negative(vector v)
+{
+    return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(v, _mm512_setzero_ps(), _CMP_NLT_UQ), v);
+}
 #elif defined(__AVX2__)
 enum { WIDE = 8, TILE_VECTORS = 2, TILE_ROWS = 6 };
 typedef __m256 vector;
@@ -72,6 +88,22 @@ SDR_INLINE vector all(float x)
 SDR_INLINE vector multiply_add(vector a, vector b, vector c)
 {
     return _mm256_fmadd_ps(a, b, c);
+}
+SDR_INLINE vector larger(vector a, vector b)
+{
+    return _mm256_max_ps(a, b);
+}
+SDR_INLINE vector where_equal(vector a, vector b, vector v)
+{
+    return _mm256_and_ps(_mm256_cmp_ps(a, b, _CMP_EQ_OQ), v);
+}
+SDR_INLINE vector where_positive(vector a, vector v)
+{
+    return _mm256_and_ps(_mm256_cmp_ps(a, _mm256_setzero_ps(), _CMP_GT_OQ), v);
+}
+SDR_INLINE vector not_negative(vector v)
+{
+    return _mm256_and_ps(_mm256_cmp_ps(v, _mm256_setzero_ps(), _CMP_NLT_UQ), v);
 }
 #else
 enum { WIDE = 4, TILE_VECTORS = 2, TILE_ROWS = 4 };
@@ -106,6 +138,27 @@ SDR_INLINE void store_tail(float *to, vector v, tail t)
 SDR_INLINE vector all(float x)
 {
     return (vector){x, x, x, x};
+}
+typedef int32_t vector_bits __attribute__((vector_size(16)));
+/* a > b ? a : b */
+SDR_INLINE vector larger(vector a, vector b)
+{
+    vector_bits mask = a > b;
+    return (vector)((mask & (vector_bits)a) | (~mask & (vector_bits)b));
+}
+/* v where it holds, else 0 */
+SDR_INLINE vector where_equal(vector a, vector b, vector v)
+{
+    return (vector)((a == b) & (vector_bits)v);
+}
+SDR_INLINE vector where_positive(vector a, vector v)
+{
+    return (vector)((a > 0) & (vector_bits)v);
+}
+/* max(v, 0) that keeps NaN */
+SDR_INLINE vector not_negative(vector v)
+{
+    return (vector)(~(v < 0) & (vector_bits)v);
 }
 #if defined(__ARM_NEON)
 SDR_INLINE vector multiply_add(vector a, vector b, vector c)
@@ -368,8 +421,6 @@ static void transpose(const float *from, size_t from_row, uint32_t rows, uint32_
 /* ---- activations ---- */
 SDR_INLINE lanes activated(const enum sdr_activation f, lanes x)
 {
-    if (f == SDR_RELU)
-        return lanes_positive(x);
     if (f == SDR_TANH) {
         lanes twice = lanes_abs(x) * 2.0f;
         lanes y = lanes_one_minus_exp(twice) / (1.0f + lanes_exp_negative(-twice));
@@ -377,13 +428,6 @@ SDR_INLINE lanes activated(const enum sdr_activation f, lanes x)
     }
     lanes e = lanes_exp_negative(-lanes_abs(x));
     return lanes_select(x < 0.0f, e, lanes_all(1.0f)) / (1.0f + e);
-}
-
-SDR_INLINE lanes sloped(const enum sdr_activation f, lanes y, lanes delta)
-{
-    if (f == SDR_RELU)
-        return lanes_select(y > 0.0f, delta, lanes_all(0.0f));
-    return f == SDR_TANH ? delta * (1.0f - y * y) : delta * (y * (1.0f - y));
 }
 
 SDR_INLINE void activate_by(const enum sdr_activation f, float *x, size_t n)
@@ -397,19 +441,35 @@ SDR_INLINE void activate_by(const enum sdr_activation f, float *x, size_t n)
 
 static void activate(enum sdr_activation f, float *x, size_t n)
 {
-    if (f == SDR_RELU)
-        activate_by(SDR_RELU, x, n);
-    else if (f == SDR_TANH)
+    if (f == SDR_TANH)
         activate_by(SDR_TANH, x, n);
-    else
+    if (f == SDR_SIGMOID)
         activate_by(SDR_SIGMOID, x, n);
+    if (f != SDR_RELU)
+        return;
+    size_t i = 0;
+    for (; i + WIDE <= n; i += WIDE)
+        store(x + i, not_negative(load(x + i)));
+    if (i < n)
+        store_tail(x + i, not_negative(load_tail(x + i, tail_of((uint32_t)(n - i)))),
+                   tail_of((uint32_t)(n - i)));
+}
+
+SDR_INLINE vector sloped(const enum sdr_activation f, vector y, vector delta)
+{
+    if (f == SDR_RELU)
+        return where_positive(y, delta);
+    return f == SDR_TANH ? delta * (1.0f - y * y) : delta * (y * (1.0f - y));
 }
 
 SDR_INLINE void slope_by(const enum sdr_activation f, const float *y, float *delta, size_t n)
 {
-    for (size_t i = 0; i < n; i += SDR_LANES) {
-        uint32_t m = n - i < SDR_LANES ? (uint32_t)(n - i) : SDR_LANES;
-        lanes_store(delta + i, sloped(f, lanes_load(y + i, m), lanes_load(delta + i, m)), m);
+    size_t i = 0;
+    for (; i + WIDE <= n; i += WIDE)
+        store(delta + i, sloped(f, load(y + i), load(delta + i)));
+    if (i < n) {
+        tail t = tail_of((uint32_t)(n - i));
+        store_tail(delta + i, sloped(f, load_tail(y + i, t), load_tail(delta + i, t)), t);
     }
 }
 
@@ -424,7 +484,7 @@ static void slope(enum sdr_activation f, const float *y, float *delta, size_t n)
 }
 
 /* ---- pooling ---- */
-/* Calls `visit` for every vector of every window: `at` in the image, `to` in the result. */
+/* Every window of every image, a vector of examples at a time: `at` is its first pixel, `out_at + l` its result. */
 #define WINDOWS(w)                                                                                 \
     for (size_t c = 0, out_at = 0; c < (w)->channels; c++)                                         \
         for (size_t y = 0; y < (w)->out_rows; y++)                                                 \
@@ -432,19 +492,17 @@ static void slope(enum sdr_activation f, const float *y, float *delta, size_t n)
                 for (size_t l = 0,                                                                 \
                             at = ((c * (w)->rows + y * (w)->stride) * (w)->cols + x * (w)->stride) * \
                                  (w)->lanes;                                                       \
-                     l < (w)->lanes; l += SDR_LANES, at += SDR_LANES)
+                     l < (w)->lanes; l += WIDE, at += WIDE)
 
 static void pool(const struct sdr_pooling *w, const float *from, float *to)
 {
     size_t row = (size_t)w->cols * w->lanes;
     WINDOWS(w) {
-        lanes most = lanes_load(from + at, SDR_LANES);
+        vector most = load(from + at);
         for (uint32_t v = 0; v < w->size; v++)
-            for (uint32_t u = 0; u < w->size; u++) {
-                lanes other = lanes_load(from + at + v * row + u * w->lanes, SDR_LANES);
-                most = lanes_select(other > most, other, most);
-            }
-        lanes_store(to + out_at + l, most, SDR_LANES);
+            for (uint32_t u = 0; u < w->size; u++)
+                most = larger(load(from + at + v * row + u * w->lanes), most);
+        store(to + out_at + l, most);
     }
 }
 
@@ -452,17 +510,14 @@ static void unpool(const struct sdr_pooling *w, const float *from, const float *
                    const float *delta, float *into)
 {
     size_t row = (size_t)w->cols * w->lanes;
-    lanes zero = lanes_all(0.0f);
     WINDOWS(w) {
-        lanes most = lanes_load(to + out_at + l, SDR_LANES);
-        lanes left = lanes_load(delta + out_at + l, SDR_LANES);
+        vector most = load(to + out_at + l), left = load(delta + out_at + l);
         for (uint32_t v = 0; v < w->size; v++)
             for (uint32_t u = 0; u < w->size; u++) {
                 size_t place = at + v * row + u * w->lanes;
-                lanes_index here = lanes_load(from + place, SDR_LANES) == most;
-                lanes old = lanes_load(into + place, SDR_LANES);
-                lanes_store(into + place, old + lanes_select(here, left, zero), SDR_LANES);
-                left = lanes_select(here, zero, left);
+                vector share = where_equal(load(from + place), most, left);
+                store(into + place, load(into + place) + share);
+                left = left - share; /* 0, or what it was */
             }
     }
 }

@@ -14,15 +14,22 @@ static void set_integer(json_t *object, const char *key, uint64_t value)
     sdr_json_set(object, key, json_integer((json_int_t)value));
 }
 
+/* Of the first block, and of all that penalties act on. */
 static uint64_t count_nonzero(const struct sdr_model *model)
 {
-    uint64_t count = 0, size = (uint64_t)model->block[0].rows * model->block[0].cols;
-    const float *value = model->value + model->block[0].offset;
-    for (uint64_t at = 0; at < size; at += SDR_PIECE) {
-        uint64_t end = at + SDR_PIECE < size ? at + SDR_PIECE : size;
-        for (uint64_t i = at; i < end; i++)
-            count += value[i] != 0;
-        sdr_model_passed(model, value + at, end - at);
+    uint64_t count = 0;
+    for (int b = 0; b < model->blocks; b++) {
+        const struct sdr_block *block = &model->block[b];
+        uint64_t size = (uint64_t)block->rows * block->cols;
+        const float *value = model->value + block->offset;
+        if (block->fixed || (b > 0 && !block->penalised))
+            continue;
+        for (uint64_t at = 0; at < size; at += SDR_PIECE) {
+            uint64_t end = at + SDR_PIECE < size ? at + SDR_PIECE : size;
+            for (uint64_t i = at; i < end; i++)
+                count += value[i] != 0;
+            sdr_model_passed(model, value + at, end - at);
+        }
     }
     return count;
 }
@@ -147,7 +154,7 @@ static json_t *largest_weights(const struct sdr_model *model)
     enum { SHOWN = 20 };
     uint32_t top[SHOWN], count = 0, cols = model->block[0].cols;
     double size[SHOWN];
-    for (uint32_t j = 0; j < model->block[0].rows; j++) {
+    for (uint32_t j = 0; j < model->block[0].rows && model->block[0].per_feature; j++) {
         double square = 0;
         for (uint32_t k = 0; k < cols; k++) {
             double w = model->value[model->block[0].offset + (uint64_t)j * cols + k];

@@ -38,6 +38,7 @@ struct sdr_ledger {
     } since; /* since the end of the last interval */
     struct sdr_ledger_sum {
         uint64_t applied, dropped, missed; /* missed: staleness of the applied ones */
+        uint64_t bytes;
         double computing, travelling, waiting;
         double awaited; /* time that others have waited for it */
     } * sum;            /* owned, per worker */
