@@ -22,6 +22,10 @@ struct sdr_work {
     uint64_t number;
     uint32_t draws;
     int64_t time; /* for the transport: the drawn time, nanoseconds */
+    /* For peers: handles messages that arrive meanwhile, without waiting; NULL: they stay where they are. In virtual time
+       compute calls it on every arrival; in real time another thread does, see peer/helper.c. */
+    enum sdr_status (*progress)(void *context);
+    void *context;
 };
 struct sdr_transport {
     SDR_ABOUT;

@@ -229,8 +229,11 @@ enum sdr_status sdr_peer_account(struct sdr_node *node)
 {
     struct sdr_peer *peer = sdr_peer_of(node);
     struct sdr_peer_report report = peer->report;
-    uint64_t number =
-        peer->number - (node->run->network->policy.joint ? 1 : (uint64_t)node->workers);
+    const struct sdr_policy *policy = &node->run->network->policy;
+    uint64_t number = peer->number - (policy->joint ? 1 : (uint64_t)node->workers);
+    /* At the end of an epoch peer 0 charges all penalties: bits depend on when they are charged. */
+    if (node->id > 0 && (number + 1) % policy->per_epoch == 0)
+        sdr_parameters_catch_up_all(node->parameters);
     struct sdr_message message = {.kind = SDR_MESSAGE_REPORT, .to = 0, .batch = number};
     if (node->id == 0) {
         SDR_TRY(keep_books(node, &report, number));

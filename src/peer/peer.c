@@ -246,7 +246,8 @@ enum sdr_status sdr_peer_compute(struct sdr_node *node, struct sdr_work *work)
         work->number = ++peer->works;
         work->draws = 1;
     }
-    SDR_TRY(transport->compute(node, work, &done));
+    SDR_TRY(work->progress && !transport->simulated ? sdr_helper_compute(node, work, &done)
+                                                    : transport->compute(node, work, &done));
     peer->report.computing += (float)((double)(transport->now(node) - before) * 1e-9);
     while (!done) /* the end of the run has come, or a failure */
         SDR_TRY(sdr_peer_pump(node));

@@ -23,6 +23,7 @@ enum sdr_status sdr_peers_create(struct sdr_run *run)
 
 static void free_peer(struct sdr_peer *peer)
 {
+    sdr_helper_destroy(peer->helper);
     for (; peer->count; peer->count--, peer->from = (peer->from + 1) % peer->room)
         sdr_body_drop(peer->pending[peer->from].body);
     if (peer->replicated)

@@ -24,6 +24,11 @@ struct sdr_peer_vector {
 };
 void sdr_peer_vector_make(const struct sdr_layout *layout, struct sdr_peer_vector *vector);
 
+/* Handles messages while the peer computes, in real time. */
+struct sdr_helper;
+enum sdr_status sdr_helper_compute(struct sdr_node *node, struct sdr_work *work, bool *done);
+void sdr_helper_destroy(struct sdr_helper *helper);
+
 /* A peer that lives in this process. */
 struct sdr_peer {
     /* Of the run's parameters; the first peer here has these themselves. */
@@ -53,6 +58,7 @@ struct sdr_peer {
     struct sdr_wire_reader reader;
     int64_t waited;                  /* nanoseconds, for messages */
     uint64_t works;                  /* so far: drawn times depend on the number */
+    struct sdr_helper *helper;       /* owned; NULL: not needed so far */
     struct sdr_peer_report report;   /* of the present update */
 };
 

@@ -52,6 +52,8 @@ struct own {
     struct sdr_body **body; /* owned, per worker: updates */
     uint64_t done;          /* updates */
     bool stepped;           /* the present one is done, and not accounted for yet */
+    struct sdr_node *node;
+    uint64_t ready; /* values of the gradient that are final */
 };
 /* Tags behind those of the buckets, from own.tag on. */
 enum { UP, DOWN, PART, HERE, GO, SUM, TAGS };
@@ -151,11 +153,15 @@ static enum sdr_status take_step(struct sdr_node *node, const struct own *own,
 }
 
 /* Begins the buckets whose values are all final, and does what can be done without waiting. */
-static enum sdr_status progress(struct sdr_node *node, const struct own *own, uint64_t ready)
+static enum sdr_status progress(void *context)
 {
+    const struct own *own = context;
+    struct sdr_node *node = own->node;
+    bool any;
+    SDR_TRY(sdr_peer_any(node, &any)); /* takes in what has arrived, also for later buckets */
     for (uint64_t b = 0; b < own->buckets; b++) {
         struct bucket *bucket = &own->bucket[b];
-        if (bucket->step < 0 && bucket->first + bucket->count <= ready)
+        if (bucket->step < 0 && bucket->first + bucket->count <= own->ready)
             SDR_TRY(start(node, own, bucket));
         for (bool came = true; came && bucket->step >= 0 && !is_done(own, bucket);) {
             struct sdr_body *body;
@@ -168,11 +174,12 @@ static enum sdr_status progress(struct sdr_node *node, const struct own *own, ui
 }
 
 /* Waits for the first bucket that is not done, while the others go on. */
-static enum sdr_status finish(struct sdr_node *node, const struct own *own)
+static enum sdr_status finish(struct sdr_node *node, struct own *own)
 {
+    own->ready = own->values;
     for (uint64_t b = 0; b < own->buckets;) {
         struct sdr_body *body;
-        SDR_TRY(progress(node, own, own->values));
+        SDR_TRY(progress(own));
         while (b < own->buckets && is_done(own, &own->bucket[b]))
             b++;
         if (b == own->buckets)
@@ -239,10 +246,16 @@ static enum sdr_status update(struct sdr_node *node, struct own *own, const stru
     sdr_peer_gradient(node, batch, own->gradient, &work);
     for (uint64_t b = 0; b < own->buckets; b++)
         own->bucket[b].step = -1;
+    own->ready = 0;
+    if (options->overlap && !small && own->peers > 1) {
+        work.progress = progress;
+        work.context = own;
+    }
     while (work.next < work.steps) {
         SDR_TRY(sdr_peer_compute(node, &work));
-        if (options->overlap && !small)
-            SDR_TRY(progress(node, own, sdr_peer_ready(node)));
+        own->ready = sdr_peer_ready(node);
+        if (work.progress)
+            SDR_TRY(progress(own));
     }
     SDR_TRY(small ? sum_by_tree(node, own) : finish(node, own));
     sdr_peer_step(node, own->gradient);
@@ -276,19 +289,24 @@ static enum sdr_status update_in_order(struct sdr_node *node, struct own *own,
     return status;
 }
 
+static void note_step(struct sdr_node *node, struct own *own)
+{
+    const struct options *options = sdr_peer_options(node);
+    own->done++;
+    own->stepped = true;
+    if (options->check && own->done % options->check == 0)
+        sdr_peer_check_replica(node);
+}
+
 /* One update; a second call goes on where a death broke the first one off. */
 static enum sdr_status go_on(struct sdr_node *node, struct own *own)
 {
-    const struct options *options = sdr_peer_options(node);
     struct sdr_batch batch;
     if (!own->stepped) {
         SDR_TRY(sdr_peer_next_batch(node, &batch));
         SDR_TRY(sdr_peer_deterministic(node) ? update_in_order(node, own, &batch)
                                              : update(node, own, &batch));
-        own->done++;
-        own->stepped = true;
-        if (options->check && own->done % options->check == 0)
-            sdr_peer_check_replica(node);
+        note_step(node, own);
     }
     SDR_TRY(sdr_peer_account(node));
     own->stepped = false;
@@ -371,8 +389,7 @@ static enum sdr_status catch_up(struct sdr_node *node, struct own *own, const st
         SDR_TRY(receive(node, own, sdr_peer_member(node, (int)agreement->donor), SUM, own->values, &body));
         if (own->done < agreement->done) {
             sdr_peer_step(node, (const float *)(const void *)body->data);
-            own->done++;
-            own->stepped = true;
+            note_step(node, own);
         }
         sdr_body_drop(body);
     }
@@ -426,7 +443,7 @@ static enum sdr_status make_buckets(struct sdr_node *node, struct own *own)
 
 static enum sdr_status peer(struct sdr_node *node)
 {
-    struct own own = {.values = sdr_peer_values(node)};
+    struct own own = {.node = node, .values = sdr_peer_values(node)};
     enum sdr_status status =
         sdr_allocate(&own.memory, 2 * own.values, sizeof *own.memory, "a gradient");
     own.gradient = own.memory;

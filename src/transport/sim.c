@@ -54,6 +54,8 @@ struct endpoint {
     struct sdr_node *node;
     enum state state;
     bool cancelled, ended; /* ended: its loop has returned */
+    bool begun;            /* the present step has been run */
+    bool interrupted;      /* by a message that is no reason to stop */
     uint64_t computing;    /* number of the event that ends its computation */
     struct sdr_work *work; /* borrowed, while it computes */
     atomic_uint urgent;
@@ -111,8 +113,10 @@ static enum sdr_status deliver(struct shared *shared, const struct sdr_message *
         atomic_store_explicit(&endpoint->urgent,
                               atomic_load_explicit(&endpoint->urgent, memory_order_relaxed) + 1,
                               memory_order_relaxed);
-    if (endpoint->state == RECEIVING || (endpoint->state == COMPUTING && urgent)) {
-        endpoint->cancelled = endpoint->state == COMPUTING;
+    bool progress = endpoint->state == COMPUTING && !urgent && endpoint->work->progress;
+    if (endpoint->state == RECEIVING || progress || (endpoint->state == COMPUTING && urgent)) {
+        endpoint->cancelled = endpoint->state == COMPUTING && urgent;
+        endpoint->interrupted = progress;
         make_ready(shared, endpoint);
     }
     return SDR_OK;
@@ -183,8 +187,14 @@ static enum sdr_status compute(struct sdr_node *node, struct sdr_work *work, boo
     SDR_TRY(sdr_sim_push(&shared->queue, &event));
     endpoint->cancelled = false;
     endpoint->work = work;
-    endpoint->state = COMPUTING;
-    sdr_coroutine_yield(endpoint->coroutine);
+    endpoint->begun = false;
+    do { /* messages that arrive meanwhile are handled at once */
+        endpoint->interrupted = false;
+        endpoint->state = COMPUTING;
+        sdr_coroutine_yield(endpoint->coroutine);
+        if (endpoint->interrupted && !unwinds(node))
+            SDR_TRY(work->progress(work->context));
+    } while (endpoint->interrupted && !unwinds(node));
     *done = !endpoint->cancelled;
     work->next += *done;
     return unwinds(node) ? sdr_fail(SDR_RUNTIME, "the simulation is over") : SDR_OK;
@@ -319,7 +329,10 @@ static enum sdr_status go_on(struct shared *shared)
     shared->ready_from++;
     shared->ready_count--;
     shared->over += !sdr_coroutine_resume(endpoint->coroutine);
-    return endpoint->state == COMPUTING && endpoint->work->certain ? run_step(endpoint) : SDR_OK;
+    if (endpoint->state != COMPUTING || endpoint->begun || !endpoint->work->certain)
+        return SDR_OK;
+    endpoint->begun = true;
+    return run_step(endpoint);
 }
 
 /* Prefetches the memory of the next nodes while this one runs: thousands of nodes do not fit

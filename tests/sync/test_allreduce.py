@@ -58,9 +58,9 @@ for sync in ("allreduce", "allreduce:bucket=100", "allreduce:tree=1G", "allreduc
     for model, data in MODELS.items():
         wrong = []
         for workers, each in ((2, 30), (3, 20), (5, 12), (8, 1)):
-            one = train(data, "--model", model, "--sync", "serial", "--batch", workers * each)
+            one = train(data, "--model", model, "--sync", "serial", "--optimizer", "sgd", "--batch", workers * each)
             for transport in ([], ["--transport", "sim:latency=0.1", "--compute", "exp:rate=1"]):
-                out = train(data, "--model", model, "--sync", sync, "--batch", each, "--workers", workers, *transport)
+                out = train(data, "--model", model, "--sync", sync, "--optimizer", "sgd", "--batch", each, "--workers", workers, *transport)
                 if abs(out["train_loss"] - one["train_loss"]) > 2e-4 * (0.1 + one["train_loss"]) or out["updates"] != one["updates"]:
                     wrong.append((workers, each, transport, out["train_loss"], one["train_loss"]))
         expect("%s, %s: P workers are one with a batch P times as large" % (sync, model), not wrong, wrong)

@@ -1,0 +1,101 @@
+/* A thread that handles messages while its peer computes, so that sums go around a ring under the backward pass. It
+   sleeps unless something has arrived: a thread that spins would take a core from those that compute. */
+#include "base/memory.h"
+#include "peer/peers.h"
+#include "run/run.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <time.h>
+
+struct sdr_helper {
+    struct sdr_node *node;
+    pthread_t thread;
+    pthread_mutex_t lock; /* whoever has it may handle messages of the node */
+    pthread_cond_t begins;
+    struct sdr_work *work; /* borrowed, while the peer computes; else NULL */
+    bool over;
+    enum sdr_status status; /* of the last call of progress */
+    char sentence[1024];
+};
+
+static void nap(struct sdr_helper *helper)
+{
+    static const struct timespec while_nothing_comes = {.tv_nsec = 100000};
+    pthread_mutex_unlock(&helper->lock);
+    nanosleep(&while_nothing_comes, NULL);
+    pthread_mutex_lock(&helper->lock);
+}
+
+static void *help(void *argument)
+{
+    struct sdr_helper *helper = argument;
+    const struct sdr_transport *transport = helper->node->run->use.transport;
+    pthread_mutex_lock(&helper->lock);
+    while (!helper->over) {
+        if (!helper->work || helper->status != SDR_OK) {
+            pthread_cond_wait(&helper->begins, &helper->lock);
+            continue;
+        }
+        if (transport->any(helper->node)) {
+            helper->status = helper->work->progress(helper->work->context);
+            if (helper->status != SDR_OK)
+                snprintf(helper->sentence, sizeof helper->sentence, "%s", sdr_error());
+        }
+        nap(helper); /* also lets the peer have the lock */
+    }
+    pthread_mutex_unlock(&helper->lock);
+    return NULL;
+}
+
+static enum sdr_status start(struct sdr_node *node, struct sdr_helper **result)
+{
+    struct sdr_helper *helper;
+    SDR_TRY(sdr_allocate(&helper, 1, sizeof *helper, "a thread"));
+    helper->node = node;
+    pthread_mutex_init(&helper->lock, NULL);
+    pthread_cond_init(&helper->begins, NULL);
+    if (pthread_create(&helper->thread, NULL, help, helper) != 0) {
+        pthread_cond_destroy(&helper->begins);
+        pthread_mutex_destroy(&helper->lock);
+        sdr_release(helper);
+        return sdr_fail(SDR_RUNTIME, "cannot start a thread");
+    }
+    *result = helper;
+    return SDR_OK;
+}
+
+void sdr_helper_destroy(struct sdr_helper *helper)
+{
+    if (!helper)
+        return;
+    pthread_mutex_lock(&helper->lock);
+    helper->over = true;
+    pthread_cond_signal(&helper->begins);
+    pthread_mutex_unlock(&helper->lock);
+    pthread_join(helper->thread, NULL);
+    pthread_cond_destroy(&helper->begins);
+    pthread_mutex_destroy(&helper->lock);
+    sdr_release(helper);
+}
+
+enum sdr_status sdr_helper_compute(struct sdr_node *node, struct sdr_work *work, bool *done)
+{
+    struct sdr_peer *peer = sdr_peer_of(node);
+    if (!peer->helper)
+        SDR_TRY(start(node, &peer->helper));
+    struct sdr_helper *helper = peer->helper;
+    pthread_mutex_lock(&helper->lock);
+    helper->work = work;
+    helper->status = SDR_OK;
+    pthread_cond_signal(&helper->begins);
+    pthread_mutex_unlock(&helper->lock);
+    enum sdr_status status = node->run->use.transport->compute(node, work, done);
+    pthread_mutex_lock(&helper->lock);
+    helper->work = NULL;
+    enum sdr_status helped = helper->status;
+    pthread_mutex_unlock(&helper->lock);
+    if (status == SDR_OK && helped != SDR_OK && helped < SDR_PEER_OVER)
+        return sdr_fail(helped, "%s", helper->sentence);
+    return status == SDR_OK ? helped : status;
+}
