@@ -25,13 +25,17 @@ def data_of(model, form="svm"):
         return "edges%s.svm" % apart
     if name == "kmeans" and form in ("csv", "npy"):
         return {"csv": "points.csv --label none", "npy": "two.npy"}[form]
+    if name in ("mlp", "mlp-100", "mlp-300-100-50", "cnn", "lenet"):
+        name = "softmax"
+    if name in ("mlp-regression", "cnn-regression"):
+        name = "squared"
     path = {"svm": "{0}.svm", "vw": "{0}.vw --bits 8", "csv": "{0}.csv --label y --weight w",
             "npy": "{0}.npy --labels {0}-y.npy", "apart": "{0}-apart.svm", "long": "{0}-long.svm"}[form]
     return path.format(LABELS.get(name, "two"))
 
 
 def line(model, options, form="svm", optimizer="sgd", batch=1, epochs=3):
-    words = [data_of(model, form), "--model", model, "--epochs", epochs]
+    words = [data_of(model, form), "--model", model.replace("IMAGE", "7x3"), "--epochs", epochs]
     if not model.startswith("kmeans"):
         words += ["--optimizer", optimizer]
         if "--lr" not in options:
@@ -241,6 +245,8 @@ def mpi():
     form = in_turn("svm", "csv", "vw", "npy", "apart")
     for model in MODELS:
         yield line(model, "--sync bsp --workers 3 --transport mpi", form(), batch=5)
+    for sync in PEERS:
+        yield line(NETWORKS[0], "--sync %s --transport mpi" % sync, "svm", batch=16)
     for workers, servers in ((1, 1), (2, 2), (4, 1), (8, 3)):
         yield line("softmax", "--l1 0.01 --l2 0.01 --sync bsp --deterministic --workers %d --servers %d --transport mpi" % (
             workers, servers), batch=100)
@@ -250,7 +256,38 @@ def mpi():
         yield line("squared", "--sync %s --workers 1 --transport mpi" % sync, form(), batch=5)
 
 
-GROUPS = (serial, penalties, schedules, full_batch, other, defaults, team, team_sizes, threads, sim, sim_sizes)
+# ---- networks, and training without a server ----
+NETWORKS = ("mlp:hidden=7-5", "mlp:hidden=40,activation=tanh", "mlp-100:hidden=9", "mlp-300-100-50:hidden=6-5-4", "mlp-regression:hidden=8")
+PICTURES = ("cnn:layers=conv3x2-relu-pool2-dense5-tanh,image=IMAGE", "lenet:layers=conv3x2p1-pool2s1-dropout0.25-dense4-sigmoid,image=IMAGE",
+            "cnn-regression:layers=conv2x2-tanh,image=IMAGE")
+PEERS = ("allreduce --workers 3", "allreduce --deterministic --workers 4", "allreduce:bucket=100,tree=0 --workers 4",
+         "allreduce:overlap=no,tree=0 --workers 2", "allreduce:tree=1M --workers 7", "master --workers 3")
+
+
+def networks():
+    form, optimizer, batch = in_turn("svm", "csv", "npy", "vw"), in_turn(*(o for o in OPTIMIZERS if o != "ftrl")), in_turn(16, 5, 70)
+    for model, _ in itertools.product((*NETWORKS, *PICTURES), range(9)):
+        yield line(model, "--sync serial", "npy" if "IMAGE" in model else form(), optimizer(), batch())
+    for model, sync in itertools.product((NETWORKS[0], NETWORKS[1], PICTURES[0]), TEAM):
+        if not sync[0].startswith("cyclades"):
+            yield line(model, "--sync " + sync[0], "npy" if "IMAGE" in model else form(), batch=sync[1])
+    for model, sync in itertools.product((NETWORKS[0], PICTURES[1]), SERVED):
+        yield line(model, "--sync %s --workers 4 --transport sim --compute uniform:1-5" % sync, "npy" if "IMAGE" in model else "svm", batch=5)
+
+
+def peers():
+    form, optimizer, batch = in_turn("svm", "csv", "npy", "vw"), in_turn(*(o for o in OPTIMIZERS if o != "ftrl")), in_turn(5, 16, 30)
+    models = (*LINEAR, "mf:5", "graph-cut:3", NETWORKS[0], NETWORKS[4], PICTURES[0])
+    for sync, where, model in itertools.product(PEERS, ("", " --transport sim:latency=0.1 --compute uniform:1-3"), models):
+        yield line(model, "--sync %s%s" % (sync, where), "npy" if "IMAGE" in model else form(), batch=batch())
+    for sync in PEERS:
+        yield line("logistic", "--sync %s --transport sim" % sync, "svm", optimizer(), 5)
+        yield line("hinge", "--l1 0.01 --l2 0.02 --sync %s --transport sim" % sync, "csv", batch=5)
+    for sync in PEERS[:3]:
+        yield line(NETWORKS[0], "--sync %s --transport sim:dies=2@9.5,silence=0.5 --compute uniform:1-2" % sync.replace(" --deterministic", ""), batch=5)
+
+
+GROUPS = (serial, penalties, schedules, full_batch, other, defaults, team, team_sizes, threads, sim, sim_sizes, networks, peers)
 
 
 # ---- what the program refuses, and what depends on the C library ----
@@ -297,7 +334,7 @@ def c_functions(text):
     uses = {
         "pow": o["--optimizer"].startswith("adam") or o["--schedule"].startswith("step") or "pareto" in times or
                not ("--lr" in o or own_steps or o["--model"].startswith("kmeans")),
-        "cos": o["--schedule"].startswith("cosine") or o["--model"].startswith("mf") or text.startswith("ratings") or
+        "cos": o["--schedule"].startswith("cosine") or o["--model"].startswith(("mlp", "cnn", "lenet")) or o["--model"].startswith("mf") or text.startswith("ratings") or
                (own_steps and not o["--model"].startswith("kmeans")) or "normal:" in times,
         "exp": "lognormal" in times,
         "log1p": "exp:" in times,
