@@ -116,12 +116,17 @@ enum sdr_status sdr_job_text(const struct sdr_run *run, char **text)
 static enum sdr_status print_path(const struct sdr_run *run, char **path)
 {
     /* Raised whenever the same options give another path: row order, arithmetic. */
-    enum { PATH = 6 };
+    enum { PATH = 7 };
     const struct sdr_settings *s = &run->options.settings;
     struct sdr_text text = {0};
     sdr_text_add(&text, "path=%d;", PATH);
+    /* Peers that share a batch may be as many as they like. */
+    bool shared = run->use.strategy->peer && run->use.strategy->joint;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        print_option(run, names[i], &text);
+        if (!shared || strcmp(names[i], "batch") != 0)
+            print_option(run, names[i], &text);
+    if (shared)
+        sdr_text_add(&text, "batch-times-workers=%llu;", (unsigned long long)run->pace.update_rows);
     bool joint = run->use.strategy->joint && !s->deterministic && !run->network;
     if (run->shared.plan.shards || run->shared.plan.turns || joint)
         sdr_text_add(&text, "workers=%d;", run->workers);
@@ -130,7 +135,7 @@ static enum sdr_status print_path(const struct sdr_run *run, char **path)
         print_option(run, "updates", &text);
     if (run->use.schedule->needs_end && !run->use.strategy->full_batch)
         sdr_text_add(&text, "length=%.17g;", run->pace.length);
-    if (run->network && (!s->deterministic || run->processes > 1))
+    if (run->network && !shared && (!s->deterministic || run->processes > 1))
         sdr_text_add(&text,
                      "workers=%d;servers=%d;transport=%s;compute=%s;delay=%s;slow=%s;codec=%s;"
                      "aggregate=%s;",

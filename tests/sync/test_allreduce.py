@@ -1,13 +1,12 @@
 """Training without a server: allreduce and master are one worker with a larger batch; bytes by the formulas; the death of a
 worker; replicas that differ."""
-import json, os, random, subprocess, sys
+import json, math, os, random, shutil, subprocess, sys, tempfile, time
 
 sys.path.insert(1, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 import numpy
 from laws import expect, finish
 
 SOUNDER, TEST = os.environ["SOUNDER"], os.environ["SOUNDER_TEST"]
-import tempfile
 work = tempfile.TemporaryDirectory(prefix="sounder-test-")
 path = lambda name: os.path.join(work.name, name)
 
@@ -128,6 +127,36 @@ for number in range(24):
     expect("%s, %s: those left go on to the same end" % (sync, dies), good, (done.stderr[-300:], out.get("train_loss"), undisturbed["train_loss"]))
 done = train(pictures, "--model", "mlp:hidden=20", "--sync", "allreduce", "--workers", 3, "--batch", 5, "--transport", "sim:dies=0@3", "--compute", "const:1", fails=True)
 expect("without worker 0 the run ends with a sentence", done.returncode == 6 and "worker 0" in done.stderr, (done.returncode, done.stderr))
+
+# ---- resume ----
+def stopped(folder, *options):
+    """A run that is stopped once it has written a checkpoint."""
+    process = subprocess.Popen([SOUNDER, "train", *map(str, options), "--run", folder, "--checkpoint-every", "20u", "--quiet"],
+                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    while process.poll() is None and not (os.path.isdir(folder) and any(name.startswith("checkpoint") for name in os.listdir(folder))):
+        time.sleep(0.01)
+    process.terminate()
+    process.wait()
+    return process.returncode
+
+
+long = [*pictures, "--model", "mlp:hidden=200-100", "--epochs", "40", "--seed", "2"]
+for name, first, second in (("deterministic", ["--deterministic", "--batch", 60, "--workers", 3], ["--deterministic", "--batch", 60, "--workers", 2]),
+                            ("ring", ["--batch", 20, "--workers", 3], ["--batch", 30, "--workers", 2])):
+    folder = path("run-" + name)
+    whole = subprocess.run([SOUNDER, "train", *long, "--sync", "allreduce", *map(str, first), "--json", "--quiet"], capture_output=True, text=True)
+    code = stopped(folder, *long, "--sync", "allreduce", *first)
+    shutil.copytree(folder, folder + "-other")
+    outs = []
+    for options, where in ((first, folder), (second, folder + "-other")):
+        done = subprocess.run([SOUNDER, "train", *long, "--sync", "allreduce", *map(str, options), "--run", where, "--resume", "--json", "--quiet"],
+                              capture_output=True, text=True)
+        outs.append(json.loads(done.stdout) if done.returncode == 0 else {"model_hash": done.stderr, "train_loss": math.nan})
+    whole = json.loads(whole.stdout)
+    expect("%s: a checkpoint resumes to the bit" % name, outs[0]["model_hash"] == whole["model_hash"], (code, outs[0]["model_hash"]))
+    expect("%s: a checkpoint resumes on another number of workers" % name,
+           outs[1]["model_hash"] == whole["model_hash"] if name == "deterministic" else
+           abs(outs[1]["train_loss"] - whole["train_loss"]) < 0.05 * whole["train_loss"] + 1e-3, (outs[1]["model_hash"], outs[1]["train_loss"], whole["train_loss"]))
 
 # ---- refusals ----
 done = train(dense, "--model", "kmeans:3", "--sync", "allreduce", "--workers", 2, fails=True)
