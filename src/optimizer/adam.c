@@ -39,7 +39,7 @@ SDR_REGISTER_PER_CPU(optimizer, adam) = {
     .slots = SDR_STEP_SLOTS,
     .rate = 0.01,
     .rate_power = 1,
-    .rate_layers = 0.001,
+    .rate_layers = 0.003,
     .begin = begin,
     .penalty_due = penalty_due,
     SDR_STEP_LOOPS,
