@@ -25,7 +25,7 @@ struct options {
     bool overlap;
 };
 static const struct sdr_option table[] = {
-    {"bucket", SDR_SIZE, "1M", "SIZE", 0, 0, "bytes of the gradient that are summed at a time",
+    {"bucket", SDR_SIZE, "1M", "SIZE", 0, 0, "bytes of the gradient that are summed at a time; at least a 256th of it",
      offsetof(struct options, bucket), 0},
     {"overlap", SDR_FLAG, "yes", NULL, 0, 0,
      "sums what is finished while the rest of the gradient is computed",
@@ -429,8 +429,9 @@ static enum sdr_status train(struct sdr_node *node, struct own *own)
 static enum sdr_status make_buckets(struct sdr_node *node, struct own *own)
 {
     const struct options *options = sdr_peer_options(node);
-    uint64_t bytes = own->values * sizeof(float);
-    uint64_t size = options->bucket > sizeof(float) ? options->bucket : sizeof(float);
+    enum { MOST = 256 }; /* every one is looked at whenever a message comes */
+    uint64_t bytes = own->values * sizeof(float), least = bytes / MOST + sizeof(float);
+    uint64_t size = options->bucket > least ? options->bucket : least;
     own->buckets = (bytes + size - 1) / size;
     own->buckets += own->buckets == 0;
     SDR_TRY(sdr_allocate(&own->bucket, own->buckets, sizeof *own->bucket, "buckets of a gradient"));

@@ -54,6 +54,7 @@ for round in $(seq "${ROUNDS:-1}"); do
     goes_on async 2
     goes_on ssp:2 $((round % 3 + 1))
     goes_on k-sync:2 3
+    goes_on allreduce $((round % 3 + 1))
     ends bsp 1
 done
 # While data is read, in the last moments, while the model is written; process 0 and others.
