@@ -127,8 +127,8 @@ enum sdr_status sdr_peer_lose(struct sdr_node *node, const struct sdr_message *m
     if (sdr_peer_is_lost(node, message->from))
         return SDR_OK;
     SDR_TRY(
-        sdr_grow(&peer->lost, NULL, peer->losses, &peer->lost_room, sizeof *peer->lost, "workers"));
-    peer->lost[peer->losses++] = message->from;
+        sdr_grow(&peer->group.lost, NULL, peer->group.losses, &peer->group.lost_room, sizeof *peer->group.lost, "workers"));
+    peer->group.lost[peer->group.losses++] = message->from;
     if (message->from == 0)
         return sdr_fail(SDR_PEER_LOST,
                         "worker 0, which keeps the books of the run, was lost: go on "

@@ -204,7 +204,7 @@ static enum sdr_status compute_update(void *argument, uint32_t step, const atomi
     struct sdr_batch all;
     (void)step;
     /* Bits depend on when a penalty is charged: now, on what all parts of the batch read. */
-    SDR_TRY(sdr_network_batch(node->run, peer->batch->number, -1, peer->all_rows, &all));
+    SDR_TRY(sdr_network_batch(node->run, peer->batch->number, -1, peer->exchange.row, &all));
     sdr_parameters_catch_up(node->parameters, &all, sdr_all(node->parameters->layout));
     struct sdr_view view = view_of(node);
     uint32_t first = (uint32_t)((peer->batch->at - peer->at) / SDR_LEAF_ROWS);
@@ -228,7 +228,7 @@ enum sdr_status sdr_peer_pack(struct sdr_node *node, struct sdr_body **body)
     struct sdr_span all = sdr_all(wire->layout);
     SDR_TRY(sdr_peer_body(node, sdr_wire_bound(wire, &peer->update, all, 0), body));
     enum sdr_status status = sdr_wire_write(wire, &peer->update, all, &facts, NULL,
-                                            peer->update.version, &peer->writer, (*body)->data,
+                                            peer->update.version, &peer->exchange.writer, (*body)->data,
                                             &(*body)->bytes);
     if (status != SDR_OK)
         sdr_body_drop(*body);
@@ -242,25 +242,25 @@ enum sdr_status sdr_peer_step_updates(struct sdr_node *node, struct sdr_body *co
     struct sdr_peer *peer = sdr_peer_of(node);
     const struct sdr_wire *wire = &run->network->wire;
     struct sdr_batch all;
-    if (!peer->sum.layout)
-        SDR_TRY(sdr_sum_create(&peer->sum, wire->layout));
-    SDR_TRY(sdr_network_batch(run, peer->batch->number, -1, peer->all_rows, &all));
-    sdr_sum_begin(&peer->sum, run->use.kind->sense);
-    for (int p = 0; p < peer->members; p++) {
+    if (!peer->exchange.sum.layout)
+        SDR_TRY(sdr_sum_create(&peer->exchange.sum, wire->layout));
+    SDR_TRY(sdr_network_batch(run, peer->batch->number, -1, peer->exchange.row, &all));
+    sdr_sum_begin(&peer->exchange.sum, run->use.kind->sense);
+    for (int p = 0; p < peer->group.members; p++) {
         struct sdr_update update;
         struct sdr_wire_facts facts;
         uint32_t from, end;
-        sdr_share_of(run->network, all.count, p, peer->members, &from, &end);
+        sdr_share_of(run->network, all.count, p, peer->group.members, &from, &end);
         if (!body[p])
             continue; /* it has no rows */
         SDR_TRY(sdr_wire_read(wire, body[p]->data, body[p]->bytes, end - from, sdr_all(wire->layout),
-                              &peer->reader, &facts, &update));
+                              &peer->exchange.reader, &facts, &update));
         update.batch = all;
         update.batch.row += from;
         update.batch.count = end - from;
-        SDR_TRY(sdr_sum_add(&peer->sum, &update, 1));
+        SDR_TRY(sdr_sum_add(&peer->exchange.sum, &update, 1));
     }
-    struct sdr_update sum = *sdr_sum_end(&peer->sum, true);
+    struct sdr_update sum = *sdr_sum_end(&peer->exchange.sum, true);
     sum.version = node->parameters->version;
     sum.batch.rows = all.rows;
     sdr_parameters_apply(node->parameters, &sum, rate_of(run, peer));

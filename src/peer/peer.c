@@ -34,8 +34,8 @@ bool sdr_peer_deterministic(const struct sdr_node *node)
 bool sdr_peer_is_lost(const struct sdr_node *node, int peer)
 {
     const struct sdr_peer *own = sdr_peer_of(node);
-    for (uint64_t i = 0; i < own->losses; i++)
-        if (own->lost[i] == peer)
+    for (uint64_t i = 0; i < own->group.losses; i++)
+        if (own->group.lost[i] == peer)
             return true;
     return false;
 }
@@ -48,33 +48,33 @@ int64_t sdr_peer_now(const struct sdr_node *node)
 /* ---- members ---- */
 uint64_t sdr_peer_losses(const struct sdr_node *node)
 {
-    return sdr_peer_of(node)->losses;
+    return sdr_peer_of(node)->group.losses;
 }
 
 int sdr_peer_members(const struct sdr_node *node)
 {
-    return sdr_peer_of(node)->members;
+    return sdr_peer_of(node)->group.members;
 }
 
 int sdr_peer_rank(const struct sdr_node *node)
 {
-    return sdr_peer_of(node)->rank;
+    return sdr_peer_of(node)->group.rank;
 }
 
 int sdr_peer_member(const struct sdr_node *node, int rank)
 {
-    return sdr_peer_of(node)->member[rank];
+    return sdr_peer_of(node)->group.member[rank];
 }
 
 void sdr_peer_part_without_lost(struct sdr_node *node)
 {
     struct sdr_peer *peer = sdr_peer_of(node);
-    peer->members = 0;
+    peer->group.members = 0;
     for (int p = 0; p < node->workers; p++) {
         if (p == node->id)
-            peer->rank = peer->members;
+            peer->group.rank = peer->group.members;
         if (!sdr_peer_is_lost(node, p))
-            peer->member[peer->members++] = p;
+            peer->group.member[peer->group.members++] = p;
     }
 }
 
@@ -262,7 +262,7 @@ enum sdr_status sdr_peer_next_batch(struct sdr_node *node, struct sdr_batch *bat
     struct sdr_peer *peer = sdr_peer_of(node);
     uint64_t number = peer->number;
     if (net->policy.joint)
-        SDR_TRY(sdr_network_share(run, number, peer->rank, peer->members, peer->row, batch));
+        SDR_TRY(sdr_network_share(run, number, peer->group.rank, peer->group.members, peer->row, batch));
     else
         SDR_TRY(sdr_network_batch(run, number, node->worker, peer->row, batch));
     peer->epoch = sdr_divide(&net->policy.epochs, number, &peer->at);

@@ -29,14 +29,14 @@ static void free_peer(struct sdr_peer *peer)
     if (peer->replicated)
         sdr_parameters_destroy(&peer->replica);
     sdr_release(peer->pending);
-    sdr_release(peer->lost);
-    sdr_release(peer->member);
+    sdr_release(peer->group.lost);
+    sdr_release(peer->group.member);
     sdr_release(peer->row);
-    sdr_release(peer->all_rows);
-    sdr_wire_writer_free(&peer->writer);
-    sdr_wire_reader_free(&peer->reader);
-    if (peer->sum.layout)
-        sdr_sum_free(&peer->sum);
+    sdr_release(peer->exchange.row);
+    sdr_wire_writer_free(&peer->exchange.writer);
+    sdr_wire_reader_free(&peer->exchange.reader);
+    if (peer->exchange.sum.layout)
+        sdr_sum_free(&peer->exchange.sum);
     sdr_gradient_space_free(&peer->space);
     sdr_release(peer);
 }
@@ -95,12 +95,12 @@ static enum sdr_status make_peer(struct sdr_node *node, bool first, uint64_t num
         SDR_TRY(sdr_parameters_replicate(&peer->replica, &run->parameters, true, false));
     }
     peer->number = number + (net->policy.joint ? 0 : (uint64_t)node->id);
-    SDR_TRY(sdr_allocate(&peer->member, (size_t)net->workers, sizeof *peer->member, "workers"));
+    SDR_TRY(sdr_allocate(&peer->group.member, (size_t)net->workers, sizeof *peer->group.member, "workers"));
     for (int p = 0; p < net->workers; p++)
-        peer->member[peer->members++] = p;
-    peer->rank = node->id;
+        peer->group.member[peer->group.members++] = p;
+    peer->group.rank = node->id;
     SDR_TRY(sdr_allocate(&peer->row, net->policy.batch, sizeof *peer->row, "rows of a batch"));
-    SDR_TRY(sdr_allocate(&peer->all_rows, net->policy.batch, sizeof *peer->all_rows, "rows of a batch"));
+    SDR_TRY(sdr_allocate(&peer->exchange.row, net->policy.batch, sizeof *peer->exchange.row, "rows of a batch"));
     sdr_peer_vector_make(&run->layout, &peer->vector);
     return sdr_gradient_space_create(&peer->space, run->use.kind, &run->problem, &run->layout);
 }

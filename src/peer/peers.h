@@ -29,6 +29,22 @@ struct sdr_helper;
 enum sdr_status sdr_helper_compute(struct sdr_node *node, struct sdr_work *work, bool *done);
 void sdr_helper_destroy(struct sdr_helper *helper);
 
+/* Who is there. */
+struct sdr_peer_group {
+    int *lost; /* owned: dead peers */
+    uint64_t losses, lost_room;
+    int *member; /* owned: peers that have parts of a batch, in order */
+    int members, rank;
+};
+
+/* Updates of all peers, if bits matter. */
+struct sdr_peer_exchange {
+    struct sdr_sum sum;
+    uint32_t *row; /* owned: of all parts of a batch */
+    struct sdr_wire_writer writer;
+    struct sdr_wire_reader reader;
+};
+
 /* A peer that lives in this process. */
 struct sdr_peer {
     /* Of the run's parameters; the first peer here has these themselves. */
@@ -36,10 +52,7 @@ struct sdr_peer {
     bool replicated;
     struct sdr_message *pending; /* owned: a ring of messages not asked for yet */
     uint64_t from, count, room;
-    int *lost; /* owned: dead peers */
-    uint64_t losses, lost_room;
-    int *member; /* owned: peers that have parts of a batch, in order */
-    int members, rank;
+    struct sdr_peer_group group;
     bool accounting; /* its own report is entered, those of others are not all there */
     bool over;
     /* Batches. */
@@ -52,10 +65,7 @@ struct sdr_peer {
     float *gradient;                 /* borrowed meanwhile */
     struct sdr_peer_vector vector;
     struct sdr_update update;       /* of the leaf that is computed, or of the part of a batch */
-    struct sdr_sum sum;             /* of the updates of all peers */
-    uint32_t *all_rows;             /* owned: of all parts of a batch */
-    struct sdr_wire_writer writer;
-    struct sdr_wire_reader reader;
+    struct sdr_peer_exchange exchange;
     int64_t waited;                  /* nanoseconds, for messages */
     uint64_t works;                  /* so far: drawn times depend on the number */
     struct sdr_helper *helper;       /* owned; NULL: not needed so far */
