@@ -347,4 +347,16 @@ static void unpool(const struct sdr_pooling *w, const float *from, const float *
 
 const struct sdr_product_kernels SDR_FOR_LEVEL(sdr_product_kernels);
 const struct sdr_product_kernels SDR_FOR_LEVEL(sdr_product_kernels) = {
-    product, cross, gather16, gather32, transpose, activate, slope, pool, unpool};
+    .product = product,
+    .cross = cross,
+    .gather16 = gather16,
+    .gather32 = gather32,
+    .transpose = transpose,
+    .activate = activate,
+    .slope = slope,
+    .pool = pool,
+    .unpool = unpool,
+#if defined(VECTOR_EMULATED)
+    .emulated = true,
+#endif
+};

@@ -61,6 +61,7 @@ struct sdr_product_kernels {
     void (*pool)(const struct sdr_pooling *window, const float *from, float *to);
     void (*unpool)(const struct sdr_pooling *window, const float *from, const float *to,
                    const float *delta, float *into);
+    bool emulated; /* there is no instruction that multiplies and adds: a hundred times slower */
 };
 
 const struct sdr_product_kernels *sdr_product_kernels(enum sdr_cpu level);

@@ -167,6 +167,7 @@ SDR_INLINE vector multiply_add(vector a, vector b, vector c)
     return vfmaq_f32(c, a, b);
 }
 #else
+#define VECTOR_EMULATED
 typedef double pair __attribute__((vector_size(16)));
 typedef int64_t pair_bits __attribute__((vector_size(16)));
 /* a·b + c rounded once, without an instruction for it. The product of two floats is exact in

@@ -144,6 +144,10 @@ static enum sdr_status check_rows(const struct sdr_run *run)
 
 static void note_choices(const struct sdr_run *run)
 {
+    if (run->use.kind->layered && run->problem.kernels->products->emulated)
+        sdr_note(&run->options,
+                 "networks are about a hundred times slower here: %s has no fused multiply-add",
+                 run->cpu == sdr_cpu_best() ? "this CPU" : "--cpu portable");
     if (!sdr_own_steps(run) && run->use.kind->sense != SDR_STATISTIC)
         sdr_note(&run->options, "%s, step %.3g (%s), schedule %s%s, up to %g epoch%s",
                  run->use.optimizer->name, run->pace.rate,
