@@ -173,7 +173,9 @@ static enum sdr_status size_layer(struct sdr_layer *layer)
     struct sdr_volume in = layer->in;
     if (layer->type == SDR_LAYER_DENSE) {
         layer->out.rows = layer->out.cols = 1;
-        return SDR_OK;
+        return (uint64_t)sdr_volume_size(&in) * layer->out.channels <= UINT32_MAX
+                   ? SDR_OK
+                   : sdr_fail(SDR_USAGE, "a layer of the network has more than 4 294 967 295 weights");
     }
     if (layer->type == SDR_LAYER_ACTIVATION || layer->type == SDR_LAYER_DROPOUT) {
         layer->out = in;
@@ -187,7 +189,7 @@ static enum sdr_status size_layer(struct sdr_layer *layer)
     layer->out.cols = (uint32_t)((cols - layer->size) / layer->stride + 1);
     if (layer->type == SDR_LAYER_POOL)
         layer->out.channels = in.channels;
-    bool large = (uint64_t)in.channels * layer->size * layer->size > UINT32_MAX ||
+    bool large = (double)in.channels * layer->size * layer->size * layer->out.channels > UINT32_MAX ||
                  (uint64_t)layer->out.channels * layer->out.rows * layer->out.cols > UNITS_MOST;
     return large ? sdr_fail(SDR_USAGE, "a layer of the network is too large") : SDR_OK;
 }

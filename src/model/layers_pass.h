@@ -39,8 +39,10 @@ static inline size_t sdr_pass_values(const struct sdr_pass *pass, const struct s
 /* What layer l reads. */
 static inline const float *sdr_pass_input(const struct sdr_pass *pass, int l)
 {
+    if (l == 0)
+        return pass->input;
     const struct sdr_place *before = &pass->place[l - 1];
-    return l == 0 ? pass->input : before->turned ? before->turned : before->value;
+    return before->turned ? before->turned : before->value;
 }
 
 /* The input of a convolution, with its border. */

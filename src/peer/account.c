@@ -78,6 +78,10 @@ enum sdr_status sdr_peer_file_report(struct sdr_node *node, struct sdr_message *
     bool sound = node->id == 0 && message->body && message->body->bytes == sizeof report;
     if (sound)
         memcpy(&report, message->body->data, sizeof report);
+    if (sound && sdr_peer_is_lost(node, message->from)) { /* its part is counted no more */
+        sdr_body_drop(message->body);
+        return SDR_OK;
+    }
     if (!sound || !report_sound(node->run, message, &report)) {
         sdr_body_drop(message->body);
         return sdr_fail(SDR_RUNTIME, "worker %d sent a report that makes no sense", message->from);
@@ -109,10 +113,17 @@ static enum sdr_status open_books(struct sdr_node *node)
 static enum sdr_status end_without(struct sdr_node *node, int lost)
 {
     struct sdr_run *run = node->run;
+    struct sdr_peer *peer = sdr_peer_of(node);
     const char *rest = "";
+    if (peer->accounting) { /* the step is taken: the checkpoint is of the next batch */
+        uint64_t number = peer->number - 1;
+        SDR_TRY(mark_applied(&run->network->lead.queue, number));
+        SDR_TRY(sdr_account(run, sdr_network_rows(run, number)));
+        peer->accounting = false;
+    }
     if (run->options.settings.run)
         rest = sdr_checkpoint_write(run) == SDR_OK
-                   ? "; a checkpoint was written, go on with --resume and as many workers as before"
+                   ? "; a checkpoint was written, go on with --resume"
                    : "; the checkpoint could not be written";
     return sdr_fail(SDR_PEER_LOST, "worker %d was lost, and --sync %s needs all %d of them%s", lost,
                     run->use.strategy->name, node->workers, rest);
@@ -170,13 +181,15 @@ static uint64_t count_reports(struct sdr_run *run, uint64_t number)
 }
 
 /* Replicas take the same steps: they are the same to the bit, unless something is broken. */
-static enum sdr_status compare_replicas(const struct sdr_run *run)
+static enum sdr_status compare_replicas(const struct sdr_node *node)
 {
+    const struct sdr_run *run = node->run;
     const struct sdr_peer_books *books = &run->network->peers->books;
     struct sdr_text others = {0};
     char *names = NULL;
     for (int p = 1; p < run->network->workers; p++)
-        if (books->told[p] && books->report[p].hash != books->report[0].hash)
+        if (books->told[p] && !sdr_peer_is_lost(node, p) &&
+            books->report[p].hash != books->report[0].hash)
             sdr_text_add(&others, "%s%d", others.length ? ", " : "", p);
     if (!others.length)
         return SDR_OK;
@@ -214,7 +227,7 @@ static enum sdr_status keep_books(struct sdr_node *node, const struct sdr_peer_r
                                        : sdr_peer_any(node, &any)); /* reports that have arrived */
     peer->accounting = false;
     if (own->hash)
-        SDR_TRY(compare_replicas(run));
+        SDR_TRY(compare_replicas(node));
     uint64_t rows = count_reports(run, number);
     run->network->lead.ended = run->use.transport->now(node);
     SDR_TRY(sdr_account(run, rows));

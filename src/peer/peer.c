@@ -83,6 +83,11 @@ void sdr_peer_again(struct sdr_node *node)
     struct sdr_peer *peer = sdr_peer_of(node);
     peer->number -= node->run->network->policy.joint ? 1 : (uint64_t)node->workers;
     peer->report = (struct sdr_peer_report){0};
+    if (node->id > 0)
+        return;
+    struct sdr_peer_books *books = &node->run->network->peers->books;
+    for (uint64_t i = 0; i < peer->group.losses; i++) /* their parts are others' now */
+        books->told[peer->group.lost[i]] = false;
 }
 
 /* ---- messages ---- */

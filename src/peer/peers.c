@@ -6,6 +6,8 @@
 #include "server/network.h"
 #include "server/placement.h"
 
+#include <string.h>
+
 enum sdr_status sdr_peers_create(struct sdr_run *run)
 {
     struct sdr_network *net = run->network;
@@ -59,23 +61,38 @@ void sdr_peers_destroy(struct sdr_run *run)
 /* ---- start ---- */
 /* All processes start as process 0 does, from initial values or a checkpoint. */
 struct beginning {
-    uint64_t number, version;
-    double rate;
+    uint64_t number;
+    double rate; /* --lr, or what restarts have made of it */
     bool over;
+    /* Of the parameters: what penalties are charged by. */
+    uint64_t version, begun;
+    double step, penalty_due;
+    float constant[2][SDR_CONSTANTS];
 };
 
 static enum sdr_status begin_alike(struct sdr_run *run, struct beginning *beginning)
 {
     struct sdr_parameters *p = &run->parameters;
-    sdr_parameters_catch_up_all(p); /* so that penalties need not be broadcast */
     *beginning = (struct beginning){.number = run->network->lead.queue.next,
                                     .version = p->version,
                                     .rate = run->pace.rate,
-                                    .over = run->end.over};
+                                    .over = run->end.over,
+                                    .begun = p->begun,
+                                    .step = p->rate,
+                                    .penalty_due = p->penalty_due};
+    memcpy(beginning->constant[0], p->constant, sizeof p->constant);
+    memcpy(beginning->constant[1], p->unpenalised, sizeof p->unpenalised);
     SDR_TRY(sdr_share(run, beginning, sizeof *beginning));
     SDR_TRY(sdr_share(run, p->value, p->layout->count * sizeof *p->value));
     for (int s = 0; s < p->rule.optimizer->slots; s++)
         SDR_TRY(sdr_share(run, p->slot[s], p->layout->count * sizeof *p->slot[s]));
+    if (p->penalty_paid)
+        SDR_TRY(sdr_share(run, p->penalty_paid, p->layout->count * sizeof *p->penalty_paid));
+    memcpy(p->constant, beginning->constant[0], sizeof p->constant);
+    memcpy(p->unpenalised, beginning->constant[1], sizeof p->unpenalised);
+    p->begun = beginning->begun;
+    p->rate = beginning->step;
+    p->penalty_due = beginning->penalty_due;
     p->version = beginning->version;
     run->pace.rate = beginning->rate;
     return SDR_OK;
@@ -93,6 +110,9 @@ static enum sdr_status make_peer(struct sdr_node *node, bool first, uint64_t num
     if (!first) {
         peer->replicated = true;
         SDR_TRY(sdr_parameters_replicate(&peer->replica, &run->parameters, true, false));
+        if (peer->replica.penalty_paid)
+            memcpy(peer->replica.penalty_paid, run->parameters.penalty_paid,
+                   run->layout.count * sizeof *peer->replica.penalty_paid);
     }
     peer->number = number + (net->policy.joint ? 0 : (uint64_t)node->id);
     SDR_TRY(sdr_allocate(&peer->group.member, (size_t)net->workers, sizeof *peer->group.member, "workers"));

@@ -370,5 +370,6 @@ void sdr_problem_release(struct sdr_run *run)
     sdr_release(run->set.side);
     sdr_release(run->set.train_rows.row);
     sdr_release(run->set.valid_rows.row);
-    sdr_release(run->use.model_options);
+    if (run->use.kind)
+        sdr_plugin_free(run->use.kind, run->use.model_options);
 }

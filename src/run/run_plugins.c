@@ -3,7 +3,6 @@
 #include "run/run_plugins.h"
 #include "base/memory.h"
 #include "base/text.h"
-#include "base/thread.h"
 #include "run/registry.h"
 #include "run/run.h"
 
@@ -57,9 +56,8 @@ enum sdr_status sdr_choose_strategy(struct sdr_run *run)
     const struct sdr_settings *s = &run->options.settings;
     const char *sync = run->use.kind->defaults.sync;
     const struct sdr_plugin *plugin;
-    uint64_t workers = s->workers ? s->workers : (uint64_t)sdr_thread_limit();
-    bool one = workers == 1 && run->processes == 1 && !run->use.transport->simulated;
-    if (!sync || sdr_options_given(&run->options, "sync") || s->replay || one)
+    bool alone = s->replay || s->record || s->restarts || sdr_options_given(&run->options, "average");
+    if (!sync || sdr_options_given(&run->options, "sync") || alone) /* which serial can do */
         return SDR_OK;
     sdr_plugin_free(run->use.strategy, run->use.strategy_options);
     run->use.strategy_options = NULL;

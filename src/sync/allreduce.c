@@ -240,9 +240,6 @@ static enum sdr_status update(struct sdr_node *node, struct own *own, const stru
     const struct options *options = sdr_peer_options(node);
     struct sdr_work work;
     bool small = own->values && own->values * sizeof(float) <= options->tree && own->peers > 2;
-    float *before_last = own->last;
-    own->last = own->gradient;
-    own->gradient = before_last;
     sdr_peer_gradient(node, batch, own->gradient, &work);
     for (uint64_t b = 0; b < own->buckets; b++)
         own->bucket[b].step = -1;
@@ -310,6 +307,9 @@ static enum sdr_status go_on(struct sdr_node *node, struct own *own)
     }
     SDR_TRY(sdr_peer_account(node));
     own->stepped = false;
+    float *sum = own->gradient; /* others may need it, until they are as far */
+    own->gradient = own->last;
+    own->last = sum;
     return SDR_OK;
 }
 
@@ -326,11 +326,25 @@ static enum sdr_status lost(struct sdr_node *node, int peer)
     return sdr_peer_deterministic(node) ? sdr_peer_give_up(node, peer) : SDR_PEER_REGROUP;
 }
 
-/* What worker 0 tells the others: how many updates are done, and who has the sum of the last. */
+/* What workers tell worker 0: how many updates they have done, and whom they miss. */
+struct place {
+    uint64_t done, lost;
+};
+/* What it answers: how many updates are done, and who has the sum of the last. */
 struct agreement {
     uint64_t done;
     int64_t donor;
 };
+
+/* Differs for different sets of the lost, whatever the order in which they were heard of. */
+static uint64_t set_of_lost(const struct sdr_node *node)
+{
+    uint64_t set = 0;
+    for (int p = 0; p < sdr_peers(node); p++)
+        if (sdr_peer_is_lost(node, p))
+            set += ((uint64_t)p + 1) * UINT64_C(0x9e3779b97f4a7c15);
+    return set;
+}
 
 static enum sdr_status tell(struct sdr_node *node, const struct own *own, int to, int what,
                             const void *bytes, size_t count)
@@ -357,23 +371,26 @@ static enum sdr_status hear(struct sdr_node *node, const struct own *own, int fr
 /* Worker 0 asks all how far they are. */
 static enum sdr_status agree(struct sdr_node *node, const struct own *own, struct agreement *agreement)
 {
-    uint64_t *done;
-    enum sdr_status status = SDR_OK;
+    struct place place = {own->done, set_of_lost(node)};
+    uint64_t lost = place.lost;
     *agreement = (struct agreement){own->done, 0};
     if (own->rank > 0) {
-        SDR_TRY(tell(node, own, 0, HERE, &own->done, sizeof own->done));
-        return hear(node, own, 0, GO, agreement, sizeof *agreement);
+        SDR_TRY(tell(node, own, 0, HERE, &place, sizeof place));
+        SDR_TRY(hear(node, own, 0, GO, agreement, sizeof *agreement));
+        return agreement->donor >= 0 && agreement->donor < own->peers
+                   ? SDR_OK
+                   : sdr_fail(SDR_RUNTIME, "worker 0 sent a message that makes no sense");
     }
-    SDR_TRY(sdr_allocate(&done, (size_t)own->peers, sizeof *done, "workers"));
-    for (int r = 1; r < own->peers && status == SDR_OK; r++) {
-        status = hear(node, own, sdr_peer_member(node, r), HERE, &done[r], sizeof *done);
-        if (status == SDR_OK && done[r] > agreement->done)
-            *agreement = (struct agreement){done[r], r};
+    for (int r = 1; r < own->peers; r++) {
+        do /* who misses somebody else will hear of the others, and so will worker 0 */
+            SDR_TRY(hear(node, own, sdr_peer_member(node, r), HERE, &place, sizeof place));
+        while (place.lost != lost);
+        if (place.done > agreement->done)
+            *agreement = (struct agreement){place.done, r};
     }
-    for (int r = 1; r < own->peers && status == SDR_OK; r++)
-        status = tell(node, own, sdr_peer_member(node, r), GO, agreement, sizeof *agreement);
-    sdr_release(done);
-    return status;
+    for (int r = 1; r < own->peers; r++)
+        SDR_TRY(tell(node, own, sdr_peer_member(node, r), GO, agreement, sizeof *agreement));
+    return SDR_OK;
 }
 
 /* The donor gives the sum of its last update to everybody; those who have it take it and do nothing with it. */
@@ -388,7 +405,8 @@ static enum sdr_status catch_up(struct sdr_node *node, struct own *own, const st
     } else {
         SDR_TRY(receive(node, own, sdr_peer_member(node, (int)agreement->donor), SUM, own->values, &body));
         if (own->done < agreement->done) {
-            sdr_peer_step(node, (const float *)(const void *)body->data);
+            memcpy(own->gradient, body->data, own->values * sizeof *own->gradient);
+            sdr_peer_step(node, own->gradient);
             note_step(node, own);
         }
         sdr_body_drop(body);
@@ -470,6 +488,5 @@ SDR_REGISTER(strategy, allreduce) = {
     .many = true,
     .joint = true,
     .can_repeat = true,
-    .ordered = true,
     .peer = &(const struct sdr_peer_ops){.peer = peer, .lost = lost},
 };

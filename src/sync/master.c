@@ -102,6 +102,5 @@ SDR_REGISTER(strategy, master) = {
     .summary = "worker 0 sends its parameters to all, and adds up their gradients (DataParallel)",
     .many = true,
     .joint = true,
-    .ordered = true,
     .peer = &(const struct sdr_peer_ops){.peer = peer},
 };

@@ -63,7 +63,7 @@ enum sdr_status sdr_plan_make(struct sdr_run *run)
         .known = {.nodes = sdr_affinity_nodes(),
                   .model = run->use.kind->name,
                   .deterministic = s->deterministic,
-                  .all_conflict = run->use.kind->reads == SDR_READS_ALL,
+                  .all_conflict = run->use.kind->reads == SDR_READS_ALL || run->use.kind->layered,
                   .pairs = run->use.kind->needs & SDR_NEEDS_PAIRS,
                   .penalty = p->penalty_paid != NULL,
                   .group_penalty = p->rule.penalty.group > 0,

@@ -156,7 +156,8 @@ void sdr_model_destroy(struct sdr_model *model)
     if (!model)
         return;
     sdr_release(model->kind_spec);
-    sdr_release(model->options);
+    if (model->kind)
+        sdr_plugin_free(model->kind, model->options);
     sdr_model_values_drop(model->values);
     sdr_release(model->training);
     sdr_classes_free(&model->classes);

@@ -391,7 +391,11 @@ static enum sdr_status open_sim(struct sdr_run *run, const void *options)
 {
     /* Servers, or the first node if there are none, evaluate and write checkpoints on their
        stack. */
+#if defined(__SANITIZE_ADDRESS__) || !defined(__OPTIMIZE__)
+    enum { SMALL = 16 << 10, MIDDLE = 1 << 20, LARGE = 2 << 20 }; /* frames are larger */
+#else
     enum { SMALL = 16 << 10, MIDDLE = 64 << 10, LARGE = 1 << 20 };
+#endif
     const size_t most = run->network->servers ? SMALL : MIDDLE; /* peers take steps on it */
     struct sdr_network *net = run->network;
     struct shared *shared;
