@@ -54,6 +54,7 @@ bench: all
 	@./bench/run
 	@./bench/workers
 	@./bench/peers
+	@./bench/networks --ddp
 
 install: all
 	@cmake --install build

@@ -21,6 +21,25 @@ static void catch_up_rows(struct sdr_parameters *p, int b, uint32_t first, uint3
         p->rule.optimizer->catch_up(&t, end - first, cols);
 }
 
+/* Long rows of a block, each once, however many examples touch it: the second time nothing would be due. */
+enum { LONG_ROW = 16, FEATURES_ONCE = 1 << 14 };
+static void catch_up_once(const struct sdr_optimizer *o, const struct sdr_target *t, uint32_t cols,
+                          const struct sdr_batch *batch, uint32_t first, uint32_t end)
+{
+    uint64_t paid[FEATURES_ONCE / 64];
+    memset(paid, 0, (batch->rows->features + 63) / 64 * sizeof *paid);
+    for (uint32_t i = 0; i < batch->count; i++) {
+        struct sdr_sparse_row r = sdr_row_within(batch->rows, batch->row[i], first, end);
+        for (uint32_t n = 0; n < r.n; n++) {
+            uint32_t j = sdr_row_index(&r, n);
+            if (paid[j / 64] >> j % 64 & 1)
+                continue;
+            paid[j / 64] |= UINT64_C(1) << j % 64;
+            o->catch_up32(t, &j, 1, cols);
+        }
+    }
+}
+
 /* The rows of a block that belong to the features of a batch. */
 static void catch_up_touched(struct sdr_parameters *p, int b, const struct sdr_batch *batch,
                              uint32_t first, uint32_t end)
@@ -29,6 +48,10 @@ static void catch_up_touched(struct sdr_parameters *p, int b, const struct sdr_b
     struct sdr_target t = p->target[b];
     uint32_t cols = p->layout->block[b].cols;
     t.penalty_due = (float)p->penalty_due;
+    if (cols >= LONG_ROW && batch->rows->features <= FEATURES_ONCE) {
+        catch_up_once(o, &t, cols, batch, first, end);
+        return;
+    }
     for (uint32_t i = 0; i < batch->count; i++) {
         struct sdr_sparse_row r = sdr_row_within(batch->rows, batch->row[i], first, end);
         if (r.index16)
