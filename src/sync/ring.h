@@ -1,0 +1,42 @@
+/* Sums of vectors over peers: around a ring in buckets, or by a tree; and the messages of both.
+
+   A vector is cut into buckets, a bucket into as many chunks as there are members. Reduce-scatter: in step t the member of rank r
+   sends chunk r − t to the next one and adds what it receives to chunk r − t − 1; after P − 1 steps it has the sum of chunk r + 1.
+   All-gather: these go around once more. All members together send 2·N·(P − 1) values in 2(P − 1) steps a bucket. */
+#ifndef SDR_SYNC_RING_H
+#define SDR_SYNC_RING_H
+
+#include "peer/role.h"
+
+struct sdr_ring {
+    struct sdr_node *node;
+    float *vector;             /* borrowed: what is summed */
+    uint64_t values, buckets;
+    struct sdr_bucket *bucket; /* owned */
+    uint64_t ready;            /* values that are final, from the beginning on */
+    int rank, peers;           /* among the members */
+    int32_t tag;               /* the first tag of this membership */
+};
+enum { SDR_RING_UP, SDR_RING_DOWN, SDR_RING_TAGS }; /* tags behind those of the buckets */
+
+/* Buckets of about this size, 256 at most. */
+enum sdr_status sdr_ring_create(struct sdr_node *node, uint64_t values, uint64_t bucket_bytes,
+                                struct sdr_ring *ring);
+void sdr_ring_free(struct sdr_ring *ring);
+/* Takes the members as they are now. Messages have tags from `tag` on. */
+void sdr_ring_join(struct sdr_ring *ring, int32_t tag);
+/* A sum begins. ring->ready grows as values become final. */
+void sdr_ring_begin(struct sdr_ring *ring, float *vector);
+/* Begins the buckets whose values are all final, and does what can be done without waiting. */
+enum sdr_status sdr_ring_progress(void *ring);
+enum sdr_status sdr_ring_finish(struct sdr_ring *ring);
+/* The same sum by a binomial tree: 2·log₂P messages one after the other, not 2(P − 1). */
+enum sdr_status sdr_ring_tree(struct sdr_ring *ring);
+
+/* A message of `count` bytes, and one of the length that is expected. */
+enum sdr_status sdr_send_bytes(struct sdr_node *node, int to, int32_t tag, const void *bytes,
+                               uint64_t count);
+enum sdr_status sdr_receive_bytes(struct sdr_node *node, int from, int32_t tag, uint64_t count,
+                                  struct sdr_body **body);
+
+#endif
