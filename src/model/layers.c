@@ -110,7 +110,7 @@ static enum sdr_status read_layers(const char *text, struct sdr_layers *layers)
         if (!read_layer(word, &layers->layer[layers->count++]))
             return sdr_fail(SDR_USAGE,
                             "'%s' is no layer: there are dense100, conv20x5 (also s2p1: stride, "
-                            "padding), pool2, relu, tanh, sigmoid, dropout0.5",
+                            "padding below 5), pool2, relu, tanh, sigmoid, dropout0.5",
                             word);
     }
     return SDR_OK;

@@ -22,15 +22,15 @@ struct options {
     bool overlap;
 };
 static const struct sdr_option table[] = {
-    {"bucket", SDR_SIZE, "1M", "SIZE", 0, 0, "bytes of the gradient that are summed at a time; at least a 256th of it",
+    {"bucket", SDR_SIZE, "1M", "SIZE", 0, 0, "size of the pieces in which the gradient is summed; at most 256 pieces",
      offsetof(struct options, bucket), 0},
     {"overlap", SDR_FLAG, "yes", NULL, 0, 0,
-     "sums what is finished while the rest of the gradient is computed",
+     "sum the gradients of finished layers while others are computed",
      offsetof(struct options, overlap), 0},
-    {"tree", SDR_SIZE, "8K", "SIZE", 0, 0, "gradients of up to this size are summed by a tree",
+    {"tree", SDR_SIZE, "8K", "SIZE", 0, 0, "sum gradients of up to this size by a tree, not a ring",
      offsetof(struct options, tree), 0},
     {"check", SDR_INTEGER, "100", "N", 0, 1e12,
-     "updates after which all replicas are compared; a difference ends the run; 0: never",
+     "compare all replicas every N updates; a difference ends the run; 0: never",
      offsetof(struct options, check), 0},
     {0}};
 
