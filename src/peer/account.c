@@ -238,15 +238,26 @@ static enum sdr_status keep_books(struct sdr_node *node, const struct sdr_peer_r
     return run->end.over ? dismiss(node) : open_books(node);
 }
 
+/* The end of an epoch for a replica. Peer 0 charges all penalties then: bits depend on when they are charged. Of replicas that
+   are the run's parameters it also takes care of the model's part. */
+static void end_epoch(struct sdr_node *node)
+{
+    const struct sdr_model_kind *kind = node->run->use.kind;
+    struct sdr_parameters *p = node->parameters;
+    if (node->id > 0)
+        sdr_parameters_catch_up_all(p);
+    if (kind->epoch_end && p != &node->run->parameters)
+        kind->epoch_end(p->layout->block, p->value);
+}
+
 enum sdr_status sdr_peer_account(struct sdr_node *node)
 {
     struct sdr_peer *peer = sdr_peer_of(node);
     struct sdr_peer_report report = peer->report;
     const struct sdr_policy *policy = &node->run->network->policy;
     uint64_t number = peer->number - (policy->joint ? 1 : (uint64_t)node->workers);
-    /* At the end of an epoch peer 0 charges all penalties: bits depend on when they are charged. */
-    if (node->id > 0 && (number + 1) % policy->per_epoch == 0)
-        sdr_parameters_catch_up_all(node->parameters);
+    if (sdr_network_ends_epoch(node->run, number))
+        end_epoch(node);
     struct sdr_message message = {.kind = SDR_MESSAGE_REPORT, .to = 0, .batch = number};
     if (node->id == 0) {
         SDR_TRY(keep_books(node, &report, number));

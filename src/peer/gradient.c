@@ -20,6 +20,28 @@ void sdr_peer_vector_make(const struct sdr_layout *layout, struct sdr_peer_vecto
     }
 }
 
+void sdr_peer_vector_copy(const struct sdr_peer_vector *vector, const struct sdr_layout *layout,
+                          const float *array, float *to)
+{
+    for (int b = 0; b < layout->blocks; b++) {
+        const struct sdr_block *block = &layout->block[b];
+        if (!block->fixed)
+            memcpy(to + vector->first[b], array + block->offset,
+                   (size_t)block->rows * block->cols * sizeof *to);
+    }
+}
+
+void sdr_peer_vector_set(const struct sdr_peer_vector *vector, const struct sdr_layout *layout,
+                         const float *from, float *array)
+{
+    for (int b = 0; b < layout->blocks; b++) {
+        const struct sdr_block *block = &layout->block[b];
+        if (!block->fixed)
+            memcpy(array + block->offset, from + vector->first[b],
+                   (size_t)block->rows * block->cols * sizeof *array);
+    }
+}
+
 uint64_t sdr_peer_values(const struct sdr_node *node)
 {
     return sdr_peer_of(node)->vector.count;
@@ -37,9 +59,9 @@ uint64_t sdr_peer_hash(struct sdr_node *node)
 }
 
 /* ---- gradients ---- */
-static struct sdr_view view_of(struct sdr_node *node)
+struct sdr_view sdr_peer_view(const struct sdr_node *node)
 {
-    struct sdr_parameters *p = node->parameters;
+    const struct sdr_parameters *p = node->parameters;
     return (struct sdr_view){&node->run->problem, p->layout->block, p->value, p->version};
 }
 
@@ -107,7 +129,7 @@ static enum sdr_status compute(void *argument, uint32_t step, const atomic_uint 
         memset(vector->final, 0, sizeof vector->final);
         vector->ready = 0;
     }
-    struct sdr_view view = view_of(node);
+    struct sdr_view view = sdr_peer_view(node);
     if (step == 0) {
         SDR_TRY(add_leaves(node, &view, leaves, stages, stop));
         struct sdr_batch leaf = sdr_leaf(peer->batch, leaves ? leaves - 1 : 0);
@@ -142,11 +164,10 @@ void sdr_peer_gradient(struct sdr_node *node, const struct sdr_batch *batch, flo
 }
 
 /* ---- steps ---- */
-/* The step size follows from the batch's position in the epoch, the same for all peers. */
-static double rate_of(const struct sdr_run *run, const struct sdr_peer *peer)
+double sdr_peer_rate(const struct sdr_run *run, const struct sdr_peer *peer, uint64_t at)
 {
     double rate;
-    struct sdr_schedule_time when = {(double)peer->epoch, (double)peer->at, run->pace.per_row,
+    struct sdr_schedule_time when = {(double)peer->epoch, (double)at, run->pace.per_row,
                                      run->pace.length};
     run->use.schedule->factors(run->use.schedule_options, &when, 1, &rate);
     return rate * run->pace.rate;
@@ -166,33 +187,21 @@ void sdr_peer_step(struct sdr_node *node, const float *gradient)
                                                      .count = block->rows * block->cols,
                                                      .value = gradient + peer->vector.first[b]};
     }
-    sdr_parameters_apply(p, &update, rate_of(node->run, peer));
+    sdr_parameters_apply(p, &update, sdr_peer_rate(node->run, peer, peer->at));
 }
 
 /* Replicas that are told their values have no penalties to pay: whoever tells them has. */
 void sdr_peer_copy_weights(struct sdr_node *node, float *to)
 {
     struct sdr_parameters *p = node->parameters;
-    const struct sdr_peer_vector *vector = &sdr_peer_of(node)->vector;
     sdr_parameters_catch_up_all(p);
-    for (int b = 0; b < p->layout->blocks; b++) {
-        const struct sdr_block *block = &p->layout->block[b];
-        if (!block->fixed)
-            memcpy(to + vector->first[b], p->value + block->offset,
-                   (size_t)block->rows * block->cols * sizeof *to);
-    }
+    sdr_peer_vector_copy(&sdr_peer_of(node)->vector, p->layout, p->value, to);
 }
 
 void sdr_peer_set_weights(struct sdr_node *node, const float *from)
 {
     struct sdr_parameters *p = node->parameters;
-    const struct sdr_peer_vector *vector = &sdr_peer_of(node)->vector;
-    for (int b = 0; b < p->layout->blocks; b++) {
-        const struct sdr_block *block = &p->layout->block[b];
-        if (!block->fixed)
-            memcpy(p->value + block->offset, from + vector->first[b],
-                   (size_t)block->rows * block->cols * sizeof *from);
-    }
+    sdr_peer_vector_set(&sdr_peer_of(node)->vector, p->layout, from, p->value);
 }
 
 /* ---- updates, for the same bits with any number of peers ---- */
@@ -205,7 +214,7 @@ static enum sdr_status compute_update(void *argument, uint32_t step, const atomi
     /* Bits depend on when a penalty is charged: now, on what all parts of the batch read. */
     SDR_TRY(sdr_network_batch(node->run, peer->batch->number, -1, peer->exchange.row, &all));
     sdr_parameters_catch_up(node->parameters, &all, sdr_all(node->parameters->layout));
-    struct sdr_view view = view_of(node);
+    struct sdr_view view = sdr_peer_view(node);
     uint32_t first = (uint32_t)((peer->batch->at - peer->at) / SDR_LEAF_ROWS);
     SDR_TRY(sdr_batch_gradient(&peer->space, &view, peer->batch, first, NULL, stop, &peer->update));
     peer->report.loss += peer->update.loss;
@@ -262,6 +271,6 @@ enum sdr_status sdr_peer_step_updates(struct sdr_node *node, struct sdr_body *co
     struct sdr_update sum = *sdr_sum_end(&peer->exchange.sum, true);
     sum.version = node->parameters->version;
     sum.batch.rows = all.rows;
-    sdr_parameters_apply(node->parameters, &sum, rate_of(run, peer));
+    sdr_parameters_apply(node->parameters, &sum, sdr_peer_rate(run, peer, peer->at));
     return SDR_OK;
 }

@@ -249,7 +249,7 @@ enum sdr_status sdr_peer_compute(struct sdr_node *node, struct sdr_work *work)
     if (work->next == 0) {
         work->certain = true; /* only the end of the run is urgent */
         work->number = ++peer->works;
-        work->draws = 1;
+        work->draws = work->draws ? work->draws : 1;
     }
     SDR_TRY(work->progress && !transport->simulated ? sdr_helper_compute(node, work, &done)
                                                     : transport->compute(node, work, &done));
@@ -265,13 +265,17 @@ enum sdr_status sdr_peer_next_batch(struct sdr_node *node, struct sdr_batch *bat
     struct sdr_run *run = node->run;
     const struct sdr_network *net = run->network;
     struct sdr_peer *peer = sdr_peer_of(node);
+    while (net->policy.share && !sdr_network_share_exists(run, peer->number))
+        peer->number++;
     uint64_t number = peer->number;
-    if (net->policy.joint)
+    if (net->policy.share)
+        SDR_TRY(sdr_network_shard_batch(run, number, node->worker, peer->row, batch));
+    else if (net->policy.joint)
         SDR_TRY(sdr_network_share(run, number, peer->group.rank, peer->group.members, peer->row, batch));
     else
         SDR_TRY(sdr_network_batch(run, number, node->worker, peer->row, batch));
     peer->epoch = sdr_divide(&net->policy.epochs, number, &peer->at);
-    peer->at *= net->policy.batch;
+    peer->at *= net->policy.share ? 0 : net->policy.batch;
     peer->number += net->policy.joint ? 1 : (uint64_t)net->workers;
     peer->report.rows = batch->count;
     return SDR_OK;

@@ -98,7 +98,19 @@ static enum sdr_status begin_alike(struct sdr_run *run, struct beginning *beginn
     return SDR_OK;
 }
 
-/* The first peer of a process steps on the run's parameters; others have replicas. */
+/* Rows of a peer's part of a joint batch, or of its batch. Parts grow if the loop goes on without a lost peer. */
+static uint64_t rows_most(const struct sdr_run *run)
+{
+    const struct sdr_policy *policy = &run->network->policy;
+    uint64_t workers = (uint64_t)run->workers, unit = policy->part_unit;
+    if (policy->share)
+        return policy->share < policy->batch / workers + 1 ? policy->share : policy->batch / workers + 1;
+    if (!policy->joint || run->use.strategy->peer->lost)
+        return policy->batch;
+    return (policy->batch / unit / workers + 1) * unit;
+}
+
+/* The first peer of a process steps on the run's parameters, unless replicas differ; others have replicas. */
 static enum sdr_status make_peer(struct sdr_node *node, bool first, uint64_t number)
 {
     struct sdr_run *run = node->run;
@@ -106,10 +118,13 @@ static enum sdr_status make_peer(struct sdr_node *node, bool first, uint64_t num
     struct sdr_peer *peer;
     SDR_TRY(sdr_allocate(&peer, 1, sizeof *peer, "workers"));
     net->peers->peer[node->id] = peer;
-    node->parameters = first ? &run->parameters : &peer->replica;
-    if (!first) {
+    bool differ = run->use.strategy->peer->local, replicated = !first || differ;
+    node->parameters = replicated ? &peer->replica : &run->parameters;
+    if (replicated) {
         peer->replicated = true;
         SDR_TRY(sdr_parameters_replicate(&peer->replica, &run->parameters, true, false));
+        if (differ) /* it counts its own steps */
+            peer->replica.version /= (uint64_t)net->workers;
         if (peer->replica.penalty_paid)
             memcpy(peer->replica.penalty_paid, run->parameters.penalty_paid,
                    run->layout.count * sizeof *peer->replica.penalty_paid);
@@ -119,8 +134,9 @@ static enum sdr_status make_peer(struct sdr_node *node, bool first, uint64_t num
     for (int p = 0; p < net->workers; p++)
         peer->group.member[peer->group.members++] = p;
     peer->group.rank = node->id;
-    SDR_TRY(sdr_allocate(&peer->row, net->policy.batch, sizeof *peer->row, "rows of a batch"));
-    SDR_TRY(sdr_allocate(&peer->exchange.row, net->policy.batch, sizeof *peer->exchange.row, "rows of a batch"));
+    SDR_TRY(sdr_allocate(&peer->row, rows_most(run), sizeof *peer->row, "rows of a batch"));
+    if (run->options.settings.deterministic)
+        SDR_TRY(sdr_allocate(&peer->exchange.row, net->policy.batch, sizeof *peer->exchange.row, "rows of a batch"));
     sdr_peer_vector_make(&run->layout, &peer->vector);
     return sdr_gradient_space_create(&peer->space, run->use.kind, &run->problem, &run->layout);
 }
@@ -145,6 +161,8 @@ enum sdr_status sdr_peers_work(struct sdr_run *run)
             first = false;
         }
     net->peers->books.missing = net->workers;
+    if (run->end.resumed && run->use.strategy->peer->local)
+        sdr_note(&run->options, "all workers go on from the mean of their models, with the optimizer state of worker 0");
     SDR_TRY(run->use.transport->launch(run, loop));
     for (int p = 0; p < net->workers; p++)
         if (net->peers->peer[p]) {

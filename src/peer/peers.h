@@ -23,6 +23,11 @@ struct sdr_peer_vector {
     uint64_t count, ready;           /* values; those complete, from the beginning on */
 };
 void sdr_peer_vector_make(const struct sdr_layout *layout, struct sdr_peer_vector *vector);
+/* Between an array of the parameters and a vector. Fixed blocks stay. */
+void sdr_peer_vector_copy(const struct sdr_peer_vector *vector, const struct sdr_layout *layout,
+                          const float *array, float *to);
+void sdr_peer_vector_set(const struct sdr_peer_vector *vector, const struct sdr_layout *layout,
+                         const float *from, float *array);
 
 /* Handles messages while the peer computes, in real time. */
 struct sdr_helper;
@@ -91,6 +96,9 @@ void sdr_peers_destroy(struct sdr_run *run);
 enum sdr_status sdr_peers_work(struct sdr_run *run);
 
 struct sdr_peer *sdr_peer_of(const struct sdr_node *node);
+struct sdr_view sdr_peer_view(const struct sdr_node *node); /* of its replica */
+/* The step size at a place of the present epoch: the same for all peers. */
+double sdr_peer_rate(const struct sdr_run *run, const struct sdr_peer *peer, uint64_t at);
 /* Receives a message and stores it. */
 enum sdr_status sdr_peer_pump(struct sdr_node *node);
 /* Peer 0 counts a report, or keeps it for the next update. */

@@ -1,7 +1,7 @@
 /* The functions that the loop of a peer may call. Peers are nodes without a server: each has a
    replica of the parameters, and any two of them exchange messages. Peer 0 does the bookkeeping of
    the run: it evaluates, writes checkpoints and decides when the run is over; at the end its
-   replica is the model.
+   replica, or what it publishes, is the model.
 
    A loop is plain blocking code, the same on every transport:
 
@@ -26,6 +26,9 @@
 #include "server/message.h"
 
 struct sdr_peer_ops {
+    /* Steps that a worker takes on its own shard and its own replica between two exchanges, with sdr_peer_train;
+       UINT64_MAX: all of an epoch. NULL: replicas are alike, and batches are not of shards. */
+    uint64_t (*local)(const void *options);
     /* The loop of a peer. Returns only when one of the functions below tells it to. */
     enum sdr_status (*peer)(struct sdr_node *node);
     /* A peer has died; called within a receiving call, once on each of the others. The loop
@@ -85,7 +88,8 @@ enum sdr_status sdr_peer_any(struct sdr_node *node, bool *any);
 enum sdr_status sdr_peer_compute(struct sdr_node *node, struct sdr_work *work);
 
 /* ---- training ---- */
-/* The next batch: this peer's part of one that all compute (strategy.joint), or one of its own.
+/* The next batch: this peer's part of one that all compute (strategy.joint), the next rows of its shard (`local`), or one
+   of its own.
    Batches have numbers, the same for all peers (server/network.h). Borrowed until the next call. */
 enum sdr_status sdr_peer_next_batch(struct sdr_node *node, struct sdr_batch *batch);
 bool sdr_peer_deterministic(const struct sdr_node *node); /* --deterministic */
@@ -108,6 +112,16 @@ enum sdr_status sdr_peer_step_updates(struct sdr_node *node, struct sdr_body *co
 /* Values of the replica as a vector, in the order of a gradient, and back. */
 void sdr_peer_copy_weights(struct sdr_node *node, float *to);
 void sdr_peer_set_weights(struct sdr_node *node, const float *from);
+/* Local steps: sets up work that trains the replica on a share, one step for every --batch rows. */
+void sdr_peer_train(struct sdr_node *node, const struct sdr_batch *share, struct sdr_work *work);
+/* True if the share completed the planned number of steps, counting those of earlier epochs: the same for all peers. */
+bool sdr_peer_share_is_whole(const struct sdr_node *node);
+/* A model as a vector: what steps change, apart from optimizer state that does not determine values. */
+uint64_t sdr_peer_model_values(const struct sdr_node *node);
+void sdr_peer_copy_model(struct sdr_node *node, float *to);
+void sdr_peer_set_model(struct sdr_node *node, const float *from);
+/* At peer 0: the model that is evaluated, saved and given to the user. No effect on others. */
+void sdr_peer_publish(struct sdr_node *node, const float *model);
 /* With the next account: peer 0 compares the replicas of all peers, and a difference ends the run. */
 void sdr_peer_check_replica(struct sdr_node *node);
 /* After every update that a peer has taken part in. Peer 0 counts rows and losses, and does what

@@ -194,9 +194,8 @@ static void exchange_progress(struct sdr_run *run, bool save)
             number[1] = (double)node->steps;
             number[2] = run->shared.replica[w].penalty_due;
         } else {
-            uint64_t length = sdr_shard_start(run, w + 1) - sdr_shard_start(run, w);
             node->taken = (uint64_t)number[0];
-            node->dealt = sdr_shard_rows(run, length, node->taken);
+            node->dealt = sdr_shard_rows(run, run->progress.epoch, w, node->taken);
             node->steps = (uint64_t)number[1];
             run->shared.replica[w].penalty_due = number[2];
         }
@@ -327,7 +326,7 @@ static enum sdr_status take_node_arrays(struct sdr_run *run, const struct sdr_te
 static bool bad_progress(const struct sdr_run *run)
 {
     for (int w = 0; w < run->workers && run->shared.shard_progress; w++) {
-        double shares = (double)sdr_shard_shares(run);
+        double shares = (double)sdr_shard_shares(run, run->progress.epoch);
         const double *number = run->shared.shard_progress + SDR_PROGRESS * w;
         if (!(number[0] >= 0 && number[0] <= shares && number[1] >= 0 && number[1] < 0x1p53 &&
               isfinite(number[2])))

@@ -65,7 +65,7 @@ enum sdr_status sdr_order_allocate(struct sdr_run *run)
         SDR_TRY(sdr_allocate(&run->rows.chunk, count / run->rows.chunk_rows + 1, sizeof(uint32_t),
                              "row order"));
     if (run->shared.plan.shards && run->workers > 1)
-        SDR_TRY(sdr_allocate(&run->rows.grouped, count, sizeof(uint32_t), "row order"));
+        SDR_TRY(sdr_allocate(&run->rows.grouped, count + (size_t)run->workers, sizeof(uint32_t), "row order"));
     return sdr_allocate(&run->rows.order, count, sizeof(uint32_t), "row order");
 }
 
@@ -156,6 +156,12 @@ uint64_t sdr_shard_start(const struct sdr_run *run, int worker)
     return (uint64_t)run->set.train_rows.count * (uint64_t)worker / (uint64_t)run->workers;
 }
 
+uint64_t sdr_shard_place(const struct sdr_run *run, int worker, uint64_t rows)
+{
+    uint64_t length = sdr_shard_start(run, worker + 1) - sdr_shard_start(run, worker);
+    return length ? rows * run->set.train_rows.count / length : 0;
+}
+
 static uint64_t batches_of(const struct sdr_run *run, uint64_t rows)
 {
     return (rows + run->pace.update_rows - 1) / run->pace.update_rows;
@@ -174,60 +180,60 @@ static uint64_t share_updates(const struct sdr_run *run)
     return run->shared.plan.share / run->pace.update_rows;
 }
 
-/* Updates of the current share that were made in earlier epochs. */
-static uint64_t begun_before(const struct sdr_run *run)
+/* Updates of an epoch's first share that were made in earlier epochs. */
+static uint64_t begun_before(const struct sdr_run *run, uint64_t epoch)
 {
     uint64_t share = share_updates(run);
-    return run->progress.epoch % share * (longest_shard(run) % share) % share;
+    return epoch % share * (longest_shard(run) % share) % share;
 }
 
-/* Updates of this epoch in its first `shares` shares. */
-static uint64_t updates_in(const struct sdr_run *run, uint64_t shares)
+/* Updates of an epoch in its first `shares` shares. */
+static uint64_t updates_in(const struct sdr_run *run, uint64_t epoch, uint64_t shares)
 {
     uint64_t longest = longest_shard(run);
-    uint64_t end = shares ? shares * share_updates(run) - begun_before(run) : 0;
+    uint64_t end = shares ? shares * share_updates(run) - begun_before(run, epoch) : 0;
     return end < longest ? end : longest;
 }
 
-uint64_t sdr_shard_shares(const struct sdr_run *run)
+uint64_t sdr_shard_shares(const struct sdr_run *run, uint64_t epoch)
 {
     uint64_t share = share_updates(run);
-    return (longest_shard(run) + begun_before(run) + share - 1) / share;
+    return (longest_shard(run) + begun_before(run, epoch) + share - 1) / share;
 }
 
-uint64_t sdr_shard_rows(const struct sdr_run *run, uint64_t length, uint64_t shares)
+uint64_t sdr_shard_shares_most(const struct sdr_run *run)
 {
-    uint64_t rows = updates_in(run, shares) * run->pace.update_rows;
+    uint64_t share = share_updates(run), longest = longest_shard(run);
+    return longest % share ? (longest + 2 * share - 2) / share : longest / share;
+}
+
+uint64_t sdr_shard_rows(const struct sdr_run *run, uint64_t epoch, int worker, uint64_t shares)
+{
+    uint64_t rows = updates_in(run, epoch, shares) * run->pace.update_rows;
+    uint64_t length = sdr_shard_start(run, worker + 1) - sdr_shard_start(run, worker);
     return rows < length ? rows : length;
 }
 
-bool sdr_shard_whole(const struct sdr_run *run, uint64_t shares)
+bool sdr_shard_whole(const struct sdr_run *run, uint64_t epoch, uint64_t shares)
 {
-    return (begun_before(run) + updates_in(run, shares)) % share_updates(run) == 0;
+    return (begun_before(run, epoch) + updates_in(run, epoch, shares)) % share_updates(run) == 0;
 }
 
-/* Groups rows by shard, keeping their relative order. Shards are cut from the rows in file
-   order, and differ by at most one row. */
-static void group_by_shard(struct sdr_run *run)
+/* Shards are cut from the rows in file order, and differ by at most one row. */
+static uint64_t shard_of(const struct sdr_run *run, uint32_t row)
 {
-    uint32_t count = run->set.train_rows.count;
-    uint64_t next[SDR_WORKERS_MOST], first[SDR_WORKERS_MOST];
-    for (int w = 0; w < run->workers; w++) {
-        uint64_t place = next[w] = sdr_shard_start(run, w);
-        first[w] = run->set.train_rows.row ? run->set.train_rows.row[place] : place;
-    }
-    for (uint32_t i = 0; i < count; i++) {
-        int low = 0, high = run->workers - 1;
-        while (low < high) {
-            int middle = (low + high + 1) / 2;
-            if (first[middle] <= run->rows.order[i])
-                low = middle;
-            else
-                high = middle - 1;
-        }
-        run->rows.grouped[next[low]++] = run->rows.order[i];
-    }
-    memcpy(run->rows.order, run->rows.grouped, count * sizeof *run->rows.order);
+    uint64_t place = place_of(&run->set.train_rows, row);
+    return ((place + 1) * (uint64_t)run->workers - 1) / run->set.train_rows.count;
+}
+
+void sdr_group_by_shard(const struct sdr_run *run, uint32_t *order, uint32_t *scratch)
+{
+    uint32_t count = run->set.train_rows.count, *next = scratch + count;
+    for (int w = 0; w < run->workers; w++)
+        next[w] = (uint32_t)sdr_shard_start(run, w);
+    for (uint32_t i = 0; i < count; i++)
+        scratch[next[shard_of(run, order[i])]++] = order[i];
+    memcpy(order, scratch, count * sizeof *order);
 }
 
 void sdr_epoch_order(const struct sdr_run *run, uint64_t epoch, uint32_t *order)
@@ -267,7 +273,7 @@ void sdr_shuffle_epoch(struct sdr_run *run)
         sdr_window_order(run);
     }
     if (run->shared.plan.shards && run->workers > 1)
-        group_by_shard(run);
+        sdr_group_by_shard(run, run->rows.order, run->rows.grouped);
 }
 
 /* ---- prefetching ---- */

@@ -1,5 +1,6 @@
 /* Evaluates the rules of rules_table.h; sentences that need more than names. */
 #include "run/rules.h"
+#include "peer/role.h"
 #include "run/run_plugins.h"
 #include "team/plan.h"
 

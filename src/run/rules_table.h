@@ -110,7 +110,7 @@ RULE(WORKERS, dedicated_without_processes,
      "--dedicated-servers needs two processes or more, of which one has no worker: start with "
      "'mpirun -n 2' and --transport mpi")
 RULE(WORKERS, peers_of_statistics,
-     strategy->peer && kind->sense != SDR_GRADIENT,
+     strategy->peer && !strategy->peer->local && kind->sense != SDR_GRADIENT,
      "--sync {sync} sums gradients of all values, and --model {model} has none")
 RULE(WORKERS, codec_that_rounds,
      run->use.codec && run->use.codec->lossy && s->deterministic,
@@ -243,6 +243,11 @@ RULE(MESSAGES, penalty_without_state,
      sdr_sends_steps(run) && (s->l1 > 0 || s->l2 > 0 || s->group_lasso > 0) && optimizer->slots > 0,
      "with --sync {sync} penalties are charged by the servers, which do not have the state of "
      "--optimizer {optimizer}: give --optimizer sgd")
+
+RULE(MESSAGES, updates_of_local_steps,
+     strategy->peer && strategy->peer->local && s->updates,
+     "--updates does nothing with --sync {sync}, whose workers go over rows of their own: give "
+     "--epochs")
 
 /* ---- shared memory: what the strategy has planned ---- */
 RULE(PLAN, updates_of_shards,

@@ -94,11 +94,10 @@ enum sdr_status sdr_choose_by_model(struct sdr_run *run)
 bool sdr_by_messages(const struct sdr_run *run)
 {
     const struct sdr_options *o = &run->options;
-    return run->use.strategy->peer ||
-           (run->use.strategy->server &&
-            (!run->use.strategy->team || strcmp(run->use.transport->name, "threads") != 0 ||
-             o->settings.servers > 1 || run->use.codec || sdr_options_given(o, "delay") ||
-             sdr_options_given(o, "slow")));
+    return (run->use.strategy->server || run->use.strategy->peer) &&
+           (!run->use.strategy->team || strcmp(run->use.transport->name, "threads") != 0 ||
+            o->settings.servers > 1 || run->use.codec || sdr_options_given(o, "delay") ||
+            sdr_options_given(o, "slow"));
 }
 
 enum sdr_status sdr_choose_quorum(const struct sdr_run *run, uint64_t workers, uint64_t *quorum)

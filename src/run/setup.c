@@ -107,7 +107,7 @@ static enum sdr_status make_parameters(struct sdr_run *run)
         run->shared.factors = kind->fused->factors(&run->problem);
     bool single = sdr_own_steps(run) || (run->pace.update_rows == 1 && !strategy->full_batch);
     /* Gradients of single rows are multiplied out too, unless their steps can be fused. */
-    bool batches = !single || strategy->joint || strategy->server || strategy->peer ||
+    bool batches = !single || strategy->joint || strategy->server || sdr_by_messages(run) ||
                    (strategy->team && strategy->team->windows) || !kind->fused;
     SDR_TRY(sdr_parameters_create(p, &run->layout, &rule, batches,
                                   run->pace.average_from != UINT64_MAX));

@@ -4,6 +4,7 @@
 #include "peer/peers.h"
 #include "run/features.h"
 #include "run/job.h"
+#include "run/order.h"
 #include "run/run.h"
 #include "run/run_plugins.h"
 #include "server/compute_times.h"
@@ -230,6 +231,21 @@ static enum sdr_status make_server_role(struct sdr_run *run)
     return SDR_OK;
 }
 
+/* A joint batch is a share of every worker's shard: the rows of its steps between two exchanges. */
+static void share_shards(struct sdr_run *run)
+{
+    struct sdr_policy *policy = &run->network->policy;
+    uint64_t steps = run->use.strategy->peer->local(run->use.strategy_options), batch = run->pace.update_rows;
+    uint64_t workers = (uint64_t)run->workers, rows = run->set.train_rows.count;
+    uint64_t longest = ((rows + workers - 1) / workers + batch - 1) / batch;
+    if (steps == UINT64_MAX)
+        steps = longest;
+    policy->joint = true;
+    policy->share = run->shared.plan.share = steps * batch;
+    policy->batch = rows;
+    policy->per_epoch = sdr_shard_shares_most(run);
+}
+
 enum sdr_status sdr_network_create(struct sdr_run *run, uint64_t quorum)
 {
     const struct sdr_settings *s = &run->options.settings;
@@ -255,6 +271,8 @@ enum sdr_status sdr_network_create(struct sdr_run *run, uint64_t quorum)
     if (net->policy.batch > run->set.train_rows.count)
         net->policy.batch = run->set.train_rows.count;
     net->policy.per_epoch = (run->set.train_rows.count + net->policy.batch - 1) / net->policy.batch;
+    if (!net->servers && run->use.strategy->peer->local)
+        share_shards(run);
     net->policy.epochs = sdr_divisor(net->policy.per_epoch);
     net->single_threaded = run->use.transport->simulated;
     net->wire = (struct sdr_wire){
@@ -326,6 +344,7 @@ void sdr_network_destroy(struct sdr_run *run)
     if (net->sampler.slots)
         pthread_mutex_destroy(&net->sampler.lock);
     sdr_release(net->sampler.slot);
+    sdr_release(net->sampler.grouped);
     sdr_release(net->server);
     sdr_release(net->span);
     sdr_release(net->workspace);

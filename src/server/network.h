@@ -60,6 +60,7 @@ struct sdr_policy {
     bool steps;                /* workers take steps and send the change */
     bool eager;                /* values are sent ahead */
     bool keeps;                /* workers may have to continue from their present values */
+    uint64_t share;            /* rows of every worker's shard in a joint batch; 0: no shards */
     uint64_t batch;            /* rows of a batch */
     uint32_t local;            /* rows of a step, if workers take several per batch */
     uint64_t per_epoch;        /* batches per epoch */

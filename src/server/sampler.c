@@ -21,9 +21,21 @@ static uint32_t rows_from(const struct sdr_run *run, uint64_t place)
     return (uint32_t)(left < run->network->policy.batch ? left : run->network->policy.batch);
 }
 
+/* The epoch of a joint batch of shares, and how many shares the epoch has had before it. */
+static uint64_t share_of(const struct sdr_network *net, uint64_t number, uint64_t *shares)
+{
+    return sdr_divide(&net->policy.epochs, number, shares);
+}
+
 uint32_t sdr_network_rows(const struct sdr_run *run, uint64_t number)
 {
     uint64_t place;
+    if (run->network->policy.share) {
+        uint64_t rows = 0;
+        for (int w = 0; w < run->workers; w++)
+            rows += sdr_network_shard(run, number, w).count;
+        return (uint32_t)rows;
+    }
     epoch_of(run->network, number, &place);
     return rows_from(run, place);
 }
@@ -61,6 +73,8 @@ static enum sdr_status copy_rows(struct sdr_run *run, uint64_t epoch, uint64_t p
                               "row order");
     if (status == SDR_OK && sampler->slot[at].epoch != epoch) {
         sdr_epoch_order(run, epoch, sampler->slot[at].order);
+        if (net->policy.share)
+            sdr_group_by_shard(run, sampler->slot[at].order, sampler->grouped);
         sampler->slot[at].epoch = epoch;
     }
     if (status == SDR_OK)
@@ -104,6 +118,45 @@ enum sdr_status sdr_network_share(struct sdr_run *run, uint64_t number, int plac
     return rows_of_batch(run, number, from, end, row, batch);
 }
 
+struct sdr_batch sdr_network_shard(const struct sdr_run *run, uint64_t number, int worker)
+{
+    uint64_t shares, epoch = share_of(run->network, number, &shares);
+    uint64_t from = sdr_shard_rows(run, epoch, worker, shares);
+    return (struct sdr_batch){.rows = &run->data->rows,
+                              .count = (uint32_t)(sdr_shard_rows(run, epoch, worker, shares + 1) - from),
+                              .number = number,
+                              .at = from};
+}
+
+enum sdr_status sdr_network_shard_batch(struct sdr_run *run, uint64_t number, int worker,
+                                        uint32_t *row, struct sdr_batch *batch)
+{
+    uint64_t shares, epoch = share_of(run->network, number, &shares);
+    *batch = sdr_network_shard(run, number, worker);
+    batch->row = row;
+    SDR_TRY(copy_rows(run, epoch, sdr_shard_start(run, worker) + batch->at, batch->count, row));
+    return run->data->checked ? sdr_data_demand(run->data, row, batch->count) : SDR_OK;
+}
+
+bool sdr_network_share_exists(const struct sdr_run *run, uint64_t number)
+{
+    uint64_t shares, epoch = share_of(run->network, number, &shares);
+    return shares < sdr_shard_shares(run, epoch);
+}
+
+bool sdr_network_share_whole(const struct sdr_run *run, uint64_t number)
+{
+    uint64_t shares, epoch = share_of(run->network, number, &shares);
+    return sdr_shard_whole(run, epoch, shares + 1);
+}
+
+bool sdr_network_ends_epoch(const struct sdr_run *run, uint64_t number)
+{
+    const struct sdr_policy *policy = &run->network->policy;
+    uint64_t at, epoch = sdr_divide(&policy->epochs, number, &at);
+    return at + 1 == (policy->share ? sdr_shard_shares(run, epoch) : policy->per_epoch);
+}
+
 enum sdr_status sdr_sampler_create(struct sdr_run *run)
 {
     struct sdr_network *net = run->network;
@@ -112,6 +165,9 @@ enum sdr_status sdr_sampler_create(struct sdr_run *run)
     for (net->sampler.slots = 1; net->sampler.slots < least;)
         net->sampler.slots *= 2;
     pthread_mutex_init(&net->sampler.lock, NULL);
+    if (net->policy.share)
+        SDR_TRY(sdr_allocate(&net->sampler.grouped, run->set.train_rows.count + (size_t)net->workers,
+                             sizeof(uint32_t), "row orders"));
     SDR_TRY(sdr_allocate(&net->sampler.slot, net->sampler.slots, sizeof *net->sampler.slot,
                          "row orders"));
     for (uint64_t i = 0; i < net->sampler.slots; i++)

@@ -31,7 +31,8 @@ static inline uint64_t sdr_divide(const struct sdr_divisor *d, uint64_t number, 
 /* Row orders of the epochs that are in use. */
 struct sdr_sampler {
     pthread_mutex_t lock;
-    uint64_t slots; /* a power of two */
+    uint32_t *grouped; /* owned: scratch for grouping by shard; NULL: no shards */
+    uint64_t slots;    /* a power of two */
     struct {
         uint64_t epoch;
         uint32_t *order; /* owned; NULL: not computed yet */
@@ -47,6 +48,15 @@ enum sdr_status sdr_network_batch(struct sdr_run *run, uint64_t number, int work
 /* The same for place `place` of `places`, whoever has it. */
 enum sdr_status sdr_network_share(struct sdr_run *run, uint64_t number, int place, int places,
                                   uint32_t *row, struct sdr_batch *batch);
+/* With shards (policy.share): the share of a worker's shard in a joint batch, without row numbers and with them; `at` counts
+   from the beginning of the shard. Some epochs have a share fewer than there are numbers. whole: plan.share rows since the last
+   whole one. */
+struct sdr_batch sdr_network_shard(const struct sdr_run *run, uint64_t number, int worker);
+enum sdr_status sdr_network_shard_batch(struct sdr_run *run, uint64_t number, int worker,
+                                        uint32_t *row, struct sdr_batch *batch);
+bool sdr_network_share_exists(const struct sdr_run *run, uint64_t number);
+bool sdr_network_share_whole(const struct sdr_run *run, uint64_t number);
+bool sdr_network_ends_epoch(const struct sdr_run *run, uint64_t number);
 void sdr_share_of(const struct sdr_network *net, uint32_t rows, int place, int places,
                   uint32_t *from, uint32_t *end);
 /* A worker's part of a batch of `rows` rows: from … end − 1. Parts differ by one unit at most. */

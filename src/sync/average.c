@@ -2,21 +2,19 @@
    own shard of the data; the result is the mean of the models, taken once at the end. With every=H
    the models are averaged after every H updates and training continues from the mean: local SGD.
    The paper's step is constant (--schedule constant). */
+#include "sync/average.h"
 #include "team/role.h"
 
-struct options {
-    uint64_t every;
-};
 static const struct sdr_option table[] = {{"every", SDR_INTEGER, "0", "H", 0, 1e12,
                                            "updates of each worker between two averages (epochs do "
                                            "not matter); 0: average once, at the end",
-                                           offsetof(struct options, every), 0},
+                                           offsetof(struct sdr_average_options, every), 0},
                                           {0}};
 
 static enum sdr_status plan(const void *options, struct sdr_plan *plan)
 {
     enum { AT_A_TIME = 1024 }; /* rows per share; any size will do without barriers */
-    uint64_t every = ((const struct options *)options)->every;
+    uint64_t every = ((const struct sdr_average_options *)options)->every;
     plan->share = (every ? every : AT_A_TIME) * plan->known.batch;
     plan->copies = plan->workers;
     plan->shards = true;
@@ -48,7 +46,8 @@ SDR_REGISTER(strategy, average) = {
     .name = "average",
     .summary = "every worker trains a model on its own share of the rows; the models are averaged",
     .options = table,
-    .options_size = sizeof(struct options),
+    .options_size = sizeof(struct sdr_average_options),
     .many = true,
     .team = &(const struct sdr_team_ops){.plan = plan, .worker = worker},
+    .peer = &sdr_average_peers,
 };

@@ -171,20 +171,17 @@ struct sdr_batch sdr_batch_at(const struct sdr_run *run, uint64_t place, uint64_
 }
 
 /* The next share of the worker's own shard. All shards are cut into the same number of shares, some
-   possibly empty. The step size is that of the place the share would have if all workers were
-   equally fast. */
+   possibly empty. */
 static bool next_of_shard(struct sdr_node *node, struct sdr_batch *share)
 {
     struct sdr_run *run = node->run;
-    uint64_t rows = run->set.train_rows.count, shares = sdr_shard_shares(run);
-    uint64_t first = sdr_shard_start(run, node->worker);
-    uint64_t length = sdr_shard_start(run, node->worker + 1) - first;
-    if (node->taken == shares)
+    uint64_t epoch = run->progress.epoch;
+    if (node->taken == sdr_shard_shares(run, epoch))
         return false;
-    uint64_t from = sdr_shard_rows(run, length, node->taken);
-    uint64_t end = sdr_shard_rows(run, length, ++node->taken);
-    *share = sdr_batch_at(run, first + from, end - from);
-    share->at = from * rows / length;
+    uint64_t from = sdr_shard_rows(run, epoch, node->worker, node->taken);
+    uint64_t end = sdr_shard_rows(run, epoch, node->worker, ++node->taken);
+    *share = sdr_batch_at(run, sdr_shard_start(run, node->worker) + from, end - from);
+    share->at = sdr_shard_place(run, node->worker, from);
     share->number = node->steps;
     node->dealt = end;
     return true;

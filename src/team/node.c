@@ -324,6 +324,8 @@ enum sdr_status sdr_train(struct sdr_node *node, const struct sdr_batch *share)
     node->parameters->version = share->number;
     for (uint64_t from = 0; from < share->count; from += size) {
         struct sdr_batch batch = sdr_part(node, share, from, size);
+        if (node->run->shared.plan.shards)
+            batch.at = sdr_shard_place(node->run, node->worker, node->dealt - share->count + from);
         if (sdr_can_fuse(node)) {
             sdr_fused_steps(node, &batch);
             if (recorded)

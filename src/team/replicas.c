@@ -120,7 +120,7 @@ void sdr_merge(struct sdr_node *node, int copies, uint64_t part, uint64_t parts)
 
 bool sdr_share_is_whole(const struct sdr_node *node)
 {
-    return sdr_shard_whole(node->run, node->taken);
+    return sdr_shard_whole(node->run, node->run->progress.epoch, node->taken);
 }
 
 void sdr_average(struct sdr_node *node, uint64_t part, uint64_t parts)

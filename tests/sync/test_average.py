@@ -1,0 +1,82 @@
+"""SimuParallelSGD and local SGD with messages: the models of shared memory, bytes by the formula, --resume."""
+import json, os, shutil, subprocess, sys, tempfile
+
+sys.path.insert(1, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import numpy
+from laws import expect, finish
+
+SOUNDER = os.environ["SOUNDER"]
+work = tempfile.TemporaryDirectory(prefix="sounder-test-")
+path = lambda name: os.path.join(work.name, name)
+
+
+def generate(kind, name, *options):
+    subprocess.run([SOUNDER, "generate", kind, path(name), "--seed", "4", "--quiet", *options], check=True, stdout=subprocess.DEVNULL)
+    return path(name)
+
+
+ROWS, FEATURES = 230, 97  # no multiples of a batch, a leaf or a number of workers
+sparse = [generate("sparse-classification", "sparse.svm", "--rows", str(ROWS), "--features", str(FEATURES), "--nnz", "9")]
+dense = [generate("dense-classification", "dense.csv", "--rows", str(ROWS), "--features", "12"), "--label", "label"]
+images = numpy.random.default_rng(3).normal(size=(ROWS, 9, 8)).astype("float32")
+numpy.save(path("images.npy"), images)
+numpy.save(path("labels.npy"), (images[:, 2, 3] > images[:, 5, 5]).astype("int64") + (images[:, 1, 1] > 1))
+pictures = [path("images.npy"), "--labels", path("labels.npy")]
+MODELS = {
+    "logistic": sparse, "squared": dense, "kmeans:3": dense, "mlp:hidden=40-7": sparse,
+    "cnn:layers=conv4x3-relu-pool2-dense9-tanh-dropout0.25": pictures,
+}
+
+
+def train(data, *options):
+    done = subprocess.run([SOUNDER, "train", *data, "--seed", "2", "--quiet", "--json", *map(str, options)],
+                          capture_output=True, text=True)
+    if done.returncode:
+        raise SystemExit("%s\n%s" % (" ".join(done.args), done.stderr))
+    return json.loads(done.stdout)
+
+
+# ---- the models of shared memory ----
+MESSAGES = {"sim": ["--transport", "sim:latency=0.5", "--compute", "exp:rate=1"], "threads": ["--delay", "const:0"]}
+for model, data in MODELS.items():
+    kinds = [[], ["--l1", "0.01", "--optimizer", "sgd"], ["--optimizer", "ftrl"], ["--valid-fraction", "0.2"]]
+    for more in kinds[3:] if model == "kmeans:3" else kinds[:2] + kinds[3:] if model[0] in "mc" else kinds:
+        wrong = []
+        for workers, every in ((1, 0), (1, 3), (2, 0), (2, 7), (3, 5), (3, 1000), (7, 1), (8, 4)):
+            common = ["--model", model, "--sync", "average:every=%d" % every, "--batch", 6, "--workers", workers, "--epochs", 4, *more]
+            shared = train(data, *common)
+            for where, options in MESSAGES.items():
+                out = train(data, *common, *options)
+                if (out["model_hash"], out["updates"]) != (shared["model_hash"], shared["updates"]):
+                    wrong.append((workers, every, where))
+        expect("%s %s: the model of shared memory, to the bit" % (model, " ".join(more)), not wrong, wrong)
+for every in (0, 9):
+    one = train(sparse, "--sync", "serial", "--batch", 4, "--epochs", 3)
+    out = train(sparse, "--sync", "average:every=%d" % every, "--workers", 1, "--batch", 4, "--epochs", 3, *MESSAGES["sim"])
+    expect("every=%d: one worker is serial" % every, out["model_hash"] == one["model_hash"])
+few = train(sparse, "--sync", "average:every=2", "--workers", 300, "--epochs", 2, "--transport", "sim")
+expect("more workers than rows", few["updates"] == 2 * ROWS, few["updates"])
+
+# ---- bytes ----
+VALUES = FEATURES + 1
+for workers in (2, 3, 5):
+    longest = -(-(-(-ROWS // workers)) // 6)
+    for every, means in ((0, 1), (longest, 1), (1, longest)):
+        out = train(sparse, "--sync", "average:every=%d" % every, "--workers", workers, "--batch", 6, "--epochs", 1, "--transport", "sim")
+        part = [VALUES * (p + 1) // workers - VALUES * p // workers for p in range(workers)]
+        sent = [4 * means * (VALUES - part[p] + part[p] * (workers - 1)) for p in range(workers)]
+        seen = [worker["bytes"] for worker in out["workers_detail"]]
+        expect("P = %d, every=%d: %d means of 2N(P − 1)/P values" % (workers, every, means), seen == sent, (seen, sent))
+
+# ---- --resume ----
+for every in (0, 5):
+    common = ["--sync", "average:every=%d" % every, "--workers", 3, "--batch", 6, "--optimizer", "sgd", "--lr", 0.1, "--schedule",
+              "constant", "--transport", "sim", "--run", path("run")]
+    shutil.rmtree(path("run"), ignore_errors=True)
+    train(sparse, *common, "--epochs", 3)
+    out = train(sparse, *common, "--epochs", 6, "--resume")
+    whole = train(sparse, *common[:-2], "--epochs", 6)
+    expect("every=%d: goes on with --resume" % every,
+           out["updates"] == whole["updates"] and abs(out["objective"] - whole["objective"]) < 0.02 * whole["objective"],
+           (out["updates"], out["objective"], whole["objective"]))
+finish()
