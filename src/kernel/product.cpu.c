@@ -333,13 +333,14 @@ static void unpool(const struct sdr_pooling *w, const float *from, const float *
                    const float *delta, float *into)
 {
     size_t row = (size_t)w->cols * w->lanes;
+    bool apart = w->stride >= w->size;
     WINDOWS(w) {
         vector most = load(to + out_at + l), left = load(delta + out_at + l);
         for (uint32_t v = 0; v < w->size; v++)
             for (uint32_t u = 0; u < w->size; u++) {
                 size_t place = at + v * row + u * w->lanes;
                 vector share = where_equal(load(from + place), most, left);
-                store(into + place, load(into + place) + share);
+                store(into + place, (apart ? all(0) : load(into + place)) + share);
                 left = left - share; /* 0, or what it was */
             }
     }

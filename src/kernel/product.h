@@ -57,7 +57,7 @@ struct sdr_product_kernels {
     void (*activate)(enum sdr_activation f, float *x, size_t n);
     void (*slope)(enum sdr_activation f, const float *y, float *delta, size_t n);
     /* The largest value of every window, and the way back: `into` gets delta where that value came from, the
-       first if there are several. It is zero before. */
+       first if there are several. It is zero before where windows overlap, or do not reach. */
     void (*pool)(const struct sdr_pooling *window, const float *from, float *to);
     void (*unpool)(const struct sdr_pooling *window, const float *from, const float *to,
                    const float *delta, float *into);

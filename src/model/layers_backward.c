@@ -7,46 +7,56 @@
 static float *delta_of_input(const struct sdr_pass *pass, int l)
 {
     const struct sdr_place *before = &pass->place[l - 1];
-    return before->turned ? before->turned_delta : before->delta;
+    return before->turned_delta ? before->turned_delta : before->delta;
 }
 
+/* inputs × rows = weights · (units × rows): transposes the gradient, which is smaller than the weights. */
 static void dense_backward(const struct sdr_view *view, const struct sdr_pass *pass, int l)
 {
     const struct sdr_layer *layer = &pass->net.layer[l];
+    const struct sdr_place *before = &pass->place[l - 1];
     const struct sdr_product_kernels *kernels = view->problem->kernels->products;
     uint32_t inputs = (uint32_t)sdr_volume_size(&layer->in), units = layer->out.channels;
-    kernels->transpose(view->w + view->block[layer->block].offset, units, inputs, units, pass->back, inputs);
-    struct sdr_product product = {.to = delta_of_input(pass, l),
-                                  .to_row = inputs,
-                                  .a = pass->place[l].delta,
+    float *by_units = pass->scratch, *by_inputs = by_units + (size_t)units * pass->lanes;
+    kernels->transpose(pass->place[l].delta, units, pass->count, units, by_units, pass->lanes);
+    if (before->by_lanes && pass->count < pass->lanes) /* lanes without a row get zeros */
+        memset(before->delta, 0, (size_t)inputs * pass->lanes * sizeof(float));
+    struct sdr_product product = {.to = before->by_lanes ? before->delta : by_inputs,
+                                  .to_row = pass->lanes,
+                                  .a = view->w + view->block[layer->block].offset,
                                   .a_row = units,
                                   .a_step = 1,
-                                  .b = pass->back,
-                                  .b_step = inputs,
-                                  .rows = pass->count,
-                                  .cols = inputs,
+                                  .b = by_units,
+                                  .b_step = pass->lanes,
+                                  .rows = inputs,
+                                  .cols = pass->count,
                                   .inner = units};
     kernels->product(&product);
+    if (!before->by_lanes)
+        kernels->transpose(by_inputs, pass->lanes, inputs, pass->count, before->delta, inputs);
 }
 
-/* Every pixel of the result gives its gradient back to the pixels its kernels read. */
+/* Every pixel of the result gives its gradient back to the pixels its kernels read. The gradients of a pixel are copied first:
+   they lie whole images apart, often at the same place of the cache. */
 static void conv_backward(const struct sdr_view *view, const struct sdr_pass *pass, int l)
 {
     const struct sdr_layer *layer = &pass->net.layer[l];
     const struct sdr_place *place = &pass->place[l];
     struct sdr_volume around = sdr_padded(layer);
-    size_t pixels = (size_t)layer->out.rows * layer->out.cols;
+    size_t pixels = (size_t)layer->out.rows * layer->out.cols, lanes = pass->lanes;
     float *to = layer->pad ? place->padded_delta : delta_of_input(pass, l);
     memset(to, 0, sdr_pass_values(pass, &around, true) * sizeof *to);
     sdr_conv_tables(pass, layer);
     for (size_t q = 0; q < pixels; q++) {
+        for (size_t k = 0; k < layer->out.channels; k++)
+            memcpy(pass->scratch + k * lanes, place->delta + (k * pixels + q) * lanes, lanes * sizeof(float));
         struct sdr_product product = {.to = to + pass->pixel[q],
                                       .to_at = pass->tap,
                                       .a = view->w + view->block[layer->block].offset,
                                       .a_row = layer->out.channels,
                                       .a_step = 1,
-                                      .b = place->delta + q * pass->lanes,
-                                      .b_step = pixels * pass->lanes,
+                                      .b = pass->scratch,
+                                      .b_step = lanes,
                                       .rows = sdr_taps(layer),
                                       .cols = pass->lanes,
                                       .inner = layer->out.channels,
@@ -73,7 +83,8 @@ static void go_back(const struct sdr_view *view, const struct sdr_pass *pass, in
         conv_backward(view, pass, l);
         break;
     case SDR_LAYER_POOL:
-        memset(to, 0, sdr_pass_values(pass, &layer->in, true) * sizeof *to);
+        if (!sdr_pool_tiles(layer))
+            memset(to, 0, sdr_pass_values(pass, &layer->in, true) * sizeof *to);
         view->problem->kernels->products->unpool(&window, sdr_pass_input(pass, l), place->value, place->delta, to);
         break;
     default:
@@ -86,20 +97,14 @@ static void go_back(const struct sdr_view *view, const struct sdr_pass *pass, in
     }
 }
 
-/* From the order of layer l to that of the layer before; lanes without a row get zeros. */
+/* From the order of layer l to that of the layer before; dense layers have done it. */
 static void turn_back(const struct sdr_view *view, const struct sdr_pass *pass, int l)
 {
     const struct sdr_place *before = &pass->place[l - 1];
-    const struct sdr_product_kernels *kernels = view->problem->kernels->products;
     uint32_t units = (uint32_t)sdr_volume_size(&pass->net.layer[l].in);
-    if (!before->turned)
-        return;
-    if (before->by_lanes) {
-        memset(before->delta, 0, (size_t)units * pass->lanes * sizeof(float));
-        kernels->transpose(before->turned_delta, units, pass->count, units, before->delta, pass->lanes);
-    } else {
-        kernels->transpose(before->turned_delta, pass->lanes, units, pass->count, before->delta, units);
-    }
+    if (before->turned_delta)
+        view->problem->kernels->products->transpose(before->turned_delta, pass->lanes, units, pass->count,
+                                                    before->delta, units);
 }
 
 static void dense_parts(const struct sdr_batch *batch, const struct sdr_pass *pass, int l,

@@ -135,12 +135,12 @@ static void conv_forward(const struct sdr_view *view, const struct sdr_pass *pas
         sdr_move_image(layer, pass->lanes, (float *)(uintptr_t)in, place->padded, true);
         in = place->padded;
     }
-    for (size_t k = 0; k < layer->out.channels; k++)
-        for (size_t i = 0; i < pixels * lanes; i++)
-            place->value[k * pixels * lanes + i] = bias[k];
     for (size_t q = 0; q < pixels; q++) {
-        struct sdr_product product = {.to = place->value + q * lanes,
-                                      .to_row = pixels * lanes,
+        for (size_t k = 0; k < layer->out.channels; k++)
+            for (size_t i = 0; i < lanes; i++)
+                pass->scratch[k * lanes + i] = bias[k];
+        struct sdr_product product = {.to = pass->scratch,
+                                      .to_row = lanes,
                                       .a = view->w + view->block[layer->block].offset,
                                       .a_row = 1,
                                       .a_at = pass->column,
@@ -151,6 +151,8 @@ static void conv_forward(const struct sdr_view *view, const struct sdr_pass *pas
                                       .inner = sdr_taps(layer),
                                       .add = true};
         view->problem->kernels->products->product(&product);
+        for (size_t k = 0; k < layer->out.channels; k++)
+            memcpy(place->value + (k * pixels + q) * lanes, pass->scratch + k * lanes, lanes * sizeof(float));
     }
 }
 

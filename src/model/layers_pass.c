@@ -60,10 +60,18 @@ static void place_conv(const struct sdr_pass *pass, const struct sdr_layer *laye
     }
 }
 
+/* Vectors over the rows: gradients of a dense layer on both sides, values of a pixel of all kernels. */
+static size_t scratch_of(const struct sdr_layer *layer, int l)
+{
+    if (layer->type == SDR_LAYER_CONV)
+        return layer->out.channels;
+    return layer->type == SDR_LAYER_DENSE && l > 0 ? layer->out.channels + sdr_volume_size(&layer->in) : 0;
+}
+
 /* Lays the arrays out for this many rows. */
 static void lay_out(struct sdr_pass *pass, uint32_t rows, struct heap *heap)
 {
-    size_t back = 0, taps = 0, pixels = 0;
+    size_t scratch = 0, taps = 0, pixels = 0;
     pass->count = rows;
     pass->lanes = (rows + 15) / 16 * 16;
     for (int l = 0; l < pass->net.count; l++) {
@@ -77,12 +85,13 @@ static void lay_out(struct sdr_pass *pass, uint32_t rows, struct heap *heap)
         place->delta = place->in_place ? place[-1].delta : take_floats(heap, values);
         if (l > 0 && place->by_lanes != place[-1].by_lanes) {
             place[-1].turned = take_floats(heap, sdr_pass_values(pass, &layer->in, place->by_lanes));
-            place[-1].turned_delta = take_floats(heap, sdr_pass_values(pass, &layer->in, place->by_lanes));
+            if (layer->type != SDR_LAYER_DENSE)
+                place[-1].turned_delta = take_floats(heap, sdr_pass_values(pass, &layer->in, place->by_lanes));
         }
         if (layer->type == SDR_LAYER_DROPOUT)
             place->mask = take_floats(heap, values);
-        if (layer->type == SDR_LAYER_DENSE && l > 0 && sdr_volume_size(&layer->in) * layer->out.channels > back)
-            back = sdr_volume_size(&layer->in) * layer->out.channels;
+        size_t needed = scratch_of(layer, l) * pass->lanes;
+        scratch = needed > scratch ? needed : scratch;
         if (layer->type == SDR_LAYER_CONV) {
             size_t inputs = (size_t)layer->in.channels * layer->size * layer->size;
             size_t outputs = (size_t)layer->out.rows * layer->out.cols;
@@ -91,7 +100,7 @@ static void lay_out(struct sdr_pass *pass, uint32_t rows, struct heap *heap)
             pixels = outputs > pixels ? outputs : pixels;
         }
     }
-    pass->back = take_floats(heap, back);
+    pass->scratch = take_floats(heap, scratch);
     pass->one = take_floats(heap, pass->lanes);
     pass->tap = take(heap, taps, sizeof(size_t));
     pass->column = take(heap, taps, sizeof(size_t));

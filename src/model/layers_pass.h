@@ -20,13 +20,13 @@ struct sdr_pass {
     struct sdr_place {
         bool by_lanes, in_place;
         float *value, *delta;               /* what comes out, and its gradient */
-        float *turned, *turned_delta;       /* the same, in the order of the next layer */
+        float *turned, *turned_delta;       /* the same, in the order of the next layer; dense ones need no gradient */
         float *mask;                        /* dropout */
         float *padded, *padded_delta;       /* convolution: its input with zeros around */
         float *weight_sum, *bias_sum;       /* convolution: gradients */
     } place[SDR_LAYERS_MOST];
-    float *back; /* weights of a dense layer, transposed */
-    float *one;  /* ones, as many as lanes */
+    float *scratch; /* of a layer */
+    float *one;     /* ones, as many as lanes */
     size_t *tap, *column, *pixel, *nowhere; /* convolution: offsets */
 };
 
@@ -55,6 +55,12 @@ static inline struct sdr_volume sdr_padded(const struct sdr_layer *layer)
 static inline uint32_t sdr_taps(const struct sdr_layer *layer)
 {
     return layer->in.channels * layer->size * layer->size;
+}
+
+/* Whether windows neither overlap nor leave anything out. */
+static inline bool sdr_pool_tiles(const struct sdr_layer *layer)
+{
+    return layer->stride == layer->size && layer->in.rows % layer->size == 0 && layer->in.cols % layer->size == 0;
 }
 
 static inline struct sdr_pooling sdr_pooling_of(const struct sdr_pass *pass,
