@@ -81,26 +81,34 @@ static void add_part(struct sdr_node *node, const struct sdr_part *part,
                  peer->gradient + peer->vector.first[part->block]);
 }
 
-static void next_mark(struct sdr_peer *peer)
+/* ---- leaves by stages ---- */
+static enum sdr_status begin_leaf(struct sdr_node *node, const struct sdr_view *view, uint32_t number,
+                                  struct sdr_peer_leaf *leaf)
 {
-    peer->mark = peer->mark > 1 ? peer->mark - 1 : UINT32_MAX;
+    struct sdr_batch rows = sdr_leaf(sdr_peer_of(node)->batch, number);
+    if (!leaf->created)
+        SDR_TRY(sdr_gradient_space_create(&leaf->space, node->run->use.kind, &node->run->problem,
+                                          &node->run->layout));
+    leaf->created = true;
+    sdr_leaf_begin(&leaf->space, view, &rows, &leaf->update);
+    return SDR_OK;
 }
 
-/* All leaves of a batch but the last, completely. */
-static enum sdr_status add_leaves(struct sdr_node *node, const struct sdr_view *view,
-                                  uint32_t leaves, int stages, const atomic_uint *stop)
+/* Computes a stage of a leaf and adds its parts to the gradient. */
+static enum sdr_status add_stage(struct sdr_node *node, const struct sdr_view *view, int stage,
+                                 struct sdr_peer_leaf *leaf)
 {
     struct sdr_peer *peer = sdr_peer_of(node);
-    for (uint32_t l = 0; l + 1 < leaves && !atomic_load(stop); l++) {
-        struct sdr_batch leaf = sdr_leaf(peer->batch, l);
-        sdr_leaf_begin(&peer->space, view, &leaf, &peer->update);
-        for (int stage = 0; stage < stages; stage++)
-            SDR_TRY(sdr_leaf_stage(&peer->space, view, stage, &peer->update));
-        next_mark(peer);
-        for (int p = 0; p < peer->update.parts; p++)
-            add_part(node, &peer->update.part[p], &leaf);
-        peer->report.loss += peer->update.loss;
-        peer->report.weight += peer->update.weight;
+    int before = leaf->update.parts;
+    SDR_TRY(sdr_leaf_stage(&leaf->space, view, stage, &leaf->update));
+    peer->mark = peer->mark > 1 ? peer->mark - 1 : UINT32_MAX;
+    for (int p = before; p < leaf->update.parts; p++) {
+        add_part(node, &leaf->update.part[p], &leaf->update.batch);
+        peer->vector.final[leaf->update.part[p].block] = true;
+    }
+    if (stage == 0) {
+        peer->report.loss += leaf->update.loss;
+        peer->report.weight += leaf->update.weight;
     }
     return SDR_OK;
 }
@@ -114,40 +122,43 @@ static void find_ready(const struct sdr_layout *layout, struct sdr_peer_vector *
     vector->ready = b > 0 ? vector->first[b - 1] : vector->count;
 }
 
-/* A step per stage of the last leaf; the other leaves come with the first step. */
+/* All leaves but the last ones, completely; then these begin. */
+static enum sdr_status begin(struct sdr_node *node, const struct sdr_view *view, uint32_t leaves, uint32_t staged,
+                             int stages, const atomic_uint *stop)
+{
+    struct sdr_peer *peer = sdr_peer_of(node);
+    for (uint32_t l = 0; l + staged < leaves && !atomic_load(stop); l++) {
+        SDR_TRY(begin_leaf(node, view, l, &peer->leaf[0]));
+        for (int stage = 0; stage < stages; stage++)
+            SDR_TRY(add_stage(node, view, stage, &peer->leaf[0]));
+    }
+    for (uint32_t l = 0; l < staged; l++)
+        SDR_TRY(begin_leaf(node, view, leaves - staged + l, &peer->leaf[l]));
+    memset(peer->vector.final, 0, sizeof peer->vector.final);
+    return SDR_OK;
+}
+
+/* A step per stage: of all leaves, or of the last eight, which bounds memory. Leaves are added in their order in any case. In
+   virtual time, where stages take the time that is drawn for them, of the last leaf alone. */
 static enum sdr_status compute(void *argument, uint32_t step, const atomic_uint *stop)
 {
     struct sdr_node *node = argument;
     struct sdr_peer *peer = sdr_peer_of(node);
     struct sdr_peer_vector *vector = &peer->vector;
-    const struct sdr_layout *layout = node->parameters->layout;
     uint32_t leaves = sdr_leaves(peer->batch->count);
-    int stages = sdr_gradient_stages(&peer->space, &node->run->problem);
+    uint32_t most = node->run->use.transport->simulated ? 1 : SDR_PEER_LEAVES;
+    uint32_t staged = leaves < most ? leaves : most;
+    int stages = sdr_gradient_stages(&peer->leaf[0].space, &node->run->problem);
     if (step == 0) {
         sdr_parameters_catch_up_all(node->parameters);
         memset(peer->gradient, 0, vector->count * sizeof *peer->gradient);
-        memset(vector->final, 0, sizeof vector->final);
-        vector->ready = 0;
     }
     struct sdr_view view = sdr_peer_view(node);
-    if (step == 0) {
-        SDR_TRY(add_leaves(node, &view, leaves, stages, stop));
-        struct sdr_batch leaf = sdr_leaf(peer->batch, leaves ? leaves - 1 : 0);
-        sdr_leaf_begin(&peer->space, &view, &leaf, &peer->update);
-        next_mark(peer);
-    }
-    int before = peer->update.parts;
-    if (leaves)
-        SDR_TRY(sdr_leaf_stage(&peer->space, &view, (int)step, &peer->update));
-    for (int p = before; p < peer->update.parts; p++) {
-        add_part(node, &peer->update.part[p], &peer->update.batch);
-        vector->final[peer->update.part[p].block] = true;
-    }
-    if (step == 0) {
-        peer->report.loss += peer->update.loss;
-        peer->report.weight += peer->update.weight;
-    }
-    find_ready(layout, vector);
+    if (step == 0)
+        SDR_TRY(begin(node, &view, leaves, staged, stages, stop));
+    for (uint32_t l = 0; l < staged && !atomic_load(stop); l++)
+        SDR_TRY(add_stage(node, &view, (int)step, &peer->leaf[l]));
+    find_ready(node->parameters->layout, vector);
     if ((int)step + 1 == stages)
         vector->ready = vector->count;
     return SDR_OK;
@@ -157,9 +168,10 @@ void sdr_peer_gradient(struct sdr_node *node, const struct sdr_batch *batch, flo
                        struct sdr_work *work)
 {
     struct sdr_peer *peer = sdr_peer_of(node);
-    int stages = sdr_gradient_stages(&peer->space, &node->run->problem);
+    int stages = sdr_gradient_stages(&peer->leaf[0].space, &node->run->problem);
     peer->batch = batch;
     peer->gradient = gradient;
+    peer->vector.ready = 0;
     *work = (struct sdr_work){.run = compute, .argument = node, .steps = (uint32_t)stages};
 }
 
@@ -216,9 +228,9 @@ static enum sdr_status compute_update(void *argument, uint32_t step, const atomi
     sdr_parameters_catch_up(node->parameters, &all, sdr_all(node->parameters->layout));
     struct sdr_view view = sdr_peer_view(node);
     uint32_t first = (uint32_t)((peer->batch->at - peer->at) / SDR_LEAF_ROWS);
-    SDR_TRY(sdr_batch_gradient(&peer->space, &view, peer->batch, first, NULL, stop, &peer->update));
-    peer->report.loss += peer->update.loss;
-    peer->report.weight += peer->update.weight;
+    SDR_TRY(sdr_batch_gradient(&peer->leaf[0].space, &view, peer->batch, first, NULL, stop, &peer->leaf[0].update));
+    peer->report.loss += peer->leaf[0].update.loss;
+    peer->report.weight += peer->leaf[0].update.weight;
     return SDR_OK;
 }
 
@@ -234,9 +246,9 @@ enum sdr_status sdr_peer_pack(struct sdr_node *node, struct sdr_body **body)
     const struct sdr_wire *wire = &node->run->network->wire;
     struct sdr_wire_facts facts = {.rows = peer->batch->count};
     struct sdr_span all = sdr_all(wire->layout);
-    SDR_TRY(sdr_peer_body(node, sdr_wire_bound(wire, &peer->update, all, 0), body));
-    enum sdr_status status = sdr_wire_write(wire, &peer->update, all, &facts, NULL,
-                                            peer->update.version, &peer->exchange.writer, (*body)->data,
+    SDR_TRY(sdr_peer_body(node, sdr_wire_bound(wire, &peer->leaf[0].update, all, 0), body));
+    enum sdr_status status = sdr_wire_write(wire, &peer->leaf[0].update, all, &facts, NULL,
+                                            peer->leaf[0].update.version, &peer->exchange.writer, (*body)->data,
                                             &(*body)->bytes);
     if (status != SDR_OK)
         sdr_body_drop(*body);

@@ -13,12 +13,12 @@ static enum sdr_status step(struct sdr_node *node, const struct sdr_batch *batch
     struct sdr_peer *peer = sdr_peer_of(node);
     sdr_parameters_catch_up(p, batch, sdr_all(p->layout));
     struct sdr_view view = sdr_peer_view(node);
-    SDR_TRY(sdr_batch_gradient(&peer->space, &view, batch, 0, NULL, stop, &peer->update));
+    SDR_TRY(sdr_batch_gradient(&peer->leaf[0].space, &view, batch, 0, NULL, stop, &peer->leaf[0].update));
     if (atomic_load(stop))
         return SDR_OK;
-    sdr_parameters_apply(p, &peer->update, sdr_peer_rate(node->run, peer, batch->at));
-    peer->report.loss += peer->update.loss;
-    peer->report.weight += peer->update.weight;
+    sdr_parameters_apply(p, &peer->leaf[0].update, sdr_peer_rate(node->run, peer, batch->at));
+    peer->report.loss += peer->leaf[0].update.loss;
+    peer->report.weight += peer->leaf[0].update.weight;
     return SDR_OK;
 }
 

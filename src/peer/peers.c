@@ -39,7 +39,8 @@ static void free_peer(struct sdr_peer *peer)
     sdr_wire_reader_free(&peer->exchange.reader);
     if (peer->exchange.sum.layout)
         sdr_sum_free(&peer->exchange.sum);
-    sdr_gradient_space_free(&peer->space);
+    for (int l = 0; l < SDR_PEER_LEAVES; l++)
+        sdr_gradient_space_free(&peer->leaf[l].space);
     sdr_release(peer);
 }
 
@@ -138,7 +139,8 @@ static enum sdr_status make_peer(struct sdr_node *node, bool first, uint64_t num
     if (run->options.settings.deterministic)
         SDR_TRY(sdr_allocate(&peer->exchange.row, net->policy.batch, sizeof *peer->exchange.row, "rows of a batch"));
     sdr_peer_vector_make(&run->layout, &peer->vector);
-    return sdr_gradient_space_create(&peer->space, run->use.kind, &run->problem, &run->layout);
+    peer->leaf[0].created = true;
+    return sdr_gradient_space_create(&peer->leaf[0].space, run->use.kind, &run->problem, &run->layout);
 }
 
 static enum sdr_status loop(struct sdr_node *node)

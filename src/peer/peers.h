@@ -50,6 +50,14 @@ struct sdr_peer_exchange {
     struct sdr_wire_reader reader;
 };
 
+/* Leaves whose gradients are computed stage by stage. The first one is also used for whole batches. */
+enum { SDR_PEER_LEAVES = 8 };
+struct sdr_peer_leaf {
+    bool created;
+    struct sdr_gradient_space space; /* owned */
+    struct sdr_update update;
+};
+
 /* A peer that lives in this process. */
 struct sdr_peer {
     /* Of the run's parameters; the first peer here has these themselves. */
@@ -64,12 +72,11 @@ struct sdr_peer {
     uint64_t number;                 /* of the next batch */
     uint64_t epoch, at;              /* of the present one, and of the first row of all its parts */
     uint32_t *row;                   /* owned: of its part of a batch */
-    struct sdr_gradient_space space; /* owned */
+    struct sdr_peer_leaf leaf[SDR_PEER_LEAVES];
     uint32_t mark;                   /* mark of its last gradient */
     const struct sdr_batch *batch;   /* borrowed while a gradient is computed */
     float *gradient;                 /* borrowed meanwhile */
     struct sdr_peer_vector vector;
-    struct sdr_update update;       /* of the leaf that is computed, or of the part of a batch */
     struct sdr_peer_exchange exchange;
     int64_t waited;                  /* nanoseconds, for messages */
     uint64_t works;                  /* so far: drawn times depend on the number */

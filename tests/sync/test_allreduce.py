@@ -69,6 +69,12 @@ for model, data in MODELS.items():
                     *transport)["model_hash"]
               for bucket in (64,) for overlap in ("yes", "no") for transport in ([], ["--transport", "sim", "--compute", "exp:rate=1"])}
     expect("%s: overlap and transport change no bit" % model, len(hashes) == 1, hashes)
+many = generate("dense-classification", "many.csv", "--rows", "1500", "--features", "12")
+for batch in (65, 500, 700):  # of 64-row leaves: one and a bit, eight, more than are kept for stages
+    hashes = {train([many, "--label", "label"], "--model", "mlp:hidden=30-20", "--sync", "allreduce:bucket=64,overlap=%s" % overlap,
+                    "--batch", batch, "--workers", 2, *transport)["model_hash"]
+              for overlap in ("yes", "no") for transport in ([], ["--transport", "sim"])}
+    expect("parts of %d rows: overlap and transport change no bit" % batch, len(hashes) == 1, hashes)
 
 # ---- bytes ----
 def chunks(values, peers):
