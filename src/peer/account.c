@@ -129,6 +129,15 @@ static enum sdr_status end_without(struct sdr_node *node, int lost)
                     run->use.strategy->name, node->workers, rest);
 }
 
+void sdr_peer_tell_losses(struct sdr_node *node)
+{
+    struct sdr_peer_group *group = &sdr_peer_of(node)->group;
+    for (; node->id == 0 && group->told < group->losses; group->told++)
+        sdr_note(&node->run->options, "worker %d is gone: process %llu was silent for %.1f s",
+                 group->lost[group->told].peer, (unsigned long long)group->lost[group->told].process,
+                 group->lost[group->told].silent);
+}
+
 /* Peer 0 decides whether the run goes on; other peers wait for its message. */
 enum sdr_status sdr_peer_lose(struct sdr_node *node, const struct sdr_message *message)
 {
@@ -139,7 +148,8 @@ enum sdr_status sdr_peer_lose(struct sdr_node *node, const struct sdr_message *m
         return SDR_OK;
     SDR_TRY(
         sdr_grow(&peer->group.lost, NULL, peer->group.losses, &peer->group.lost_room, sizeof *peer->group.lost, "workers"));
-    peer->group.lost[peer->group.losses++] = message->from;
+    peer->group.lost[peer->group.losses++] =
+        (struct sdr_peer_loss){message->from, message->batch, message->value};
     if (message->from == 0)
         return sdr_fail(SDR_PEER_LOST,
                         "worker 0, which keeps the books of the run, was lost: go on "
@@ -147,8 +157,8 @@ enum sdr_status sdr_peer_lose(struct sdr_node *node, const struct sdr_message *m
     if (node->id == 0) {
         net->lead.alive--;
         net->peers->books.missing -= !net->peers->books.told[message->from];
-        sdr_note(&node->run->options, "worker %d is gone: process %llu was silent for %.1f s",
-                 message->about, (unsigned long long)message->batch, message->value);
+        if (!sdr_helper_works(peer->helper))
+            sdr_peer_tell_losses(node);
     }
     return lost ? lost(node, message->from) : sdr_peer_give_up(node, message->from);
 }

@@ -79,6 +79,11 @@ void sdr_helper_destroy(struct sdr_helper *helper)
     sdr_release(helper);
 }
 
+bool sdr_helper_works(const struct sdr_helper *helper)
+{
+    return helper && helper->work;
+}
+
 enum sdr_status sdr_helper_compute(struct sdr_node *node, struct sdr_work *work, bool *done)
 {
     struct sdr_peer *peer = sdr_peer_of(node);
@@ -95,6 +100,7 @@ enum sdr_status sdr_helper_compute(struct sdr_node *node, struct sdr_work *work,
     helper->work = NULL;
     enum sdr_status helped = helper->status;
     pthread_mutex_unlock(&helper->lock);
+    sdr_peer_tell_losses(node);
     if (status == SDR_OK && helped != SDR_OK && helped < SDR_PEER_OVER)
         return sdr_fail(helped, "%s", helper->sentence);
     return status == SDR_OK ? helped : status;

@@ -35,7 +35,7 @@ bool sdr_peer_is_lost(const struct sdr_node *node, int peer)
 {
     const struct sdr_peer *own = sdr_peer_of(node);
     for (uint64_t i = 0; i < own->group.losses; i++)
-        if (own->group.lost[i] == peer)
+        if (own->group.lost[i].peer == peer)
             return true;
     return false;
 }
@@ -87,7 +87,7 @@ void sdr_peer_again(struct sdr_node *node)
         return;
     struct sdr_peer_books *books = &node->run->network->peers->books;
     for (uint64_t i = 0; i < peer->group.losses; i++) /* their parts are others' now */
-        books->told[peer->group.lost[i]] = false;
+        books->told[peer->group.lost[i].peer] = false;
 }
 
 /* ---- messages ---- */

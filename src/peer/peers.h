@@ -32,12 +32,21 @@ void sdr_peer_vector_set(const struct sdr_peer_vector *vector, const struct sdr_
 /* Handles messages while the peer computes, in real time. */
 struct sdr_helper;
 enum sdr_status sdr_helper_compute(struct sdr_node *node, struct sdr_work *work, bool *done);
+bool sdr_helper_works(const struct sdr_helper *helper); /* for whoever handles messages */
 void sdr_helper_destroy(struct sdr_helper *helper);
+
+/* A peer that has died: its process, and for how many seconds that was silent. */
+struct sdr_peer_loss {
+    int peer;
+    uint64_t process;
+    double silent;
+};
 
 /* Who is there. */
 struct sdr_peer_group {
-    int *lost; /* owned: dead peers */
+    struct sdr_peer_loss *lost; /* owned */
     uint64_t losses, lost_room;
+    uint64_t told; /* losses that the user knows of */
     int *member; /* owned: peers that have parts of a batch, in order */
     int members, rank;
 };
@@ -112,6 +121,8 @@ enum sdr_status sdr_peer_pump(struct sdr_node *node);
 enum sdr_status sdr_peer_file_report(struct sdr_node *node, struct sdr_message *message);
 /* Keeps a message until a loop asks for it. Takes ownership, also on failure. */
 enum sdr_status sdr_peer_keep(struct sdr_peer *peer, const struct sdr_message *message);
+/* Peer 0 tells the user of deaths. On the thread of its loop. */
+void sdr_peer_tell_losses(struct sdr_node *node);
 /* A peer has died. */
 enum sdr_status sdr_peer_lose(struct sdr_node *node, const struct sdr_message *message);
 

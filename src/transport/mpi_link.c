@@ -294,7 +294,8 @@ enum sdr_status sdr_mpi_post(struct sdr_run *run, int process, const struct sdr_
     enum sdr_status status = SDR_OK;
     if (message->body && message->body->bytes > SDR_WIRE_LARGEST) {
         sdr_body_drop(message->body);
-        return sdr_fail(SDR_RUNTIME, "a message is larger than 2 GB: give more --servers");
+        return sdr_fail(SDR_RUNTIME, "a message is larger than 2 GB: give more --%s",
+                        run->network->servers ? "servers" : "workers");
     }
     pthread_mutex_lock(&job->calls);
     if (links->link[process].lost) {
