@@ -27,6 +27,7 @@ struct sdr_work {
     enum sdr_status (*progress)(void *context);
     void *context;
 };
+enum { SDR_SUM_REQUEST = 16 }; /* bytes of a request, at most */
 struct sdr_transport {
     SDR_ABOUT;
     bool simulated;    /* time is virtual; all nodes are in this process, on one thread */
@@ -60,6 +61,10 @@ struct sdr_transport {
     enum sdr_status (*compute)(struct sdr_node *node, struct sdr_work *work, bool *done);
     /* Whether a message has arrived: receive would not wait. */
     bool (*any)(struct sdr_node *node);
+    /* For peers, one a process: begins a sum over all of them, in place. All begin the same sums in the same order.
+       summed: whether it is complete; never, if a process dies. NULL: the transport has messages alone. */
+    enum sdr_status (*sum)(struct sdr_node *node, float *value, uint64_t count, void *request);
+    enum sdr_status (*summed)(struct sdr_node *node, void *request, bool *done);
     int64_t (*now)(const struct sdr_node *node); /* nanoseconds since the launch */
     void (*close)(struct sdr_run *run);          /* must not wait for dead nodes */
 };

@@ -47,6 +47,15 @@ uint64_t sdr_peer_values(const struct sdr_node *node)
     return sdr_peer_of(node)->vector.count;
 }
 
+uint64_t sdr_peer_block_end(const struct sdr_node *node, uint64_t at)
+{
+    const struct sdr_peer_vector *vector = &sdr_peer_of(node)->vector;
+    int b = node->parameters->layout->blocks;
+    while (b-- > 0 && vector->first[b] <= at) /* they begin one behind the other, the last one first */
+        ;
+    return b >= 0 ? vector->first[b] : vector->count;
+}
+
 uint64_t sdr_peer_ready(const struct sdr_node *node)
 {
     return sdr_peer_of(node)->vector.ready;

@@ -6,6 +6,8 @@
 #include "server/sampler.h"
 #include "server/traffic.h"
 
+#include <time.h>
+
 int sdr_peer_id(const struct sdr_node *node)
 {
     return node->id;
@@ -236,6 +238,42 @@ enum sdr_status sdr_peer_any(struct sdr_node *node, bool *any)
     while (node->run->use.transport->any(node))
         SDR_TRY(sdr_peer_pump(node));
     *any = find_any(sdr_peer_of(node), &i);
+    return SDR_OK;
+}
+
+/* ---- sums by the transport ---- */
+bool sdr_peer_has_sums(const struct sdr_node *node)
+{
+    return node->run->use.transport->sum && node->run->processes == node->workers;
+}
+
+enum sdr_status sdr_peer_sum(struct sdr_node *node, float *value, uint64_t count, void *request)
+{
+    return node->run->use.transport->sum(node, value, count, request);
+}
+
+enum sdr_status sdr_peer_summed(struct sdr_node *node, void *request, bool *done)
+{
+    return node->run->use.transport->summed(node, request, done);
+}
+
+enum sdr_status sdr_peer_await_sum(struct sdr_node *node, void *request)
+{
+    enum { LOOKS = 200 };
+    static const struct timespec nap = {.tv_nsec = 20000};
+    const struct sdr_transport *transport = node->run->use.transport;
+    struct sdr_peer *peer = sdr_peer_of(node);
+    int64_t before = transport->now(node);
+    bool done = false, any;
+    for (int looks = 0; !done; looks++) {
+        SDR_TRY(sdr_peer_any(node, &any)); /* a death, or the end of the run */
+        SDR_TRY(transport->summed(node, request, &done));
+        if (!done && looks >= LOOKS)
+            nanosleep(&nap, NULL);
+    }
+    int64_t waited = transport->now(node) - before;
+    peer->waited += waited;
+    peer->report.waiting += (float)((double)waited * 1e-9);
     return SDR_OK;
 }
 

@@ -83,6 +83,13 @@ enum sdr_status sdr_peer_poll(struct sdr_node *node, int from, int32_t tag, stru
 /* Whether a message has arrived: receive_any would not wait. */
 enum sdr_status sdr_peer_any(struct sdr_node *node, bool *any);
 
+/* Sums by the transport itself (kind/transport.h), if it has them and every process has one peer. _await handles messages
+   meanwhile. */
+bool sdr_peer_has_sums(const struct sdr_node *node);
+enum sdr_status sdr_peer_sum(struct sdr_node *node, float *value, uint64_t count, void *request);
+enum sdr_status sdr_peer_summed(struct sdr_node *node, void *request, bool *done);
+enum sdr_status sdr_peer_await_sum(struct sdr_node *node, void *request);
+
 /* ---- work ---- */
 /* Runs one step of the work. The loop sets run, argument, steps and cost. */
 enum sdr_status sdr_peer_compute(struct sdr_node *node, struct sdr_work *work);
@@ -102,6 +109,7 @@ uint64_t sdr_peer_hash(struct sdr_node *node);            /* of the replica's va
 void sdr_peer_gradient(struct sdr_node *node, const struct sdr_batch *batch, float *gradient,
                        struct sdr_work *work);
 uint64_t sdr_peer_ready(const struct sdr_node *node); /* how many are final */
+uint64_t sdr_peer_block_end(const struct sdr_node *node, uint64_t at); /* of the block that a value belongs to */
 /* One step of the optimizer on the replica, with a gradient of all values. */
 void sdr_peer_step(struct sdr_node *node, const float *gradient);
 /* The same with the bits of one worker, whatever the number of peers: sets up work that computes this peer's part as an

@@ -17,18 +17,24 @@
 
 #include <string.h>
 
+enum { BY_RING, BY_MPI };
 struct options {
     uint64_t bucket, tree, check;
     bool overlap;
+    int by;
 };
 static const struct sdr_option table[] = {
-    {"bucket", SDR_SIZE, "1M", "SIZE", 0, 0, "size of the pieces in which the gradient is summed; at most 256 pieces",
+    {"bucket", SDR_SIZE, "4M", "SIZE", 0, 0,
+     "size of the pieces in which the gradient is summed: a piece ends with a layer, if that fills an eighth",
      offsetof(struct options, bucket), 0},
     {"overlap", SDR_FLAG, "yes", NULL, 0, 0,
      "sum the gradients of finished layers while others are computed",
      offsetof(struct options, overlap), 0},
     {"tree", SDR_SIZE, "8K", "SIZE", 0, 0, "sum gradients of up to this size by a tree, not a ring",
      offsetof(struct options, tree), 0},
+    {"by", SDR_CHOICE, "ring", "ring|mpi", 0, 0,
+     "how gradients are summed: messages around a ring, or MPI_Iallreduce, which ends with the first worker that dies",
+     offsetof(struct options, by), 0},
     {"check", SDR_INTEGER, "100", "N", 0, 1e12,
      "compare all replicas every N updates; a difference ends the run; 0: never",
      offsetof(struct options, check), 0},
@@ -65,7 +71,7 @@ static enum sdr_status update(struct sdr_node *node, struct own *own, const stru
     const struct options *options = sdr_peer_options(node);
     struct sdr_work work;
     struct sdr_ring *ring = &own->ring;
-    bool small = ring->values && ring->values * sizeof(float) <= options->tree && ring->peers > 2;
+    bool small = !ring->by_transport && ring->values && ring->values * sizeof(float) <= options->tree && ring->peers > 2;
     sdr_peer_gradient(node, batch, own->gradient, &work);
     sdr_ring_begin(ring, own->gradient);
     if (options->overlap && !small && ring->peers > 1) {
@@ -145,7 +151,9 @@ static void join(struct sdr_node *node, struct own *own)
 
 static enum sdr_status lost(struct sdr_node *node, int peer)
 {
-    return sdr_peer_deterministic(node) ? sdr_peer_give_up(node, peer) : SDR_PEER_REGROUP;
+    const struct options *options = sdr_peer_options(node);
+    bool ends = sdr_peer_deterministic(node) || options->by == BY_MPI;
+    return ends ? sdr_peer_give_up(node, peer) : SDR_PEER_REGROUP;
 }
 
 /* What workers tell worker 0: how many updates they have done, and whom they miss. */
@@ -267,15 +275,19 @@ static enum sdr_status peer(struct sdr_node *node)
     uint64_t values = sdr_peer_values(node);
     struct own own = {0};
     enum sdr_status status;
+    if (options->by == BY_MPI && !sdr_peer_has_sums(node))
+        return sdr_fail(SDR_USAGE, "allreduce:by=mpi needs --transport mpi, with one worker in every process");
     SDR_CHECK(sdr_allocate(&own.memory, 2 * values, sizeof *own.memory, "a gradient"));
     SDR_CHECK(sdr_allocate(&own.body, (size_t)sdr_peers(node), sizeof *own.body, "workers"));
     SDR_CHECK(sdr_ring_create(node, values, options->bucket, &own.ring));
+    own.ring.by_transport = options->by == BY_MPI && sdr_peers(node) > 1;
     own.gradient = own.memory;
     own.last = own.memory + values;
     join(node, &own);
     status = train(node, &own);
 cleanup:
-    sdr_release(own.memory);
+    if (!own.ring.by_transport || !sdr_ring_busy(&own.ring)) /* MPI may still write */
+        sdr_release(own.memory);
     sdr_release(own.body);
     sdr_ring_free(&own.ring);
     return status;

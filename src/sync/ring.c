@@ -7,6 +7,7 @@
 struct sdr_bucket {
     uint64_t first, count; /* values */
     int step;              /* the next one to receive; −1: not started */
+    _Alignas(16) unsigned char request[SDR_SUM_REQUEST]; /* of the transport's sum */
 };
 
 /* ---- messages ---- */
@@ -41,20 +42,37 @@ enum sdr_status sdr_receive_bytes(struct sdr_node *node, int from, int32_t tag, 
 }
 
 /* ---- members and buckets ---- */
+/* Where a bucket ends: with the block that fills an eighth of it, so that it can begin when the backward pass has finished that
+   block; and at `most` values. */
+static uint64_t end_of(const struct sdr_ring *ring, uint64_t first, uint64_t most)
+{
+    uint64_t limit = ring->values - first < most ? ring->values : first + most, end = first, next;
+    while (end - first < most / 8 && (next = sdr_peer_block_end(ring->node, end)) > end && next < limit)
+        end = next;
+    return end - first < most / 8 || end == first ? limit : end;
+}
+
 enum sdr_status sdr_ring_create(struct sdr_node *node, uint64_t values, uint64_t bucket_bytes,
                                 struct sdr_ring *ring)
 {
     enum { MOST = 256 }; /* every one is looked at whenever a message comes */
-    uint64_t bytes = values * sizeof(float), least = bytes / MOST + sizeof(float);
-    uint64_t size = bucket_bytes > least ? bucket_bytes : least;
-    *ring = (struct sdr_ring){
-        .node = node, .values = values, .buckets = bytes ? (bytes + size - 1) / size : 1};
-    SDR_TRY(sdr_allocate(&ring->bucket, ring->buckets, sizeof *ring->bucket, "buckets of a gradient"));
-    for (uint64_t b = 0; b < ring->buckets; b++) {
-        ring->bucket[b].first = values * b / ring->buckets;
-        ring->bucket[b].count = values * (b + 1) / ring->buckets - ring->bucket[b].first;
+    uint64_t most = bucket_bytes / sizeof(float), least = values / (MOST / 8) + 1;
+    most = most > least ? most : least;
+    *ring = (struct sdr_ring){.node = node, .values = values};
+    SDR_TRY(sdr_allocate(&ring->bucket, MOST + 1, sizeof *ring->bucket, "buckets of a gradient"));
+    for (uint64_t first = 0, end = 0; ring->buckets == 0 || first < values; first = end) {
+        end = end_of(ring, first, most);
+        ring->bucket[ring->buckets++] = (struct sdr_bucket){.first = first, .count = end - first};
     }
     return SDR_OK;
+}
+
+bool sdr_ring_busy(const struct sdr_ring *ring)
+{
+    for (uint64_t b = 0; b < ring->buckets; b++)
+        if (ring->bucket[b].step >= 0 && ring->bucket[b].step < 2 * (ring->peers - 1))
+            return true;
+    return false;
 }
 
 void sdr_ring_free(struct sdr_ring *ring)
@@ -119,6 +137,8 @@ static enum sdr_status start(const struct sdr_ring *ring, struct sdr_bucket *buc
     uint64_t count;
     const float *first = chunk(ring, bucket, ring->rank, &count);
     bucket->step = 0;
+    if (ring->by_transport)
+        return sdr_peer_sum(ring->node, ring->vector + bucket->first, bucket->count, bucket->request);
     return ring->peers > 1
                ? sdr_send_bytes(ring->node, after(ring), tag_of(ring, bucket), first,
                                 count * sizeof *first)
@@ -147,6 +167,15 @@ static enum sdr_status take_step(const struct sdr_ring *ring, struct sdr_bucket 
     return sdr_peer_send(ring->node, after(ring), tag_of(ring, bucket), body);
 }
 
+static enum sdr_status poll_sum(const struct sdr_ring *ring, struct sdr_bucket *bucket)
+{
+    bool done;
+    SDR_TRY(sdr_peer_summed(ring->node, bucket->request, &done));
+    if (done)
+        bucket->step = 2 * (ring->peers - 1);
+    return SDR_OK;
+}
+
 enum sdr_status sdr_ring_progress(void *context)
 {
     const struct sdr_ring *ring = context;
@@ -157,7 +186,9 @@ enum sdr_status sdr_ring_progress(void *context)
         struct sdr_bucket *bucket = &ring->bucket[b];
         if (bucket->step < 0 && bucket->first + bucket->count <= ring->ready)
             SDR_TRY(start(ring, bucket));
-        for (bool came = true; came && bucket->step >= 0 && !is_done(ring, bucket);) {
+        if (ring->by_transport && bucket->step >= 0 && !is_done(ring, bucket))
+            SDR_TRY(poll_sum(ring, bucket));
+        for (bool came = true; !ring->by_transport && came && bucket->step >= 0 && !is_done(ring, bucket);) {
             struct sdr_body *body;
             SDR_TRY(sdr_peer_poll(node, before(ring), tag_of(ring, bucket), &body, &came));
             if (came)
@@ -178,6 +209,11 @@ enum sdr_status sdr_ring_finish(struct sdr_ring *ring)
             b++;
         if (b == ring->buckets)
             return SDR_OK;
+        if (ring->by_transport) {
+            SDR_TRY(sdr_peer_await_sum(ring->node, ring->bucket[b].request));
+            ring->bucket[b].step = 2 * (ring->peers - 1);
+            continue;
+        }
         SDR_TRY(sdr_peer_receive(ring->node, before(ring), tag_of(ring, &ring->bucket[b]), &body));
         SDR_TRY(take_step(ring, &ring->bucket[b], body));
     }

@@ -2,7 +2,8 @@
 
    A vector is cut into buckets, a bucket into as many chunks as there are members. Reduce-scatter: in step t the member of rank r
    sends chunk r − t to the next one and adds what it receives to chunk r − t − 1; after P − 1 steps it has the sum of chunk r + 1.
-   All-gather: these go around once more. All members together send 2·N·(P − 1) values in 2(P − 1) steps a bucket. */
+   All-gather: these go around once more. All members together send 2·N·(P − 1) values in 2(P − 1) steps a bucket. Instead,
+   the transport may sum the buckets up (MPI_Iallreduce). */
 #ifndef SDR_SYNC_RING_H
 #define SDR_SYNC_RING_H
 
@@ -16,13 +17,15 @@ struct sdr_ring {
     uint64_t ready;            /* values that are final, from the beginning on */
     int rank, peers;           /* among the members */
     int32_t tag;               /* the first tag of this membership */
+    bool by_transport;         /* the transport sums up: no ring, and nobody may die */
 };
 enum { SDR_RING_UP, SDR_RING_DOWN, SDR_RING_TAGS }; /* tags behind those of the buckets */
 
-/* Buckets of about this size, 256 at most. */
+/* Buckets of up to this size, or a 32nd of all values if that is more. */
 enum sdr_status sdr_ring_create(struct sdr_node *node, uint64_t values, uint64_t bucket_bytes,
                                 struct sdr_ring *ring);
 void sdr_ring_free(struct sdr_ring *ring);
+bool sdr_ring_busy(const struct sdr_ring *ring); /* a sum is under way */
 /* Takes the members as they are now. Messages have tags from `tag` on. */
 void sdr_ring_join(struct sdr_ring *ring, int32_t tag);
 /* A sum begins. ring->ready grows as values become final. */

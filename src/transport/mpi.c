@@ -109,6 +109,24 @@ static bool any(struct sdr_node *node)
     return sdr_mailbox_any(node->endpoint);
 }
 
+static enum sdr_status sum(struct sdr_node *node, float *value, uint64_t count, void *request)
+{
+    (void)node;
+    pthread_mutex_lock(&job->calls);
+    const char *trouble = job->mpi->sum(value, count, request);
+    pthread_mutex_unlock(&job->calls);
+    return trouble ? sdr_fail(SDR_RUNTIME, "%s", trouble) : SDR_OK;
+}
+
+static enum sdr_status summed(struct sdr_node *node, void *request, bool *done)
+{
+    (void)node;
+    pthread_mutex_lock(&job->calls);
+    const char *trouble = job->mpi->test(request, done);
+    pthread_mutex_unlock(&job->calls);
+    return trouble ? sdr_fail(SDR_RUNTIME, "%s", trouble) : SDR_OK;
+}
+
 static int64_t now(const struct sdr_node *node)
 {
     return sdr_clock_now() -
@@ -253,6 +271,8 @@ SDR_REGISTER(transport, mpi) = {
     .receive = receive,
     .compute = compute,
     .any = any,
+    .sum = sum,
+    .summed = summed,
     .now = now,
     .close = close_mpi,
 };

@@ -43,6 +43,15 @@ static const char *receive(int from, int tag, void *bytes, size_t count, void *r
     return NULL;
 }
 
+static const char *sum(float *value, size_t count, void *request)
+{
+    MPI_Request of;
+    if (MPI_Iallreduce(MPI_IN_PLACE, value, (int)count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD, &of) != MPI_SUCCESS)
+        return "MPI could not begin a sum";
+    memcpy(request, &of, sizeof of);
+    return NULL;
+}
+
 static const char *test(void *request, bool *done)
 {
     MPI_Request of;
@@ -131,6 +140,7 @@ const struct sdr_mpi sdr_mpi_shim = {
     .start = start,
     .send = send,
     .receive = receive,
+    .sum = sum,
     .test = test,
     .test_receives = test_receives,
     .clear = clear,

@@ -13,6 +13,8 @@ struct sdr_mpi {
     /* Begins; the bytes stay where they are until it is done. A request is at most 16 bytes. */
     const char *(*send)(int to, int tag, const void *bytes, size_t count, void *request);
     const char *(*receive)(int from, int tag, void *bytes, size_t count, void *request);
+    /* Begins a sum over all processes, in place, which all begin in the same order. */
+    const char *(*sum)(float *value, size_t count, void *request);
     const char *(*test)(void *request, bool *done);
     /* The first of `count` receives that is done, which is cleared then, and the bytes that came; *which is −1 if none
        is. Requests that are cleared are passed over. With an error *which is the receive that failed, or −1. */
@@ -23,6 +25,6 @@ struct sdr_mpi {
     void (*finish)(void);
     void (*give_up)(int code); /* ends all processes */
 };
-enum { SDR_MPI_SHIM = 3, SDR_MPI_REQUEST_BYTES = 16 };
+enum { SDR_MPI_SHIM = 4, SDR_MPI_REQUEST_BYTES = 16 };
 
 #endif
