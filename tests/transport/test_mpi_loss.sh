@@ -56,6 +56,8 @@ for round in $(seq "${ROUNDS:-1}"); do
     goes_on k-sync:2 3
     goes_on allreduce $((round % 3 + 1))
     ends bsp 1
+    ends allreduce:by=mpi 2
+    ends average:every=2 1
 done
 # While data is read, in the last moments, while the model is written; process 0 and others.
 "$SOUNDER_SOURCE/scripts/soak_mpi" --program "$SOUNDER" --seed 1 --parallel 3 \

@@ -19,6 +19,15 @@ for n in 1 2 3 4 "2 --workers 5"; do
         "$(value "$work/many.json" bytes_sent)" "$(value "$work/one.json" bytes_sent)" || complain "$n processes: not all bytes are counted"
 done
 
+# Sums by MPI itself: another order, the same numbers.
+sums="train $work/data.svm --model mlp:hidden=50-20 --sync allreduce:bucket=2K,tree=0,check=5 --transport mpi --batch 30 --epochs 3 --json --quiet"
+job 3 $sums >"$work/ring.json" || complain "allreduce"
+job 3 ${sums/check=5/check=5,by=mpi} >"$work/mpi.json" || complain "allreduce:by=mpi"
+python3 -c 'import sys; a, b = map(float, sys.argv[1:]); sys.exit(not abs(a - b) < 1e-4 * b)' \
+    "$(value "$work/mpi.json" train_loss)" "$(value "$work/ring.json" train_loss)" || complain "allreduce:by=mpi: another loss"
+job 2 train "$work/data.svm" --sync allreduce:by=mpi --transport mpi --workers 3 --quiet 2>"$work/err" && complain "by=mpi with two workers in a process"
+grep -q "one worker in every process" "$work/err" || complain "by=mpi with two workers in a process: $(cat "$work/err")"
+
 # One of three processes, with two of five nodes, kills itself.
 dying="-enable-recovery --mca pml ob1 --mca btl tcp,self --oversubscribe --bind-to none"
 timeout 250 mpirun $dying -n 3 "$(dirname "$SOUNDER")/test_links" deaths >"$work/out" 2>&1
