@@ -121,7 +121,9 @@ static enum sdr_status end_without(struct sdr_node *node, int lost)
         SDR_TRY(sdr_account(run, sdr_network_rows(run, number)));
         peer->accounting = false;
     }
-    if (run->options.settings.run)
+    if (run->network->peers->saves) /* which has the states of an epoch's end */
+        rest = "; go on with --resume if there is a checkpoint";
+    else if (run->options.settings.run)
         rest = sdr_checkpoint_write(run) == SDR_OK
                    ? "; a checkpoint was written, go on with --resume"
                    : "; the checkpoint could not be written";
@@ -236,6 +238,10 @@ static enum sdr_status keep_books(struct sdr_node *node, const struct sdr_peer_r
     SDR_TRY(run->network->policy.joint ? mark_applied(&run->network->lead.queue, number)
                                        : sdr_peer_any(node, &any)); /* reports that have arrived */
     peer->accounting = false;
+    bool ends = sdr_network_ends_epoch(run, number);
+    if (ends)
+        SDR_TRY(sdr_peer_take_states(node));
+    run->log.hold = run->network->peers->saves && !ends;
     if (own->hash)
         SDR_TRY(compare_replicas(node));
     uint64_t rows = count_reports(run, number);
@@ -250,7 +256,7 @@ static enum sdr_status keep_books(struct sdr_node *node, const struct sdr_peer_r
 
 /* The end of an epoch for a replica. Peer 0 charges all penalties then: bits depend on when they are charged. Of replicas that
    are the run's parameters it also takes care of the model's part. */
-static void end_epoch(struct sdr_node *node)
+static enum sdr_status end_epoch(struct sdr_node *node)
 {
     const struct sdr_model_kind *kind = node->run->use.kind;
     struct sdr_parameters *p = node->parameters;
@@ -258,6 +264,7 @@ static void end_epoch(struct sdr_node *node)
         sdr_parameters_catch_up_all(p);
     if (kind->epoch_end && p != &node->run->parameters)
         kind->epoch_end(p->layout->block, p->value);
+    return sdr_peer_give_state(node);
 }
 
 enum sdr_status sdr_peer_account(struct sdr_node *node)
@@ -266,8 +273,9 @@ enum sdr_status sdr_peer_account(struct sdr_node *node)
     struct sdr_peer_report report = peer->report;
     const struct sdr_policy *policy = &node->run->network->policy;
     uint64_t number = peer->number - (policy->joint ? 1 : (uint64_t)node->workers);
-    if (sdr_network_ends_epoch(node->run, number))
-        end_epoch(node);
+    bool ends = sdr_network_ends_epoch(node->run, number);
+    if (ends && !peer->accounting)
+        SDR_TRY(end_epoch(node));
     struct sdr_message message = {.kind = SDR_MESSAGE_REPORT, .to = 0, .batch = number};
     if (node->id == 0) {
         SDR_TRY(keep_books(node, &report, number));

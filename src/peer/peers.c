@@ -19,6 +19,7 @@ enum sdr_status sdr_peers_create(struct sdr_run *run)
         return SDR_OK;
     struct sdr_peer_books *books = &peers->books;
     size_t count = (size_t)net->workers;
+    SDR_TRY(sdr_peer_states_create(run));
     SDR_TRY(sdr_allocate(&books->report, count, sizeof *books->report, "workers"));
     return sdr_allocate(&books->told, count, sizeof *books->told, "workers");
 }
@@ -64,7 +65,7 @@ void sdr_peers_destroy(struct sdr_run *run)
 struct beginning {
     uint64_t number;
     double rate; /* --lr, or what restarts have made of it */
-    bool over;
+    bool over, resumed, saves;
     /* Of the parameters: what penalties are charged by. */
     uint64_t version, begun;
     double step, penalty_due;
@@ -78,6 +79,8 @@ static enum sdr_status begin_alike(struct sdr_run *run, struct beginning *beginn
                                     .version = p->version,
                                     .rate = run->pace.rate,
                                     .over = run->end.over,
+                                    .resumed = run->end.resumed,
+                                    .saves = run->shared.replicas > 0,
                                     .begun = p->begun,
                                     .step = p->rate,
                                     .penalty_due = p->penalty_due};
@@ -124,8 +127,6 @@ static enum sdr_status make_peer(struct sdr_node *node, bool first, uint64_t num
     if (replicated) {
         peer->replicated = true;
         SDR_TRY(sdr_parameters_replicate(&peer->replica, &run->parameters, true, false));
-        if (differ) /* it counts its own steps */
-            peer->replica.version /= (uint64_t)net->workers;
         if (peer->replica.penalty_paid)
             memcpy(peer->replica.penalty_paid, run->parameters.penalty_paid,
                    run->layout.count * sizeof *peer->replica.penalty_paid);
@@ -163,8 +164,9 @@ enum sdr_status sdr_peers_work(struct sdr_run *run)
             first = false;
         }
     net->peers->books.missing = net->workers;
-    if (run->end.resumed && run->use.strategy->peer->local)
-        sdr_note(&run->options, "all workers go on from the mean of their models, with the optimizer state of worker 0");
+    net->peers->saves = beginning.saves;
+    if (beginning.resumed && beginning.saves)
+        SDR_TRY(sdr_peer_states_resume(run));
     SDR_TRY(run->use.transport->launch(run, loop));
     for (int p = 0; p < net->workers; p++)
         if (net->peers->peer[p]) {

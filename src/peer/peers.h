@@ -102,6 +102,7 @@ struct sdr_peer_books {
 };
 
 struct sdr_peers {
+    bool saves; /* replicas differ, and the run has checkpoints */
     struct sdr_peer **peer; /* owned, per peer; NULL: it lives in another process */
     struct sdr_peer_books books;
 };
@@ -110,6 +111,14 @@ enum sdr_status sdr_peers_create(struct sdr_run *run);
 void sdr_peers_destroy(struct sdr_run *run);
 /* Trains, by the loops of the strategy. */
 enum sdr_status sdr_peers_work(struct sdr_run *run);
+
+/* The state of replicas that differ, for checkpoints (state.c). create, save: in the first process. resume: in all. */
+enum sdr_status sdr_peer_states_create(struct sdr_run *run);
+enum sdr_status sdr_peer_states_save(struct sdr_run *run);
+enum sdr_status sdr_peer_states_resume(struct sdr_run *run);
+/* At the end of an epoch: every peer gives its state, then peer 0 takes those of other processes. */
+enum sdr_status sdr_peer_give_state(struct sdr_node *node);
+enum sdr_status sdr_peer_take_states(struct sdr_node *node);
 
 struct sdr_peer *sdr_peer_of(const struct sdr_node *node);
 struct sdr_view sdr_peer_view(const struct sdr_node *node); /* of its replica */

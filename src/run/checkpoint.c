@@ -175,7 +175,7 @@ static enum sdr_status list_arrays(struct sdr_run *run, struct sdr_tensor **list
                {"state", SDR_U8, run->shared.node[0].state, run->use.strategy->state_size}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         add_array(tensor, count, all[i].name, all[i].dtype, all[i].data, all[i].count);
-    if (run->shared.plan.shards)
+    if (run->shared.plan.shards || run->network)
         add_copies(run, tensor, count);
     if (run->network && sdr_servers_apart(run->network))
         ask_servers(run, tensor, *count);

@@ -133,6 +133,7 @@ struct sdr_run_log {
     char missing[512];     /* why files are missing in the run directory; "": none are */
     uint64_t next_checkpoint_update, checkpoint_updates;
     double checkpoint_seconds;
+    bool hold; /* no checkpoint now, and no stop on request: the states of workers are not here */
     double seconds_train, seconds_total_start;
     char *path, *fingerprint;   /* owned: the options that define the path, and their hash */
     struct sdr_tensors resumed; /* a checkpoint whose values are not sent to servers yet */

@@ -65,7 +65,7 @@ enum sdr_status sdr_network_save(struct sdr_run *run)
     SDR_TRY(sdr_node_array_renew(&run->shared.node[0], "batches",
                                  sdr_batch_queue_saved_count(queue), &saved));
     sdr_batch_queue_save(queue, saved);
-    return SDR_OK;
+    return sdr_peer_states_save(run);
 }
 
 /* From the start, or from a checkpoint. */

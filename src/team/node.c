@@ -62,6 +62,8 @@ static enum sdr_status check_health(struct sdr_run *run)
 
 enum sdr_status sdr_poll_requests(struct sdr_run *run)
 {
+    if (run->log.hold)
+        return sdr_log_progress(run);
     unsigned requests = atomic_load_explicit(&run->requests, memory_order_relaxed);
     if (requests)
         requests = atomic_exchange(&run->requests, 0);

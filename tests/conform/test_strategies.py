@@ -177,15 +177,14 @@ class Promise:
     stale    the most updates that a gradient may miss
     mean     how many it misses on average, whoever is slow, in a long run
     bits     the same model for a "count" of workers, or for "any"
-    resumes  where it has bits after --resume, too: by shared memory only, or everywhere
     serial   one worker makes the steps of --sync serial
     share    part of a worker's step that the model keeps
     behind   for models it is not made for: the part of the way to the best loss that may be missing"""
 
     def __init__(self, updates=None, quorum=lambda p: 1, stale=lambda p: math.inf, mean=None, bits=None, serial=True,
-                 share=lambda p: 1, behind=None, resumes=None):
+                 share=lambda p: 1, behind=None):
         self.updates, self.quorum, self.stale, self.mean, self.bits = updates, quorum, stale, mean, bits
-        self.serial, self.share, self.behind, self.resumes = serial, share, behind or {}, resumes
+        self.serial, self.share, self.behind = serial, share, behind or {}
 
 
 def never(p):
@@ -205,8 +204,7 @@ PROMISES = {
     "cyclades": Promise(by_batches, stale=never, bits="any"),
     "rotation": Promise(by_batches, stale=never, bits="any", serial=False),  # goes through pairs in an order of its own
     # The mean of models that saw a part of the rows each: of factors, and of vertices without their edges, a poor one.
-    "average": Promise(by_shards, bits="count", share=lambda p: 1 / p, behind={"mf": 1, "graph-cut": 1.2},
-                       resumes="threads"),  # with messages a checkpoint has the mean, not every worker's model
+    "average": Promise(by_shards, bits="count", share=lambda p: 1 / p, behind={"mf": 1, "graph-cut": 1.2}),
     "bsp": Promise(by_all, stale=never, bits="count"),
     "allreduce": Promise(by_all, stale=never, bits="count"),
     "master": Promise(by_all, stale=never, bits="count"),
@@ -395,12 +393,10 @@ def stops(strategy, place):
     common = [strategy.base.path, *strategy.sync, "--model", strategy.base.model, *strategy.team(), *strategy.lot(), *place.options,
               *(SGD if strategy.promise.updates != by_epochs else [])]
 
-    resumes = place.promise.bits and place.promise.resumes in (None, place.name)
-
     def finished(way, told, epochs, hash_wanted):
         wanted = strategy.updates(place, rows, epochs)
         expect(name + way, told["epochs"] == epochs and told["updates"] == (wanted or told["updates"]) and
-               math.isfinite(told["train_loss"]) and (not resumes or told["model_hash"] == hash_wanted),
+               math.isfinite(told["train_loss"]) and (not place.promise.bits or told["model_hash"] == hash_wanted),
                "%d updates, by formula %s" % (told["updates"], wanted))
 
     whole = train(*common, "--epochs", 4)[0]

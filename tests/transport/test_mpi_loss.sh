@@ -8,11 +8,11 @@
 serial=$("$SOUNDER" train "$work/data.svm" --batch 200 --epochs 20 --json --quiet | python3 -c 'import json,sys; print(json.load(sys.stdin)["train_loss"])')
 
 
-kill_one() { # sync victim
+kill_one() { # sync victim option...
     rm -rf "$work"/pid.* "$work"/code.* "$work/run"
     timeout 600 mpirun -x work -enable-recovery --mca pml ob1 --mca btl tcp,self --oversubscribe --bind-to none -n 4 \
         "$work/member" "$SOUNDER" train "$work/data.svm" --transport mpi:silence=5 --sync "$1" --batch 200 --epochs 20 \
-        --delay exp:mean=0.03 --run "$work/run" --json >"$work/out" 2>"$work/err" &
+        --delay exp:mean=0.03 --run "$work/run" --json "${@:3}" >"$work/out" 2>"$work/err" &
     local job=$!
     for _ in $(seq 6000); do
         [ -s "$work/pid.$2" ] && [ -s "$work/run/metrics.jsonl" ] && break
@@ -38,7 +38,7 @@ X
 }
 
 ends() {
-    kill_one "$1" "$2"
+    kill_one "$@"
     for p in 0 1 2 3; do
         [ $p = "$2" ] || [ "$(cat "$work/code.$p" 2>/dev/null)" = 6 ] || complain "$1: process $p ended with $(cat "$work/code.$p"), not 6"
     done
@@ -57,7 +57,7 @@ for round in $(seq "${ROUNDS:-1}"); do
     goes_on allreduce $((round % 3 + 1))
     ends bsp 1
     ends allreduce:by=mpi 2
-    ends average:every=2 1
+    ends average:every=2 1 --checkpoint-every 1u
 done
 # While data is read, in the last moments, while the model is written; process 0 and others.
 "$SOUNDER_SOURCE/scripts/soak_mpi" --program "$SOUNDER" --seed 1 --parallel 3 \
