@@ -14,7 +14,7 @@ enum {
     LEGEND_ROW = 22,
     SWATCH = 26,
 };
-static const double letter = 7.4; /* upper bound of a legend letter's mean width */
+static const double letter = 7.8; /* upper bound of a legend letter's mean width */
 
 void cli_html(FILE *out, const char *text)
 {
