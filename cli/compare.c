@@ -197,6 +197,15 @@ static void tell(const struct cli_comparison *c, size_t contender, size_t seed, 
     fflush(stderr);
 }
 
+/* Labels decide whether there is an error to draw: known with the first point of a curve. */
+static enum sdr_status check_metric(const struct cli_comparison *c, const struct cli_trial *trial)
+{
+    bool classes = c->metric && strcmp(c->metric, "accuracy") == 0;
+    if (!c->chart_error || classes || cli_process > 0 || trial->points == 0)
+        return SDR_OK;
+    return cli_fail(SDR_USAGE, "--chart-y error needs a model of classes");
+}
+
 /* All processes of a job execute the same runs in the same order. */
 static enum sdr_status run_all(struct cli_comparison *c, struct sdr_data *train,
                                struct sdr_data *valid)
@@ -216,8 +225,7 @@ static enum sdr_status run_all(struct cli_comparison *c, struct sdr_data *train,
                 return cli_fail(SDR_RUNTIME, "stopped on request after %zu of %zu runs", done,
                                 c->count * c->seeds);
             CLI_TRY(status);
-            if (c->chart_error && (!c->metric || strcmp(c->metric, "accuracy") != 0))
-                return cli_fail(SDR_USAGE, "--chart-y error needs a model of classes");
+            CLI_TRY(check_metric(c, &c->contender[i].trial[s]));
             tell(c, i, s, ++done, now() - started);
         }
     return SDR_OK;
