@@ -23,9 +23,9 @@ def ticks(low, high, logarithmic):
     return [k * step for k in range(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1)]
 
 
-def chart(path, title, x_label, y_label, series, x_ticks, log_y=True):
-    """series: name → list of (x, y), drawn with marks; a name that begins with "ideal" is dashed. The x axis is
-    logarithmic, with ticks at x_ticks."""
+def chart(path, title, x_label, y_label, series, x_ticks, log_y=True, dashed=("ideal",)):
+    """series: name → list of (x, y), drawn with marks, except "ideal"; dashed: names of dashed lines. The x axis is logarithmic, with
+    ticks at x_ticks."""
     ys = [y for points in series.values() for _, y in points]
     low, high = min(ys), max(ys)
     if log_y:
@@ -41,9 +41,8 @@ def chart(path, title, x_label, y_label, series, x_ticks, log_y=True):
         if x > LEFT and x + width > WIDTH:
             x, row = LEFT, row + 1
         y = LEGEND_TOP + LEGEND_ROW * (row + 0.5)
-        dashed = " dashed" if name.startswith("ideal") else ""
         legend.append('<line class="line l%d%s" x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f"/><text class="name" x="%.1f" y="%.1f">%s</text>'
-                      % (i % 7, dashed, x, x + SWATCH, y, y, x + SWATCH + 8, y + 4.5, escape(name)))
+                      % (i % 7, " dashed" if name in dashed else "", x, x + SWATCH, y, y, x + SWATCH + 8, y + 4.5, escape(name)))
         x += width
     top = LEGEND_TOP + LEGEND_ROW * (row + 1) + 12
     bottom = top + PLOT
@@ -60,10 +59,9 @@ def chart(path, title, x_label, y_label, series, x_ticks, log_y=True):
     out.append('<text class="label" text-anchor="middle" transform="translate(18 %.1f) rotate(-90)">%s%s</text>'
                % (top + PLOT / 2, escape(y_label), ", logarithmic" if log_y else ""))
     for i, (name, points) in enumerate(series.items()):
-        ideal = name.startswith("ideal")
-        out.append('<path class="line l%d%s" d="M%s"/>' % (i % 7, " dashed" if ideal else "",
+        out.append('<path class="line l%d%s" d="M%s"/>' % (i % 7, " dashed" if name in dashed else "",
                                                          " ".join("%.1f %.1f" % (across(x), down(y)) for x, y in points)))
-        out += [] if ideal else ['<circle class="b%d" cx="%.1f" cy="%.1f" r="3.5"/>' % (i % 7, across(x), down(y)) for x, y in points]
+        out += [] if name == "ideal" else ['<circle class="b%d" cx="%.1f" cy="%.1f" r="3.5"/>' % (i % 7, across(x), down(y)) for x, y in points]
     head = '<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d">' % (WIDTH, bottom + 54, WIDTH, bottom + 54)
     with open(path, "w", encoding="utf-8") as file:
         file.write("\n".join([head, "<title>%s</title>" % escape(title), "<style>\n%s</style>" % STYLE,
