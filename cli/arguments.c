@@ -14,11 +14,16 @@ const struct cli_own_option cli_own_options[] = {
     {"ledger", NULL, CLI_LEDGER, "a run: a line for every gradient, with commas"},
     {"top", "N", CLI_TOP, "ratings: write the N best new items of every user in DATA"},
     {"sync", "LIST", CLI_SYNC, "the strategies, separated by commas: see 'sounder list sync'"},
-    {"seeds", "N", CLI_SEEDS, "train every strategy with N seeds, from --seed on [10]"},
+    {"variant", "OPTIONS", CLI_VARIANT,
+     "compare these options, such as \"--optimizer adam --lr 0.01\"; repeatable"},
+    {"seeds", "N", CLI_SEEDS, "train every contender with N seeds, from --seed on [10]"},
     {"target", "LOSS", CLI_TARGET,
      "tell when the validation loss, or else the objective, gets there"},
     {"report", "FILE", CLI_REPORT, "write a page with charts here, HTML in one file"},
     {"chart", "FILE", CLI_CHART, "write the chart of loss against time here, SVG"},
+    {"chart-x", "AXIS", CLI_CHART_X, "x axis of --chart: seconds, updates or rows [seconds]"},
+    {"chart-y", "AXIS", CLI_CHART_Y,
+     "y axis of --chart: loss, or error, 1 - validation accuracy [loss]"},
     {"json", NULL, CLI_JSON, "print the results as one JSON object on one line"},
     {"verbose", NULL, CLI_VERBOSE, "add the options of every plug-in"},
     {"config", "FILE", CLI_CONFIG, "read 'name = value' lines; options given here win over it"},
@@ -80,15 +85,27 @@ struct walk {
 };
 
 /* A value may start with one dash ("-" is standard input, -1 a number). With two dashes it is more
-   likely the next option, and the value was forgotten. */
+   likely the next option, and the value was forgotten; but the value of --variant is options. */
 static enum sdr_status take_value(struct walk *walk, const char *name, const char **value)
 {
     *value = walk->value;
     if (*value)
         return SDR_OK;
-    if (walk->at + 1 >= walk->count || strncmp(walk->texts[walk->at + 1], "--", 2) == 0)
+    if (walk->at + 1 >= walk->count ||
+        (strncmp(walk->texts[walk->at + 1], "--", 2) == 0 && strcmp(name, "variant") != 0))
         return cli_fail(SDR_USAGE, "--%s needs a value: --%s VALUE", name, name);
     *value = walk->texts[++walk->at];
+    return SDR_OK;
+}
+
+static enum sdr_status add_variant(struct cli_arguments *arguments, const char *text)
+{
+    size_t count = arguments->variant_count;
+    const char **more = realloc(arguments->variants, (count + 1) * sizeof *more);
+    if (!more)
+        return cli_fail(SDR_RUNTIME, "out of memory");
+    arguments->variants = more;
+    arguments->variants[arguments->variant_count++] = text;
     return SDR_OK;
 }
 
@@ -108,13 +125,16 @@ static enum sdr_status own_option(struct cli_arguments *arguments, struct walk *
         on = strcmp(walk->value, "yes") == 0;
     }
     arguments->given = on ? arguments->given | own->bit : arguments->given & ~own->bit;
+    if (own->bit == CLI_VARIANT)
+        return add_variant(arguments, value);
     const struct {
         unsigned bit;
         const char **place;
-    } values[] = {{CLI_OUT, &arguments->out},       {CLI_CONFIG, &arguments->config},
-                  {CLI_TOP, &arguments->top},       {CLI_SYNC, &arguments->sync},
-                  {CLI_SEEDS, &arguments->seeds},   {CLI_TARGET, &arguments->target},
-                  {CLI_REPORT, &arguments->report}, {CLI_CHART, &arguments->chart}};
+    } values[] = {{CLI_OUT, &arguments->out},         {CLI_CONFIG, &arguments->config},
+                  {CLI_TOP, &arguments->top},         {CLI_SYNC, &arguments->sync},
+                  {CLI_SEEDS, &arguments->seeds},     {CLI_TARGET, &arguments->target},
+                  {CLI_REPORT, &arguments->report},   {CLI_CHART, &arguments->chart},
+                  {CLI_CHART_X, &arguments->chart_x}, {CLI_CHART_Y, &arguments->chart_y}};
     for (size_t i = 0; i < sizeof values / sizeof *values; i++)
         if (own->bit == values[i].bit)
             *values[i].place = value;
@@ -168,11 +188,19 @@ static enum sdr_status one_option(struct cli_arguments *arguments, struct walk *
     return library_option(arguments, walk, name);
 }
 
+enum sdr_status cli_arguments_option(struct cli_arguments *arguments, int count, char **texts,
+                                     int *at)
+{
+    struct walk walk = {texts, *at, count, NULL};
+    CLI_TRY(one_option(arguments, &walk));
+    *at = walk.at;
+    return SDR_OK;
+}
+
 enum sdr_status cli_arguments_parse(struct cli_arguments *arguments,
                                     const struct cli_command *command, int count, char **texts)
 {
     *arguments = (struct cli_arguments){.command = command};
-    struct walk walk = {texts, 0, count, NULL};
     CLI_TRY(sdr_options_create(&arguments->options));
     arguments->paths = calloc((size_t)count + 1, sizeof *arguments->paths);
     if (!arguments->paths)
@@ -187,14 +215,14 @@ enum sdr_status cli_arguments_parse(struct cli_arguments *arguments,
         }
     }
     bool options_ended = false;
-    for (; walk.at < count; walk.at++) {
-        const char *text = texts[walk.at];
+    for (int at = 0; at < count; at++) {
+        const char *text = texts[at];
         if (options_ended || text[0] != '-' || text[1] == '\0')
             arguments->paths[arguments->path_count++] = text;
         else if (strcmp(text, "--") == 0)
             options_ended = true;
         else if (text[1] == '-')
-            CLI_TRY(one_option(arguments, &walk));
+            CLI_TRY(cli_arguments_option(arguments, count, texts, &at));
         else
             return cli_fail(
                 SDR_USAGE,
@@ -241,5 +269,6 @@ void cli_arguments_destroy(struct cli_arguments *arguments)
 {
     sdr_options_destroy(arguments->options);
     free(arguments->paths);
+    free(arguments->variants);
     *arguments = (struct cli_arguments){0};
 }

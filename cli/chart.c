@@ -14,7 +14,7 @@ enum {
     LEGEND_ROW = 22,
     SWATCH = 26,
 };
-static const double letter = 7.4; /* upper bound of a legend letter's mean width */
+static const double letter = 7.8; /* upper bound of a legend letter's mean width */
 
 void cli_html(FILE *out, const char *text)
 {
@@ -200,10 +200,19 @@ static void draw_axes(FILE *out, const struct cli_chart *chart, const struct fra
     fprintf(out, "%s</text>\n", f->y_log ? ", logarithmic" : "");
 }
 
+/* Colours repeat with another dash pattern. */
+static const char *line_class(size_t number, char text[CLI_NUMBER_TEXT])
+{
+    size_t dash = number / CLI_COLOURS % CLI_DASHES;
+    snprintf(text, CLI_NUMBER_TEXT, dash ? "l%zu d%zu" : "l%zu", number % CLI_COLOURS, dash);
+    return text;
+}
+
 /* ---- the legend ---- */
 /* Lays out the entries, and draws them unless `out` is NULL; returns the number of lines. */
 static int legend(FILE *out, const struct cli_chart *chart)
 {
+    char text[CLI_NUMBER_TEXT];
     double x = LEFT;
     int row = 0;
     for (size_t i = 0; i < chart->count; i++) {
@@ -217,10 +226,9 @@ static int legend(FILE *out, const struct cli_chart *chart)
         double y = LEGEND_TOP + LEGEND_ROW * row + LEGEND_ROW / 2.0;
         if (out) {
             fprintf(out,
-                    "<line class=\"line l%zu%s\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\"/>"
+                    "<line class=\"line %s\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\"/>"
                     "<text class=\"name\" x=\"%.1f\" y=\"%.1f\">",
-                    i % CLI_COLOURS, i >= CLI_COLOURS ? " again" : "", x, x + SWATCH, y, y,
-                    x + SWATCH + 8, y + 4.5);
+                    line_class(i, text), x, x + SWATCH, y, y, x + SWATCH + 8, y + 4.5);
             cli_html(out, name);
             fprintf(out, "%s</text>\n", none ? " (diverged)" : "");
         }
@@ -257,10 +265,10 @@ static void draw_band(FILE *out, const struct frame *f, const struct cli_band *b
 
 static void draw_line(FILE *out, const struct frame *f, const struct cli_band *band, size_t number)
 {
+    char text[CLI_NUMBER_TEXT];
     if (band->count == 0)
         return;
-    fprintf(out, "<path class=\"line l%zu%s\" d=\"M", number % CLI_COLOURS,
-            number >= CLI_COLOURS ? " again" : "");
+    fprintf(out, "<path class=\"line %s\" d=\"M", line_class(number, text));
     for (size_t k = first_drawn(f, band); k < band->count; k++)
         fprintf(out, "%.1f %.1f ", across(f, band->x[k]), down(f, band->mean[k]));
     fputs("\"/>\n", out);

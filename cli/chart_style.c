@@ -18,7 +18,8 @@ static const char *const rules =
     "text{font-family:system-ui,sans-serif;fill:$ink}.title{font-size:15px;font-weight:600}"
     ".label{font-size:13px;fill:$soft}.tick{font-size:12px;fill:$soft}.name{font-size:13px}\n"
     ".axis{stroke:$soft;fill:none}.grid{stroke:$grid}.target{stroke:$soft;stroke-dasharray:5 4}"
-    ".line{fill:none;stroke-width:2.2;stroke-linejoin:round}.again{stroke-dasharray:7 4}"
+    ".line{fill:none;stroke-width:2.2;stroke-linejoin:round}.d1{stroke-dasharray:7 4}"
+    ".d2{stroke-dasharray:2 3}.d3{stroke-dasharray:9 3 2 3}"
     ".tag{paint-order:stroke;stroke:$paper;stroke-width:4}"
     ".band{fill-opacity:.18;stroke:none}.wait{fill:$wait}.paper{fill:$paper}\n";
 

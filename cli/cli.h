@@ -62,7 +62,10 @@ enum {
     CLI_REPORT = 1 << 14,
     CLI_LEDGER = 1 << 15,
     CLI_CHART = 1 << 16,
-    CLI_HELP_ALL = 1 << 17
+    CLI_HELP_ALL = 1 << 17,
+    CLI_VARIANT = 1 << 18,
+    CLI_CHART_X = 1 << 19,
+    CLI_CHART_Y = 1 << 20
 };
 
 struct cli_arguments {
@@ -70,9 +73,11 @@ struct cli_arguments {
     struct sdr_options *options;       /* owned: the library's options from flags and file */
     const char **paths;                /* owned array of borrowed texts: the positional arguments */
     size_t path_count;
+    const char **variants; /* owned array of borrowed texts: --variant, in order */
+    size_t variant_count;
     unsigned given; /* CLI_… that were set */
-    const char *out, *config, *top, *sync, *seeds, *target, *report,
-        *chart; /* borrowed from argv; NULL: not given */
+    const char *out, *config, *top, *sync, *seeds, *target, *report, *chart, *chart_x,
+        *chart_y; /* borrowed from argv; NULL: not given */
 };
 
 struct cli_command {
@@ -89,6 +94,9 @@ struct cli_command {
    Destroy the arguments also after a failure. */
 enum sdr_status cli_arguments_parse(struct cli_arguments *arguments,
                                     const struct cli_command *command, int count, char **texts);
+/* Parses the option at texts[*at], which starts with "--"; leaves *at at its last text. */
+enum sdr_status cli_arguments_option(struct cli_arguments *arguments, int count, char **texts,
+                                     int *at);
 /* Fails for too few or too many positional arguments. */
 enum sdr_status cli_arguments_check(const struct cli_arguments *arguments);
 /* Standard input can be read only once, as data or as labels. */

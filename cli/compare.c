@@ -1,5 +1,5 @@
-/* sounder compare: several strategies on one problem, with several seeds each. The library reports
-   their curves point by point: error against time and against updates. */
+/* sounder compare: several strategies or other options on one problem, with several seeds each. The
+   library reports their curves point by point: error against time and against updates. */
 #include "compare.h"
 
 #include <errno.h>
@@ -9,57 +9,6 @@
 #include <time.h>
 
 enum { SEEDS = 10, SEEDS_MOST = 10000 };
-
-/* ---- the strategies ---- */
-/* Length of the first strategy in a list such as "bsp,k-async:k=4,shuffle=1,async": a comma ends it
-   unless KEY=VALUE follows. */
-static size_t strategy_length(const char *text)
-{
-    size_t length = strcspn(text, ",");
-    while (text[length] == ',') {
-        const char *next = text + length + 1;
-        if (next[strcspn(next, ",:=")] != '=')
-            break;
-        length += 1 + strcspn(next, ",");
-    }
-    return length;
-}
-
-static enum sdr_status add_contender(struct cli_comparison *c, const char *text, size_t length)
-{
-    struct cli_contender *more = realloc(c->contender, (c->count + 1) * sizeof *more);
-    if (!more)
-        return cli_fail(SDR_RUNTIME, "out of memory");
-    c->contender = more;
-    struct cli_contender *last = &more[c->count];
-    *last = (struct cli_contender){.sync = strndup(text, length),
-                                   .trial = calloc(c->seeds, sizeof *last->trial)};
-    c->count++;
-    if (!last->sync || !last->trial)
-        return cli_fail(SDR_RUNTIME, "out of memory");
-    if (length == 0)
-        return cli_fail(SDR_USAGE, "--sync %s: a strategy is missing between two commas",
-                        c->arguments->sync);
-    for (size_t i = 0; i + 1 < c->count; i++)
-        if (strcmp(more[i].sync, last->sync) == 0)
-            return cli_fail(SDR_USAGE, "--sync has '%s' twice", last->sync);
-    return sdr_options_set(c->arguments->options, "sync", last->sync);
-}
-
-static enum sdr_status split_strategies(struct cli_comparison *c)
-{
-    const char *text = c->arguments->sync;
-    if (!text)
-        return cli_fail(SDR_USAGE, "what is to be compared? --sync bsp,async names strategies");
-    for (;;) {
-        size_t length = strategy_length(text);
-        CLI_TRY(add_contender(c, text, length));
-        CLI_TRY(sdr_options_check(c->arguments->options));
-        if (!text[length])
-            return SDR_OK;
-        text += length + 1;
-    }
-}
 
 /* ---- options ---- */
 static enum sdr_status parse_seeds(struct cli_comparison *c)
@@ -91,10 +40,37 @@ static enum sdr_status parse_target(struct cli_comparison *c)
     return SDR_OK;
 }
 
+static enum sdr_status parse_axes(struct cli_comparison *c)
+{
+    static const char *const axes[] = {
+        [CLI_BY_TIME] = "seconds", [CLI_BY_UPDATES] = "updates", [CLI_BY_ROWS] = "rows"};
+    const struct cli_arguments *arguments = c->arguments;
+    const char *x = arguments->chart_x, *y = arguments->chart_y;
+    if ((x || y) && !arguments->chart)
+        return cli_fail(SDR_USAGE, "--chart-%c needs --chart FILE", x ? 'x' : 'y');
+    while (x && c->chart_x <= CLI_BY_ROWS && strcmp(x, axes[c->chart_x]) != 0)
+        c->chart_x++;
+    if (c->chart_x > CLI_BY_ROWS)
+        return cli_fail(SDR_USAGE, "--chart-x is seconds, updates or rows, not '%s'", x);
+    c->chart_error = y && strcmp(y, "error") == 0;
+    if (y && !c->chart_error && strcmp(y, "loss") != 0)
+        return cli_fail(SDR_USAGE, "--chart-y is loss or error, not '%s'", y);
+    if (c->chart_error && !*sdr_options_get(arguments->options, "valid") &&
+        strcmp(sdr_options_get(arguments->options, "valid-fraction"), "0") == 0)
+        return cli_fail(SDR_USAGE, "--chart-y error needs --valid or --valid-fraction");
+    return SDR_OK;
+}
+
 static enum sdr_status parse_options(struct cli_comparison *c)
 {
     const struct cli_arguments *arguments = c->arguments;
     CLI_TRY(cli_arguments_check_input(arguments));
+    CLI_TRY(parse_seeds(c));
+    CLI_TRY(parse_target(c));
+    CLI_TRY(parse_axes(c));
+    if (strcmp(sdr_options_get(arguments->options, "evaluate-every"), "no") == 0)
+        CLI_TRY(sdr_options_set(arguments->options, "evaluate-every", "auto"));
+    CLI_TRY(cli_contenders_make(c));
     if (arguments->report)
         CLI_TRY(cli_output_check_all("--report", arguments->report, arguments,
                                      arguments->path_count, true));
@@ -103,26 +79,7 @@ static enum sdr_status parse_options(struct cli_comparison *c)
                                      true));
     if (arguments->report && arguments->chart && strcmp(arguments->report, arguments->chart) == 0)
         return cli_fail(SDR_USAGE, "--report and --chart are the same file");
-    CLI_TRY(parse_seeds(c));
-    CLI_TRY(parse_target(c));
-    if (strcmp(sdr_options_get(arguments->options, "evaluate-every"), "no") == 0)
-        CLI_TRY(sdr_options_set(arguments->options, "evaluate-every", "auto"));
-    const char *transport = sdr_options_get(arguments->options, "transport");
-    c->simulated = strncmp(transport, "sim", 3) == 0 && (!transport[3] || transport[3] == ':');
-    return split_strategies(c);
-}
-
-static void release(struct cli_comparison *c)
-{
-    for (size_t i = 0; i < c->count; i++) {
-        for (size_t s = 0; s < c->seeds && c->contender[i].trial; s++) {
-            free(c->contender[i].trial[s].point);
-            json_decref(c->contender[i].trial[s].summary);
-        }
-        free(c->contender[i].trial);
-        free(c->contender[i].sync);
-    }
-    free(c->contender);
+    return SDR_OK;
 }
 
 /* ---- a run ---- */
@@ -179,11 +136,11 @@ static enum sdr_status create_run(struct cli_comparison *c, size_t contender, si
                                   struct sdr_run **run)
 {
     char number[32];
-    struct sdr_options *options = c->arguments->options;
+    struct sdr_options *options = c->contender[contender].options;
     snprintf(number, sizeof number, "%llu", (unsigned long long)(c->first_seed + seed));
-    CLI_TRY(sdr_options_set(options, "sync", c->contender[contender].sync));
     CLI_TRY(sdr_options_set(options, "seed", number));
-    return sdr_run_create(options, train, valid, run);
+    enum sdr_status status = sdr_run_create(options, train, valid, run);
+    return cli_contender_failed(&c->contender[contender], status);
 }
 
 static enum sdr_status run_trial(struct cli_comparison *c, size_t contender, size_t seed,
@@ -193,7 +150,7 @@ static enum sdr_status run_trial(struct cli_comparison *c, size_t contender, siz
     struct listener listener = {c, trial};
     struct sdr_run *run = NULL;
     double started = now();
-    sdr_options_report(c->arguments->options, on_report, &listener);
+    sdr_options_report(c->contender[contender].options, on_report, &listener);
     enum sdr_status status = create_run(c, contender, seed, train, valid, &run);
     if (status == SDR_OK) {
         cli_signals_run(run);
@@ -225,7 +182,7 @@ static void tell(const struct cli_comparison *c, size_t contender, size_t seed, 
         return;
     cli_progress_clear();
     fprintf(stderr, "[%zu/%zu] ", done, all);
-    cli_print_clean(stderr, c->contender[contender].sync);
+    cli_print_clean(stderr, c->contender[contender].label);
     fprintf(stderr, " seed %llu: ", (unsigned long long)(c->first_seed + seed));
     if (trial->outcome == CLI_DIVERGED)
         fputs("diverged", stderr);
@@ -240,6 +197,15 @@ static void tell(const struct cli_comparison *c, size_t contender, size_t seed, 
     fflush(stderr);
 }
 
+/* Labels decide whether there is an error to draw: known with the first point of a curve. */
+static enum sdr_status check_metric(const struct cli_comparison *c, const struct cli_trial *trial)
+{
+    bool classes = c->metric && strcmp(c->metric, "accuracy") == 0;
+    if (!c->chart_error || classes || cli_process > 0 || trial->points == 0)
+        return SDR_OK;
+    return cli_fail(SDR_USAGE, "--chart-y error needs a model of classes");
+}
+
 /* All processes of a job execute the same runs in the same order. */
 static enum sdr_status run_all(struct cli_comparison *c, struct sdr_data *train,
                                struct sdr_data *valid)
@@ -248,7 +214,7 @@ static enum sdr_status run_all(struct cli_comparison *c, struct sdr_data *train,
     size_t done = 0;
     for (size_t i = 0; i < c->count; i++) { /* refuse impossible combinations before training */
         struct sdr_run *run = NULL;
-        sdr_options_report(c->arguments->options, NULL, NULL);
+        sdr_options_report(c->contender[i].options, NULL, NULL);
         CLI_TRY(create_run(c, i, 0, train, valid, &run));
         sdr_run_destroy(run);
     }
@@ -259,6 +225,7 @@ static enum sdr_status run_all(struct cli_comparison *c, struct sdr_data *train,
                 return cli_fail(SDR_RUNTIME, "stopped on request after %zu of %zu runs", done,
                                 c->count * c->seeds);
             CLI_TRY(status);
+            CLI_TRY(check_metric(c, &c->contender[i].trial[s]));
             tell(c, i, s, ++done, now() - started);
         }
     return SDR_OK;
@@ -295,20 +262,25 @@ cleanup:
     cli_signals_stop();
     sdr_data_destroy(valid);
     sdr_data_destroy(train);
-    release(&c);
+    cli_contenders_release(&c);
     return status;
 }
 
 const struct cli_command cli_compare = {
     .name = "compare",
     .positional = "DATA...",
-    .summary = "train with several strategies and seeds, and show what they differ in",
+    .summary = "train with several strategies, options and seeds, and show what they differ in",
     .description =
-        "Trains on DATA with every strategy of --sync and several seeds, all else being equal, "
-        "and\n"
-        "prints a line per strategy. Strategies are separated by commas; KEY=VALUE behind a comma "
-        "is\n"
-        "an option of the strategy before, as in --sync bsp,k-async:k=4,async.\n"
+        "Trains on DATA with every strategy of --sync or every --variant of the options, and "
+        "several\n"
+        "seeds, all else being equal, and prints a line for each. Strategies are separated by "
+        "commas;\n"
+        "KEY=VALUE behind a comma is an option of the strategy before, as in\n"
+        "--sync bsp,k-async:k=4,async. A variant is a text of options, separated by blanks, on top "
+        "of\n"
+        "the common ones; options of the data are common. With both, every strategy trains with "
+        "every\n"
+        "variant. Without --sync a variant may set it, or has that of 'sounder train'.\n"
         "--transport sim compares in virtual time: --compute says what a gradient takes, and the\n"
         "machine at hand does not matter. --lr X --schedule constant shows the floor of the error "
         "that\n"
@@ -322,10 +294,13 @@ const struct cli_command cli_compare = {
         "  sounder compare rcv1.svm --sync bsp,k-async:k=4,async --transport sim --workers 8 \\\n"
         "      --compute const:1+exp:rate=0.5 --batch 32 --lr 0.5 --schedule constant --epochs 5 "
         "\\\n"
-        "      --seeds 5 --target 0.2 --report rcv1.html\n",
+        "      --seeds 5 --target 0.2 --report rcv1.html\n"
+        "  sounder compare rcv1.svm --variant \"--optimizer adam\" --variant \"--optimizer sgd "
+        "--lr "
+        "0.5\"\n",
     .least = 1,
     .most = SIZE_MAX,
     .takes = CLI_HELP | CLI_JSON | CLI_QUIET | CLI_SYNC | CLI_SEEDS | CLI_TARGET | CLI_REPORT |
-             CLI_CHART,
+             CLI_CHART | CLI_CHART_X | CLI_CHART_Y | CLI_VARIANT,
     .run = compare,
 };

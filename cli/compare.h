@@ -11,7 +11,7 @@ struct cli_point {
 
 enum cli_outcome { CLI_NOT_RUN, CLI_TRAINED, CLI_DIVERGED };
 
-/* One run: a strategy with a seed. */
+/* One run: a contender with a seed. */
 struct cli_trial {
     enum cli_outcome outcome;
     struct cli_point *point; /* owned */
@@ -21,20 +21,34 @@ struct cli_trial {
     double wall;     /* seconds of real time */
 };
 
+/* The common options with a strategy of --sync, a --variant, or both. */
 struct cli_contender {
-    char *sync;              /* owned: the spec as given */
-    struct cli_trial *trial; /* owned: one per seed */
+    char *sync;                  /* owned: the spec as given; NULL: the default of train */
+    const char *variant;         /* borrowed: the text of --variant; NULL: none */
+    char *label;                 /* owned: what varies, "async optimizer=adam lr=0.01" */
+    struct sdr_options *options; /* owned */
+    struct cli_trial *trial;     /* owned: one per seed */
 };
 
+enum cli_axis { CLI_BY_TIME, CLI_BY_UPDATES, CLI_BY_ROWS };
 struct cli_comparison {
     const struct cli_arguments *arguments; /* borrowed */
     struct cli_contender *contender;       /* owned */
     size_t count, seeds;
     uint64_t first_seed;
+    enum cli_axis chart_x;
+    bool chart_error;   /* --chart-y error */
     double target;      /* NaN: none */
     const char *metric; /* static: "accuracy", "r2"; NULL without validation data or metric */
     bool simulated;     /* seconds are virtual */
 };
+
+/* ---- contenders (compare_contenders.c) ---- */
+/* The product of --sync and --variant, each with options of its own. */
+enum sdr_status cli_contenders_make(struct cli_comparison *c);
+void cli_contenders_release(struct cli_comparison *c);
+/* Puts "--variant '…': " before the message of a failure that concerns this contender. */
+enum sdr_status cli_contender_failed(const struct cli_contender *contender, enum sdr_status status);
 
 /* The loss that --target refers to: of validation data, if there is any. */
 double cli_point_loss(const struct cli_point *point);
@@ -66,7 +80,7 @@ enum sdr_status cli_measure_spread(const struct cli_comparison *c, size_t conten
                                    const struct cli_measure *measure, struct cli_spread *spread);
 
 enum { CLI_CELL = 64, CLI_COLUMNS = 16 };
-/* The results as texts, for a table: headings in cell[0 … columns − 1], then one row per strategy.
+/* The results as texts, for a table: headings in cell[0 … columns − 1], then one row per contender.
    The caller frees *cells. */
 struct cli_cells {
     size_t rows, columns;
@@ -82,12 +96,12 @@ json_t *cli_comparison_json(const struct cli_comparison *c); /* NULL: out of mem
 
 /* ---- the HTML report (compare_report.c), and its first chart alone (compare_curve.c) ---- */
 enum sdr_status cli_report_write(const struct cli_comparison *c, const char *path);
-/* The loss that --target refers to against time, as an SVG file. */
+/* The chart of --chart-x and --chart-y, by default the loss that --target refers to against time,
+   as an SVG file. */
 enum sdr_status cli_chart_write(const struct cli_comparison *c, const char *path);
 
 /* ---- curves on a common grid (compare_curve.c) ---- */
 enum { CLI_GRID = 240 };
-enum cli_axis { CLI_BY_TIME, CLI_BY_UPDATES };
 enum cli_error { CLI_OBJECTIVE, CLI_VALID_LOSS, CLI_VALID_ERROR };
 /* Mean, minimum and maximum over seeds at CLI_GRID points; count is 0 without a curve. */
 struct cli_band {
@@ -97,14 +111,15 @@ struct cli_band {
 void cli_band_make(const struct cli_comparison *c, size_t contender, enum cli_axis axis,
                    enum cli_error error, struct cli_band *band);
 
-/* Draws the curves of all strategies with `draw`; target: with the line of --target. */
+/* Draws the curves of all contenders with `draw`; target: with the line of --target. */
 struct cli_chart;
 enum sdr_status cli_curves_draw(FILE *out, const struct cli_comparison *c, enum cli_axis axis,
                                 enum cli_error error, bool target,
                                 void (*draw)(FILE *out, const struct cli_chart *chart));
 
 /* ---- charts (chart.c, chart_bars.c): SVG inside a page, coloured by its style ---- */
-enum { CLI_COLOURS = 7 };
+/* Curve i has colour i mod CLI_COLOURS and dash pattern i / CLI_COLOURS mod CLI_DASHES. */
+enum { CLI_COLOURS = 7, CLI_DASHES = 4 };
 /* The colours (chart_style.c) as CSS variables, for light and dark mode. */
 void cli_palette(FILE *out);
 /* The style rules of charts, on these variables; alone: with literal colours, for viewers without

@@ -6,7 +6,9 @@
 
 static double place_of(const struct cli_point *point, enum cli_axis axis)
 {
-    return axis == CLI_BY_TIME ? point->seconds : point->updates;
+    return axis == CLI_BY_TIME      ? point->seconds
+           : axis == CLI_BY_UPDATES ? point->updates
+                                    : point->rows;
 }
 
 static double error_of(const struct cli_point *point, enum cli_error error)
@@ -81,9 +83,10 @@ enum sdr_status cli_curves_draw(FILE *out, const struct cli_comparison *c, enum 
         [CLI_VALID_LOSS] = "validation loss",
         [CLI_VALID_ERROR] = "validation error",
     };
-    const char *x_label = axis == CLI_BY_UPDATES ? "updates"
-                          : c->simulated         ? "time (virtual seconds)"
-                                                 : "time (seconds)";
+    static const char *const against[] = {"time", "updates", "rows"};
+    const char *x_label = axis != CLI_BY_TIME ? against[axis]
+                          : c->simulated      ? "time (virtual seconds)"
+                                              : "time (seconds)";
     struct cli_band *band = calloc(c->count, sizeof *band);
     struct cli_series *series = calloc(c->count, sizeof *series);
     char title[128];
@@ -94,10 +97,10 @@ enum sdr_status cli_curves_draw(FILE *out, const struct cli_comparison *c, enum 
     }
     for (size_t i = 0; i < c->count; i++) {
         cli_band_make(c, i, axis, error, &band[i]);
-        series[i] = (struct cli_series){c->contender[i].sync, &band[i]};
+        series[i] = (struct cli_series){c->contender[i].label, &band[i]};
     }
     snprintf(title, sizeof title, "%c%s against %s", y_label[error][0] - 'a' + 'A',
-             y_label[error] + 1, axis == CLI_BY_TIME ? "time" : "updates");
+             y_label[error] + 1, against[axis]);
     struct cli_chart chart = {title,  x_label, y_label[error], target ? c->target : NAN,
                               series, c->count};
     draw(out, &chart);
@@ -109,9 +112,11 @@ enum sdr_status cli_curves_draw(FILE *out, const struct cli_comparison *c, enum 
 enum sdr_status cli_chart_write(const struct cli_comparison *c, const char *path)
 {
     struct cli_output output;
+    enum cli_error error = c->chart_error     ? CLI_VALID_ERROR
+                           : cli_has_valid(c) ? CLI_VALID_LOSS
+                                              : CLI_OBJECTIVE;
     CLI_TRY(cli_output_open(&output, path));
     enum sdr_status status =
-        cli_curves_draw(output.stream, c, CLI_BY_TIME,
-                        cli_has_valid(c) ? CLI_VALID_LOSS : CLI_OBJECTIVE, true, cli_chart_file);
+        cli_curves_draw(output.stream, c, c->chart_x, error, !c->chart_error, cli_chart_file);
     return cli_output_close(&output, status);
 }

@@ -80,6 +80,24 @@ static json_t *measures(const struct cli_comparison *c, size_t contender)
     return object;
 }
 
+static json_t *contender(const struct cli_comparison *c, size_t i)
+{
+    const struct cli_contender *one = &c->contender[i];
+    const json_t *options = json_object_get(one->trial[0].summary, "options");
+    json_t *chosen = json_object_get(options, "sync"); /* NULL: not run */
+    json_t *sync = one->sync ? cli_json_text(one->sync)
+                   : chosen  ? json_incref(chosen)
+                             : json_null();
+    json_t *object = json_pack("{s:o, s:I, s:o, s:o}", "sync", sync, "diverged",
+                               (json_int_t)cli_trials_with(c, i, CLI_DIVERGED), "measures",
+                               measures(c, i), "runs", runs(c, i));
+    if (one->variant) {
+        cli_json_set(object, "variant", cli_json_text(one->variant));
+        cli_json_set(object, "label", cli_json_text(one->label));
+    }
+    return object;
+}
+
 json_t *cli_comparison_json(const struct cli_comparison *c)
 {
     json_t *object = json_object(), *strategies = json_array(), *data = json_array();
@@ -94,10 +112,7 @@ json_t *cli_comparison_json(const struct cli_comparison *c)
     if (c->metric)
         cli_json_set(object, "metric", json_string(c->metric));
     for (size_t i = 0; i < c->count; i++)
-        cli_json_append(strategies,
-                        json_pack("{s:s, s:I, s:o, s:o}", "sync", c->contender[i].sync, "diverged",
-                                  (json_int_t)cli_trials_with(c, i, CLI_DIVERGED), "measures",
-                                  measures(c, i), "runs", runs(c, i)));
+        cli_json_append(strategies, contender(c, i));
     cli_json_set(object, "strategies", strategies);
     return object;
 }

@@ -246,12 +246,12 @@ enum sdr_status cli_cells_make(const struct cli_comparison *c, struct cli_cells 
     for (size_t i = 0; i <= c->count; i++) {
         char(*row)[CLI_CELL] = cells->text + i * cells->columns;
         if (i == 0) {
-            snprintf(row[0], CLI_CELL, "strategy");
+            snprintf(row[0], CLI_CELL, c->contender[0].variant ? "variant" : "strategy");
             snprintf(row[1], CLI_CELL, "seeds");
             if (target)
                 snprintf(row[2], CLI_CELL, "reached");
         } else {
-            snprintf(row[0], CLI_CELL, "%s", c->contender[i - 1].sync);
+            snprintf(row[0], CLI_CELL, "%s", c->contender[i - 1].label);
             print_outcome(c, i - 1, row[1]);
             if (target)
                 print_reached(c, i - 1, row[2]);

@@ -34,7 +34,7 @@ static void begin_page(FILE *out, const struct cli_comparison *c)
           out);
     for (size_t i = 0; i < c->count; i++) {
         fputs(i ? ", " : "Sounder: ", out);
-        cli_html(out, c->contender[i].sync);
+        cli_html(out, c->contender[i].label);
     }
     fputs("</title>\n<style>\n", out);
     cli_palette(out);
@@ -96,7 +96,7 @@ static void write_option(FILE *out, const struct cli_comparison *c, const char *
         if (same)
             continue;
         fputs(" (", out);
-        cli_html(out, c->contender[i].sync);
+        cli_html(out, c->contender[i].label);
         fputs(")", out);
     }
     fputs("</td></tr>\n", out);
@@ -117,7 +117,9 @@ static enum sdr_status write_options(FILE *out, const struct cli_comparison *c)
         char padded[64], preset[256];
         snprintf(padded, sizeof padded, " %s ", key);
         snprintf(preset, sizeof preset, "%s", sdr_options_get(defaults, key));
-        bool set = strcmp(preset, sdr_options_get(c->arguments->options, key)) != 0;
+        bool set = false;
+        for (size_t i = 0; i < c->count; i++)
+            set |= strcmp(preset, sdr_options_get(c->contender[i].options, key)) != 0;
         if (!strstr(never, padded) && (set || strstr(always, padded)))
             write_option(out, c, key);
     }
@@ -226,7 +228,7 @@ static void write_staleness_of(FILE *out, const struct cli_comparison *c, size_t
         sum += isfinite(mean) ? mean : 0;
         seeds += isfinite(mean);
     }
-    struct cli_histogram histogram = {.title = c->contender[contender].sync,
+    struct cli_histogram histogram = {.title = c->contender[contender].label,
                                       .x_label = "staleness (updates)",
                                       .colour = (int)contender,
                                       .share = share,
@@ -306,7 +308,7 @@ static enum sdr_status write_waits_of(FILE *out, const struct cli_comparison *c,
     if (count > BARS_MOST)
         count = into_tenths(bar, count);
     if (count)
-        cli_chart_bars(out, c->contender[contender].sync,
+        cli_chart_bars(out, c->contender[contender].label,
                        c->simulated ? "virtual seconds" : "seconds", (int)contender, bar, count);
     free(bar);
     return SDR_OK;

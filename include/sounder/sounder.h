@@ -52,6 +52,9 @@ SDR_API void sdr_string_free(char *text);
 /* ---- options: the run's flags by name, without the leading dashes ---- */
 struct sdr_options;
 SDR_API enum sdr_status sdr_options_create(struct sdr_options **options);
+/* A handle of its own with the same values and report function. */
+SDR_API enum sdr_status sdr_options_clone(const struct sdr_options *options,
+                                          struct sdr_options **clone);
 SDR_API void sdr_options_destroy(struct sdr_options *options);
 /* Checks name and value at once; the error for an unknown name suggests the nearest valid one.
    Flags accept "yes" and "no". "cpu" applies to the whole process, from the next data or run opened

@@ -1,6 +1,6 @@
 /* Step-size schedules: the factor on --lr as a function of the (fractional) epoch, hence
-   independent of the batch size. All have a warm-up: the step rises linearly over that many
-   epochs. */
+   independent of the batch size. All have a warm-up (Goyal et al. 2017): the factor is multiplied by
+   min(epoch / warmup, 1). */
 #include "kind/rate_schedule.h"
 
 #include <math.h>
@@ -21,36 +21,33 @@ struct options {
             offsetof(struct options, decay), 0                                                     \
     }
 
-static double warmed(const struct options *o, double epoch)
-{
-    return epoch < o->warmup ? epoch / o->warmup : 1.0;
-}
-
 static inline double constant(const void *options, double epoch, double epochs)
 {
+    (void)options;
+    (void)epoch;
     (void)epochs;
-    return warmed(options, epoch);
+    return 1.0;
 }
 
 static inline double inverse(const void *options, double epoch, double epochs)
 {
     (void)epochs;
     const struct options *o = options;
-    return warmed(o, epoch) / (1.0 + o->decay * epoch);
+    return 1.0 / (1.0 + o->decay * epoch);
 }
 
 static inline double inverse_root(const void *options, double epoch, double epochs)
 {
     (void)epochs;
     const struct options *o = options;
-    return warmed(o, epoch) / sqrt(1.0 + o->decay * epoch);
+    return 1.0 / sqrt(1.0 + o->decay * epoch);
 }
 
 static inline double stairs(const void *options, double epoch, double epochs)
 {
     (void)epochs;
     const struct options *o = options;
-    return warmed(o, epoch) * pow(o->factor, floor(epoch / o->every));
+    return pow(o->factor, floor(epoch / o->every));
 }
 
 /* The completed fraction of the run. */
@@ -63,22 +60,28 @@ static inline double cosine(const void *options, double epoch, double epochs)
 {
     const struct options *o = options;
     double part = passed(epoch, epochs);
-    return warmed(o, epoch) *
-           (o->least + (1 - o->least) * 0.5 * (1 + cos(3.141592653589793 * part)));
+    return o->least + (1 - o->least) * 0.5 * (1 + cos(3.141592653589793 * part));
 }
 
 static inline double linear(const void *options, double epoch, double epochs)
 {
     const struct options *o = options;
     double part = passed(epoch, epochs);
-    return warmed(o, epoch) * (o->least + (1 - o->least) * (1 - part));
+    return o->least + (1 - o->least) * (1 - part);
 }
 
 /* For sums that are halved after every epoch: later rows weigh more, without a jump at its end. */
 static inline double recent(const void *options, double epoch, double epochs)
 {
+    (void)options;
     (void)epochs;
-    return warmed(options, epoch) * (1 + epoch - floor(epoch));
+    return 1 + epoch - floor(epoch);
+}
+
+static inline double warmup(const void *options, double epoch)
+{
+    const struct options *o = options;
+    return epoch < o->warmup ? epoch / o->warmup : 1.0;
 }
 
 /* Evaluates many positions per call: a call for each would cost more than the formula. */
@@ -86,8 +89,10 @@ static inline double recent(const void *options, double epoch, double epochs)
     static void name##_all(const void *options, const struct sdr_schedule_time *when,              \
                            uint32_t count, double *factor)                                         \
     {                                                                                              \
-        for (uint32_t i = 0; i < count; i++)                                                       \
-            factor[i] = name(options, when->epoch + (when->at + i) * when->per_row, when->epochs); \
+        for (uint32_t i = 0; i < count; i++) {                                                     \
+            double epoch = when->epoch + (when->at + i) * when->per_row;                           \
+            factor[i] = warmup(options, epoch) * name(options, epoch, when->epochs);               \
+        }                                                                                          \
     }
 ALL(constant)
 ALL(inverse)

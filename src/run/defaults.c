@@ -204,10 +204,23 @@ double sdr_automatic_rate(const struct sdr_run *run)
     return rate;
 }
 
+/* The linear scaling rule (Krizhevsky 2014; Goyal et al. 2017): the mean gradient of B rows replaces B/N
+   gradients of N rows each, at about the same weights, so its step is B/N times as long. All rows of an epoch
+   move the weights as far as before. It holds while the weights change little within B rows; early in training
+   they do not, which is what the warm-up of a schedule is for. */
+static double given_rate(const struct sdr_run *run)
+{
+    const struct sdr_settings *s = &run->options.settings;
+    double rows = (double)run->pace.update_rows / (double)sdr_local_steps(run);
+    if (run->use.strategy->full_batch)
+        rows = run->set.train_rows.count;
+    return s->lr_batch ? s->lr * rows / (double)s->lr_batch : s->lr;
+}
+
 /* Sums of rows (kmeans) are not scaled: their step is 1. */
 void sdr_choose_rate(struct sdr_run *run)
 {
-    double given = run->options.settings.lr;
+    double given = given_rate(run);
     bool statistic = run->use.kind->sense == SDR_STATISTIC;
     run->pace.rate = statistic ? 1 : given > 0 ? given : sdr_automatic_rate(run);
 }

@@ -79,7 +79,7 @@ static const char *const names[] = {"model",   "intercept",      "class-weight",
                                     "l2",      "group-lasso",    "penalty-on",   "standardize",
                                     "scale",   "optimizer",      "lr",           "schedule",
                                     "average", "batch",          "shuffle",      "sync",
-                                    "seed",    "valid-fraction", "deterministic"};
+                                    "seed",    "valid-fraction", "deterministic", "lr-batch"};
 
 /* A file that only process 0 reads: its name and size. Folders may differ between machines. */
 static void print_file_name(const char *name, const char *path, struct sdr_text *text)

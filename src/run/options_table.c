@@ -107,6 +107,10 @@ const struct sdr_option sdr_settings_table[] = {
      "learning rate (step size), in units of the scaled features (--scale); 0: chosen from the "
      "data",
      AT(lr), TRAINS | OPTIMISATION | COMMON},
+    {"lr-batch", SDR_INTEGER, "0", "N", 0, 4e9,
+     "--lr is the step for updates of N rows; for B rows, of all workers whose gradients are "
+     "averaged, it is multiplied by B/N (linear scaling rule); 0: --lr as it is",
+     AT(lr_batch), TRAINS | OPTIMISATION},
     {"schedule", SDR_TEXT, "auto", "NAME", 0, 0,
      "how the learning rate changes ('sounder list schedule'); auto: linear to 0, constant for "
      "ftrl, recent for kmeans",

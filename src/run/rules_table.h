@@ -37,6 +37,9 @@ RULE(OPTIONS, evaluate_every_no_updates,
      strcmp(s->evaluate_every, "no") != 0 && strcmp(s->evaluate_every, "auto") != 0 &&
          !is_count(s->evaluate_every),
      "--evaluate-every takes updates, auto or no, not '{--evaluate-every}'")
+RULE(OPTIONS, scaled_without_lr,
+     s->lr_batch && s->lr == 0,
+     "--lr-batch scales --lr: give --lr, the step for {--lr-batch} rows")
 RULE(OPTIONS, replay_resumed,
      s->replay && s->resume,
      "--replay begins at the beginning: not with --resume")
@@ -153,14 +156,14 @@ TELL(UPDATE, too_large,
      tell_update_rows)
 IDLE(UPDATE, steps_of_clusters,
      kind->sense == SDR_STATISTIC,
-     OPTIONS("optimizer", "lr", "schedule", "average", "l1", "l2", "group-lasso", "penalty-on",
+     OPTIONS("optimizer", "lr", "lr-batch", "schedule", "average", "l1", "l2", "group-lasso", "penalty-on",
              "scale", "standardize", "intercept", "class-weight"),
      "--{option} does nothing with --model {model}, which sums rows up")
 RULE(UPDATE, method_of_lloyd,
      has_rounds(kind) && strategy->full_batch && !sdr_own_steps(run),
      "--sync {sync} with --model {model} is Lloyd's algorithm: it has no method")
 IDLE(UPDATE, optimizer_of_own_steps,
-     sdr_own_steps(run), OPTIONS("optimizer", "lr", "schedule", "average", "shuffle"),
+     sdr_own_steps(run), OPTIONS("optimizer", "lr", "lr-batch", "schedule", "average", "shuffle"),
      "--{option} does nothing with --sync {sync}, which takes its own steps ({sync}:optimizer "
      "leaves them to --optimizer)")
 

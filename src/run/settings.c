@@ -60,6 +60,20 @@ enum sdr_status sdr_options_create(struct sdr_options **options)
     return SDR_OK;
 }
 
+enum sdr_status sdr_options_clone(const struct sdr_options *options, struct sdr_options **clone)
+{
+    struct sdr_options *o;
+    *clone = NULL;
+    SDR_TRY(sdr_allocate(&o, 1, sizeof *o, "options"));
+    enum sdr_status status = sdr_options_copy(options, o);
+    if (status != SDR_OK) {
+        sdr_options_destroy(o);
+        return status;
+    }
+    *clone = o;
+    return SDR_OK;
+}
+
 void sdr_options_destroy(struct sdr_options *options)
 {
     if (!options)

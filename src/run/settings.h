@@ -49,7 +49,7 @@ struct sdr_settings {
     double lr, l1, l2, group_lasso;
     int penalty_on, scale, shuffle, pin;
     bool standardize, intercept, deterministic, dedicated_servers;
-    uint64_t batch, epochs, updates, seed, workers, servers;
+    uint64_t batch, lr_batch, epochs, updates, seed, workers, servers;
     /* validation, logs, checkpoints */
     char *valid, *valid_labels, *run, *checkpoint_every, *evaluate_every, *target, *record, *replay;
     double valid_fraction;

@@ -117,6 +117,7 @@ commands = {
     "generate": ["generate", "sparse-classification", "made.svm", "--rows", "50", "--json"],
     "compare": ["compare", svm, "--sync", "bsp,async", *sim, "--epochs", "1", "--seeds", "2", "--target", "0.5",
                 "--evaluate-every", "10", "--report", "page.html", "--json", "--quiet"],
+    "compare-variants": ["compare", svm, "--variant", "--lr 0.1 --batch 2", "--variant", "--sync bsp --workers 1", "--epochs", "1", "--seeds", "1"],
     "compare-text": ["compare", svm, "--sync", "serial,hogwild", "--workers", "1", "--epochs", "1", "--seeds", "1"],
     "list": ["list", "optimizer", "--verbose"],
     "help": ["train", "--help"],

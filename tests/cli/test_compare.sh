@@ -1,5 +1,5 @@
 #!/bin/bash
-# Laws of `sounder compare`: the list of strategies, the table, JSON, the page; and of --evaluate-every.
+# Laws of `sounder compare`: strategies and variants, the table, JSON, the page, charts; and of --evaluate-every.
 # shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
 "$sounder" generate sparse-classification data.svm --rows 2000 --features 200 --nnz 10 --seed 4 --quiet >/dev/null
@@ -33,6 +33,37 @@ done
 refuses 1 "nowhere" compare data.svm --sync bsp --report nowhere/report.html
 refuses 2 "overwrite" compare data.svm --sync bsp --report data.svm
 refuses 2 "no strategy 'bsp,async'" train data.svm --sync bsp,async
+
+# A variant is options on top of the common ones, and those of one do not reach the next.
+succeeds compare data.svm --variant "--optimizer adam --lr 0.01" --variant "--batch=4  --no-intercept" --variant "--epochs 3" \
+    --epochs 2 --seeds 1 --json --quiet
+check "the texts of variants" '[s["variant"] for s in it["strategies"]] == ["--optimizer adam --lr 0.01", "--batch=4  --no-intercept", "--epochs 3"]'
+check "their labels" '[s["label"] for s in it["strategies"]] == ["optimizer=adam lr=0.01", "batch=4 no-intercept", "epochs=3"]'
+check "every variant starts from the common options" '[[o["optimizer"], o["batch"], o["intercept"], s["runs"][0]["summary"]["epochs"]]
+    for s in it["strategies"] for o in [s["runs"][0]["summary"]["options"]]] == [
+    ["adam", "1", "yes", 2], ["adagrad", "4", "no", 2], ["adagrad", "1", "yes", 3]]'
+check "without --sync: that of train" '[s["sync"] for s in it["strategies"]] == ["serial"] * 3'
+# shellcheck disable=SC2086
+succeeds compare data.svm --sync bsp,async --variant "--lr 0.1" --variant "--lr 0.2" $sim --epochs 1 --seeds 1 --report report.html --chart chart.svg
+for label in "bsp lr=0.1" "bsp lr=0.2" "async lr=0.1" "async lr=0.2"; do
+    holds "the table has $label" prints out.txt "^$label +1 "
+    holds "progress has $label" prints err.txt "\] $label seed 1"
+    holds "the chart has $label" prints chart.svg ">$label<"
+    holds "the page has $label" prints report.html ">$label<"
+done
+succeeds compare data.svm --variant "--sync bsp --workers 2" --variant "--sync hogwild" --batch 8 --epochs 1 --seeds 1 --quiet
+holds "a variant may set the strategy" prints out.txt "^bsp workers=2 +1 "
+refuses 2 "variant '--sync bsp': --sync is given" compare data.svm --sync async --variant "--sync bsp"
+refuses 2 "variant '--optimiser x': there is no option --optimiser; did you mean --optimizer" compare data.svm --variant "--optimiser x"
+refuses 2 "variant '--lr': --lr needs a value" compare data.svm --variant "--lr"
+refuses 2 "variant 'lr 3': 'lr' is not an option" compare data.svm --variant "lr 3"
+refuses 2 "variant '--workers 2': --sync serial has one worker" compare data.svm --variant "--lr 1" --variant "--workers 2"
+refuses 2 "variant ' ': it has no options" compare data.svm --variant " "
+refuses 2 "variant has 'lr=1' twice" compare data.svm --variant "--lr 1" --variant "--lr=1"
+refuses 2 "virtual time" compare data.svm --variant "--sync bsp" --variant "--sync async --transport sim"
+for option in "--label 3" "--valid x" "--valid-fraction 0.1" "--seed 2" "--json" "--threads 2"; do
+    refuses 2 "variant '$option': ${option%% *} is common to all contenders" compare data.svm --variant "$option"
+done
 
 # The table has a line for every strategy, and standard error one for every run.
 # shellcheck disable=SC2086
@@ -77,6 +108,27 @@ holds "with validation data it is its loss" prints chart.svg '<title>Validation 
 refuses 2 "overwrite" compare data.svm --sync bsp --chart data.svm
 refuses 2 "the same file" compare data.svm --sync bsp --chart page --report page
 refuses 1 "nowhere" compare data.svm --sync bsp --chart nowhere/chart.svg
+
+# The axes of the chart are a choice.
+# shellcheck disable=SC2086
+succeeds compare data.svm --sync bsp $sim --epochs 1 --seeds 1 --valid-fraction 0.2 --chart chart.svg --chart-x rows --chart-y error --quiet
+holds "error against rows" prints chart.svg '<title>Validation error against rows<'
+# shellcheck disable=SC2086
+succeeds compare data.svm --sync bsp $sim --epochs 1 --seeds 1 --chart chart.svg --chart-x updates --chart-y loss --quiet
+holds "objective against updates" prints chart.svg '<title>Objective against updates<'
+refuses 2 "chart-x is seconds, updates or rows, not 'row'" compare data.svm --sync bsp --chart c.svg --chart-x row
+refuses 2 "chart-y is loss or error" compare data.svm --sync bsp --chart c.svg --chart-y accuracy
+refuses 2 "chart-x needs --chart" compare data.svm --sync bsp --chart-x rows
+refuses 2 "chart-y needs --chart" compare data.svm --sync bsp --chart-y loss
+refuses 2 "chart-y error needs --valid" compare data.svm --sync bsp --chart c.svg --chart-y error
+refuses 2 "chart-y error needs a model of classes" compare data.svm --sync bsp --batch 8 --epochs 1 --model squared --valid-fraction 0.2 \
+    --chart c.svg --chart-y error
+
+# Many curves differ in colour or dash pattern.
+rates=()
+for i in $(seq 1 16); do rates+=(--variant "--lr 0.0$i"); done
+succeeds compare data.svm "${rates[@]}" --epochs 1 --seeds 1 --chart chart.svg --quiet
+holds "sixteen curves, no two alike" test "$(grep -o '<path class="line [^"]*"' chart.svg | sort -u | wc -l)" = 16
 
 # A strategy that falls at once is seen beside a slow one: time is logarithmic. Alone it is not.
 "$sounder" generate dense-regression fall.csv --rows 2000 --features 10 --quiet >/dev/null

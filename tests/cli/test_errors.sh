@@ -75,6 +75,8 @@ holds "a run that is not there is not made" test ! -e nothing-here
 succeeds train data.svm --run planned --epochs 2
 refuses 2 'another number of epochs' train data.svm --run planned --epochs 3 --resume
 refuses 2 'differs is l2' train data.svm --run planned --epochs 2 --l2 1 --resume
+succeeds train data.svm --run scaled --epochs 2 --lr 0.1 --lr-batch 2 --quiet
+refuses 2 'differs is lr-batch' train data.svm --run scaled --epochs 2 --lr 0.1 --lr-batch 4 --resume
 
 # Options belong to commands.
 refuses 2 "sounder predict does not take --lr; see 'sounder predict --help'" predict m data.svm --lr 1

@@ -371,6 +371,10 @@ SCHEDULES = {
     "linear": lambda e, n: 1 - e / n,
     "recent": lambda e, n: 1 + e - np.floor(e),
     "linear:least=0.2": lambda e, n: 0.2 + 0.8 * (1 - e / n),
+    "linear:warmup=1.5": lambda e, n: min(e / 1.5, 1) * (1 - e / n),
+    "cosine:warmup=0.7": lambda e, n: min(e / 0.7, 1) * 0.5 * (1 + np.cos(np.pi * e / n)),
+    "1/sqrt:warmup=2": lambda e, n: min(e / 2, 1) / np.sqrt(1 + e),
+    "step:every=2,factor=0.3,warmup=3": lambda e, n: min(e / 3, 1) * 0.3 ** np.floor(e / 2),
 }
 
 
@@ -388,6 +392,23 @@ def every_schedule_is_its_formula():
                 expected = simulate(X, binary, logistic, optimizer, rate, batch, 5, l1=0.01,
                                     schedule=lambda e: factor(e, 5))
                 compare("schedule %s, %s, batch %d" % (spec, name, batch), got, expected)
+
+
+@law
+def the_step_grows_with_the_rows_of_an_update():
+    """--lr-batch N: B/N times --lr, where B counts the rows of all workers whose gradients are averaged."""
+    for sync, rows in (("serial", 8), ("bsp", 24), ("allreduce", 24), ("master", 24), ("k-sync:2", 16), ("hogwild", 8), ("async", 8)):
+        workers = [] if sync == "serial" else ["--workers", 3]
+        for spec in ("constant", "linear:warmup=1.5"):
+            options = ["--model", "logistic", "--optimizer", "sgd", "--batch", 8, "--schedule", spec, "--epochs", 3]
+            _, _, result = train(FILES["binary"], *options, "--sync", sync, *workers, "--lr", 0.1, "--lr-batch", 4, *COMMON)
+            assert abs(result["options"]["lr"] - 0.1 * rows / 4) < 1e-12, (sync, result["options"]["lr"])
+    got = train(FILES["binary"], "--model", "logistic", "--optimizer", "sgd", "--lr", 0.05, "--lr-batch", 2, "--batch", 7,
+                "--schedule", "linear:warmup=1.5", "--epochs", 5, *COMMON)
+    expected = simulate(X, binary, logistic, Sgd, 0.05 * 7 / 2, 7, 5, schedule=lambda e: min(e / 1.5, 1) * (1 - e / 5))
+    compare("--lr-batch 2 with batches of 7", got, expected)
+    _, _, said = train(FILES["binary"], "--lr-batch", 32, code=2)
+    assert "--lr-batch scales --lr" in said, said
 
 
 @law
