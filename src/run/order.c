@@ -214,6 +214,13 @@ uint64_t sdr_shard_rows(const struct sdr_run *run, uint64_t epoch, int worker, u
     return rows < length ? rows : length;
 }
 
+uint64_t sdr_shards_rows(const struct sdr_run *run, uint64_t epoch, uint64_t shares)
+{
+    uint64_t count = run->set.train_rows.count, workers = (uint64_t)run->workers, longer = count % workers;
+    uint64_t length = count / workers, rows = updates_in(run, epoch, shares) * run->pace.update_rows;
+    return (workers - longer) * (rows < length ? rows : length) + longer * (rows < length + 1 ? rows : length + 1);
+}
+
 bool sdr_shard_whole(const struct sdr_run *run, uint64_t epoch, uint64_t shares)
 {
     return (begun_before(run, epoch) + updates_in(run, epoch, shares)) % share_updates(run) == 0;

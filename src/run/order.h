@@ -29,6 +29,7 @@ uint64_t sdr_shard_place(const struct sdr_run *run, int worker, uint64_t rows);
 uint64_t sdr_shard_shares(const struct sdr_run *run, uint64_t epoch);
 uint64_t sdr_shard_shares_most(const struct sdr_run *run);
 uint64_t sdr_shard_rows(const struct sdr_run *run, uint64_t epoch, int worker, uint64_t shares);
+uint64_t sdr_shards_rows(const struct sdr_run *run, uint64_t epoch, uint64_t shares); /* of all workers */
 bool sdr_shard_whole(const struct sdr_run *run, uint64_t epoch, uint64_t shares);
 
 #endif

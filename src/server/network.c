@@ -240,6 +240,8 @@ static void share_shards(struct sdr_run *run)
     uint64_t longest = ((rows + workers - 1) / workers + batch - 1) / batch;
     if (steps == UINT64_MAX)
         steps = longest;
+    if (steps > UINT64_MAX / batch)
+        steps = UINT64_MAX / batch;
     policy->joint = true;
     policy->share = run->shared.plan.share = steps * batch;
     policy->batch = rows;

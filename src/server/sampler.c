@@ -31,10 +31,8 @@ uint32_t sdr_network_rows(const struct sdr_run *run, uint64_t number)
 {
     uint64_t place;
     if (run->network->policy.share) {
-        uint64_t rows = 0;
-        for (int w = 0; w < run->workers; w++)
-            rows += sdr_network_shard(run, number, w).count;
-        return (uint32_t)rows;
+        uint64_t shares, epoch = share_of(run->network, number, &shares);
+        return (uint32_t)(sdr_shards_rows(run, epoch, shares + 1) - sdr_shards_rows(run, epoch, shares));
     }
     epoch_of(run->network, number, &place);
     return rows_from(run, place);
