@@ -6,7 +6,6 @@
 
 #include <pthread.h>
 #include <stdio.h>
-#include <time.h>
 
 struct sdr_helper {
     struct sdr_node *node;
@@ -19,16 +18,9 @@ struct sdr_helper {
     char sentence[1024];
 };
 
-static void nap(struct sdr_helper *helper)
-{
-    static const struct timespec while_nothing_comes = {.tv_nsec = 100000};
-    pthread_mutex_unlock(&helper->lock);
-    nanosleep(&while_nothing_comes, NULL);
-    pthread_mutex_lock(&helper->lock);
-}
-
 static void *help(void *argument)
 {
+    enum { AT_MOST = 5000000 }; /* nanoseconds: the end of the run may have come */
     struct sdr_helper *helper = argument;
     const struct sdr_transport *transport = helper->node->run->use.transport;
     pthread_mutex_lock(&helper->lock);
@@ -37,12 +29,14 @@ static void *help(void *argument)
             pthread_cond_wait(&helper->begins, &helper->lock);
             continue;
         }
-        if (transport->any(helper->node)) {
-            helper->status = helper->work->progress(helper->work->context);
-            if (helper->status != SDR_OK)
-                snprintf(helper->sentence, sizeof helper->sentence, "%s", sdr_error());
-        }
-        nap(helper); /* also lets the peer have the lock */
+        pthread_mutex_unlock(&helper->lock);
+        transport->wait(helper->node, AT_MOST);
+        pthread_mutex_lock(&helper->lock);
+        if (!helper->work || helper->status != SDR_OK || !transport->any(helper->node))
+            continue;
+        helper->status = helper->work->progress(helper->work->context);
+        if (helper->status != SDR_OK)
+            snprintf(helper->sentence, sizeof helper->sentence, "%s", sdr_error());
     }
     pthread_mutex_unlock(&helper->lock);
     return NULL;

@@ -34,7 +34,7 @@ enum sdr_status sdr_mailbox_put(struct sdr_mailbox *mailbox, const struct sdr_me
         mailbox->ring[(mailbox->from + mailbox->count++) % mailbox->room] = *message;
         if (message->flags & SDR_URGENT)
             atomic_fetch_add(&mailbox->urgent, 1);
-        pthread_cond_signal(&mailbox->changed);
+        pthread_cond_broadcast(&mailbox->changed); /* a helper may wait, too */
     }
     pthread_mutex_unlock(&mailbox->lock);
     if (status != SDR_OK)
@@ -76,6 +76,16 @@ bool sdr_mailbox_any(struct sdr_mailbox *mailbox)
     bool any = mailbox->count > 0;
     pthread_mutex_unlock(&mailbox->lock);
     return any;
+}
+
+void sdr_mailbox_wait(struct sdr_mailbox *mailbox, int64_t nanoseconds)
+{
+    struct timespec until = at(sdr_clock_now() + nanoseconds);
+    int late = 0;
+    pthread_mutex_lock(&mailbox->lock);
+    while (!mailbox->count && !mailbox->closed && !late)
+        late = pthread_cond_timedwait(&mailbox->changed, &mailbox->lock, &until);
+    pthread_mutex_unlock(&mailbox->lock);
 }
 
 void sdr_mailbox_sleep(struct sdr_mailbox *mailbox, int64_t nanoseconds)

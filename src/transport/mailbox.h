@@ -27,6 +27,8 @@ bool sdr_mailbox_take(struct sdr_mailbox *mailbox, int64_t nanoseconds,
                       struct sdr_message *message);
 /* Whether there is a message. */
 bool sdr_mailbox_any(struct sdr_mailbox *mailbox);
+/* Waits until there is one, up to so long. */
+void sdr_mailbox_wait(struct sdr_mailbox *mailbox, int64_t nanoseconds);
 /* Sleeps, until something urgent comes at the latest. */
 void sdr_mailbox_sleep(struct sdr_mailbox *mailbox, int64_t nanoseconds);
 /* Ends all waits, and the computation. */

@@ -127,6 +127,11 @@ static enum sdr_status summed(struct sdr_node *node, void *request, bool *done)
     return trouble ? sdr_fail(SDR_RUNTIME, "%s", trouble) : SDR_OK;
 }
 
+static void await(struct sdr_node *node, int64_t nanoseconds)
+{
+    sdr_mailbox_wait(node->endpoint, nanoseconds);
+}
+
 static int64_t now(const struct sdr_node *node)
 {
     return sdr_clock_now() -
@@ -271,6 +276,7 @@ SDR_REGISTER(transport, mpi) = {
     .receive = receive,
     .compute = compute,
     .any = any,
+    .wait = await,
     .sum = sum,
     .summed = summed,
     .now = now,

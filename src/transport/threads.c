@@ -61,6 +61,11 @@ static bool any(struct sdr_node *node)
     return sdr_mailbox_any(node->endpoint);
 }
 
+static void await(struct sdr_node *node, int64_t nanoseconds)
+{
+    sdr_mailbox_wait(node->endpoint, nanoseconds);
+}
+
 static int64_t now(const struct sdr_node *node)
 {
     return sdr_clock_now() -
@@ -78,6 +83,7 @@ SDR_REGISTER(transport, threads) = {
     .receive = receive,
     .compute = compute,
     .any = any,
+    .wait = await,
     .now = now,
     .close = close_threads,
 };
