@@ -61,6 +61,8 @@ struct sdr_transport {
     enum sdr_status (*compute)(struct sdr_node *node, struct sdr_work *work, bool *done);
     /* Whether a message has arrived: receive would not wait. */
     bool (*any)(struct sdr_node *node);
+    /* Whether all nodes are on this machine, so that messages take computing instead of time. */
+    bool (*one_machine)(const struct sdr_node *node);
     /* Waits for that, up to so many nanoseconds, beside the node's own thread. NULL: time is virtual. */
     void (*wait)(struct sdr_node *node, int64_t nanoseconds);
     /* For peers, one a process: begins a sum over all of them, in place. All begin the same sums in the same order.

@@ -42,6 +42,11 @@ bool sdr_peer_is_lost(const struct sdr_node *node, int peer)
     return false;
 }
 
+bool sdr_peers_on_one_machine(const struct sdr_node *node)
+{
+    return node->run->use.transport->one_machine(node);
+}
+
 int64_t sdr_peer_now(const struct sdr_node *node)
 {
     return node->run->use.transport->now(node);

@@ -47,6 +47,7 @@ int sdr_peer_id(const struct sdr_node *node); /* 0 … sdr_peers(node) − 1 */
 int sdr_peers(const struct sdr_node *node);
 const void *sdr_peer_options(const struct sdr_node *node); /* the strategy's own */
 bool sdr_peer_is_lost(const struct sdr_node *node, int peer);
+bool sdr_peers_on_one_machine(const struct sdr_node *node);
 int64_t sdr_peer_now(const struct sdr_node *node); /* nanoseconds: the transport's time */
 
 /* ---- deaths ---- */

@@ -18,17 +18,17 @@
 #include <string.h>
 
 enum { BY_RING, BY_MPI };
+enum { AUTO, YES, NO };
 struct options {
     uint64_t bucket, tree, check;
-    bool overlap;
-    int by;
+    int overlap, by;
 };
 static const struct sdr_option table[] = {
     {"bucket", SDR_SIZE, "4M", "SIZE", 0, 0,
      "size of the pieces in which the gradient is summed: a piece ends with a layer, if that fills an eighth",
      offsetof(struct options, bucket), 0},
-    {"overlap", SDR_FLAG, "yes", NULL, 0, 0,
-     "sum the gradients of finished layers while others are computed",
+    {"overlap", SDR_CHOICE, "auto", "auto|yes|no", 0, 0,
+     "sum the gradients of finished layers while others are computed; auto: unless all workers are on one machine",
      offsetof(struct options, overlap), 0},
     {"tree", SDR_SIZE, "8K", "SIZE", 0, 0, "sum gradients of up to this size by a tree, not a ring",
      offsetof(struct options, tree), 0},
@@ -65,6 +65,14 @@ static enum sdr_status compute(struct sdr_node *node, struct sdr_work *work)
     return SDR_OK;
 }
 
+/* On one machine a sum is computing, not waiting: nothing hides it, and beside a backward pass it costs the caches. LeNet, 64 rows
+   each, two processes on two cores: 10 900 rows/s, 10 100 with overlap. */
+static bool overlaps(const struct sdr_node *node)
+{
+    const struct options *options = sdr_peer_options(node);
+    return options->overlap == AUTO ? !sdr_peers_on_one_machine(node) : options->overlap == YES;
+}
+
 /* Sums the gradients of all workers, and steps. */
 static enum sdr_status update(struct sdr_node *node, struct own *own, const struct sdr_batch *batch)
 {
@@ -74,7 +82,7 @@ static enum sdr_status update(struct sdr_node *node, struct own *own, const stru
     bool small = !ring->by_transport && ring->values && ring->values * sizeof(float) <= options->tree && ring->peers > 2;
     sdr_peer_gradient(node, batch, own->gradient, &work);
     sdr_ring_begin(ring, own->gradient);
-    if (options->overlap && !small && ring->peers > 1) {
+    if (overlaps(node) && !small && ring->peers > 1) {
         work.progress = sdr_ring_progress;
         work.context = ring;
     }

@@ -132,6 +132,12 @@ static void await(struct sdr_node *node, int64_t nanoseconds)
     sdr_mailbox_wait(node->endpoint, nanoseconds);
 }
 
+static bool one_machine(const struct sdr_node *node)
+{
+    (void)node;
+    return job->one_machine;
+}
+
 static int64_t now(const struct sdr_node *node)
 {
     return sdr_clock_now() -
@@ -276,6 +282,7 @@ SDR_REGISTER(transport, mpi) = {
     .receive = receive,
     .compute = compute,
     .any = any,
+    .one_machine = one_machine,
     .wait = await,
     .sum = sum,
     .summed = summed,

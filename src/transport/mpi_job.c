@@ -67,7 +67,7 @@ static const char *trouble_at_start;
 static void *start(void *unused)
 {
     (void)unused;
-    trouble_at_start = loaded->start(&job->process, &job->processes);
+    trouble_at_start = loaded->start(&job->process, &job->processes, &job->one_machine);
     return NULL;
 }
 

@@ -205,6 +205,12 @@ static bool any(struct sdr_node *node)
     return ((const struct endpoint *)node->endpoint)->count > 0;
 }
 
+static bool one_machine(const struct sdr_node *node)
+{
+    (void)node;
+    return false;
+}
+
 static int64_t now(const struct sdr_node *node)
 {
     return ((const struct shared *)node->run->network->shared)->time;
@@ -459,6 +465,7 @@ SDR_REGISTER(transport, sim) = {
     .receive = receive,
     .compute = compute,
     .any = any,
+    .one_machine = one_machine,
     .now = now,
     .close = close_sim,
 };

@@ -66,6 +66,12 @@ static void await(struct sdr_node *node, int64_t nanoseconds)
     sdr_mailbox_wait(node->endpoint, nanoseconds);
 }
 
+static bool one_machine(const struct sdr_node *node)
+{
+    (void)node;
+    return true;
+}
+
 static int64_t now(const struct sdr_node *node)
 {
     return sdr_clock_now() -
@@ -83,6 +89,7 @@ SDR_REGISTER(transport, threads) = {
     .receive = receive,
     .compute = compute,
     .any = any,
+    .one_machine = one_machine,
     .wait = await,
     .now = now,
     .close = close_threads,

@@ -55,6 +55,7 @@ for round in $(seq "${ROUNDS:-1}"); do
     goes_on ssp:2 $((round % 3 + 1))
     goes_on k-sync:2 3
     goes_on allreduce $((round % 3 + 1))
+    goes_on allreduce:overlap=yes $((round % 3 + 1))
     ends bsp 1
     ends allreduce:by=mpi 2
     ends average:every=2 1 --checkpoint-every 1u

@@ -7,7 +7,19 @@
 
 _Static_assert(sizeof(MPI_Request) <= SDR_MPI_REQUEST_BYTES, "a request fits");
 
-static const char *start(int *rank, int *size)
+/* Whether all processes can share memory. */
+static bool together(int size)
+{
+    MPI_Comm near;
+    int count = 0;
+    if (MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &near) != MPI_SUCCESS)
+        return false;
+    MPI_Comm_size(near, &count);
+    MPI_Comm_free(&near);
+    return count == size;
+}
+
+static const char *start(int *rank, int *size, bool *one_machine)
 {
     int given, begun;
     /* Open MPI, once a peer has died, looks at its sockets a hundred times a second unless told otherwise. */
@@ -27,6 +39,7 @@ static const char *start(int *rank, int *size)
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     MPI_Comm_rank(MPI_COMM_WORLD, rank);
     MPI_Comm_size(MPI_COMM_WORLD, size);
+    *one_machine = together(*size);
     return NULL;
 }
 
