@@ -79,8 +79,18 @@ enum sdr_status sdr_body_create(struct sdr_pool *pool, uint64_t bytes, struct sd
         (*body)->single_threaded = pool->single_threaded;
     }
     (*body)->bytes = bytes;
-    (*body)->next = NULL;
+    (*body)->next = (*body)->whole = NULL;
+    (*body)->data = (*body)->memory;
     atomic_store_explicit(&(*body)->refs, 1, memory_order_relaxed);
+    return SDR_OK;
+}
+
+enum sdr_status sdr_body_part(struct sdr_body *whole, uint64_t from, uint64_t bytes, struct sdr_body **part)
+{
+    SDR_TRY(sdr_body_create(whole->home, 0, part));
+    (*part)->whole = sdr_body_hold(whole);
+    (*part)->data = whole->data + from;
+    (*part)->bytes = bytes;
     return SDR_OK;
 }
 
@@ -89,8 +99,10 @@ void sdr_body_drop(struct sdr_body *body)
     if (!body || sdr_body_count(body, -1u) != 1)
         return;
     struct sdr_pool *pool = body->home;
+    struct sdr_body *whole = body->whole;
     lock(pool);
     body->next = pool->free[body->class];
     pool->free[body->class] = body;
     unlock(pool);
+    sdr_body_drop(whole);
 }

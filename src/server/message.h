@@ -16,8 +16,10 @@ struct sdr_body {
     bool single_threaded; /* all holders are on one thread: no atomics needed */
     uint64_t bytes;
     struct sdr_pool *home;
-    struct sdr_body *next; /* while it is free in the pool */
-    _Alignas(64) unsigned char data[];
+    struct sdr_body *next;  /* while it is free in the pool */
+    struct sdr_body *whole; /* held: this is a part of it; NULL: it is not */
+    unsigned char *data;    /* its own memory, or that of the whole */
+    _Alignas(64) unsigned char memory[];
 };
 
 /* Free bodies by size: loops allocate nothing. */
@@ -39,6 +41,8 @@ static inline struct sdr_body *sdr_body_hold(struct sdr_body *body)
         sdr_body_count(body, 1);
     return body;
 }
+/* A part of another body, without a copy: whoever writes there must know that its receiver is done. */
+enum sdr_status sdr_body_part(struct sdr_body *whole, uint64_t from, uint64_t bytes, struct sdr_body **part);
 void sdr_body_drop(struct sdr_body *body); /* NULL: no effect */
 
 enum sdr_message_kind {

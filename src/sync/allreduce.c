@@ -41,14 +41,18 @@ static const struct sdr_option table[] = {
     {0}};
 
 struct own {
-    float *gradient;        /* the sum of this update */
-    float *last;            /* that of the one before */
-    float *memory;          /* owned: both */
+    struct sdr_body *sum;   /* owned: the gradient of this update, then its sum */
+    struct sdr_body *last;  /* owned: the sum of the one before */
     struct sdr_ring ring;   /* owned */
     struct sdr_body **body; /* owned, per worker: updates */
     uint64_t done;          /* updates */
     bool stepped;           /* the present one is done, and not accounted for yet */
 };
+static float *values_of(const struct sdr_body *body)
+{
+    return (float *)(void *)body->data;
+}
+
 /* Tags behind those of the ring. */
 enum { PART = SDR_RING_TAGS, HERE, GO, SUM, TAGS };
 
@@ -80,8 +84,8 @@ static enum sdr_status update(struct sdr_node *node, struct own *own, const stru
     struct sdr_work work;
     struct sdr_ring *ring = &own->ring;
     bool small = !ring->by_transport && ring->values && ring->values * sizeof(float) <= options->tree && ring->peers > 2;
-    sdr_peer_gradient(node, batch, own->gradient, &work);
-    sdr_ring_begin(ring, own->gradient);
+    sdr_peer_gradient(node, batch, values_of(own->sum), &work);
+    sdr_ring_begin(ring, own->sum);
     if (overlaps(node) && !small && ring->peers > 1) {
         work.progress = sdr_ring_progress;
         work.context = ring;
@@ -93,7 +97,7 @@ static enum sdr_status update(struct sdr_node *node, struct own *own, const stru
             SDR_TRY(sdr_ring_progress(ring));
     }
     SDR_TRY(small ? sdr_ring_tree(ring) : sdr_ring_finish(ring));
-    sdr_peer_step(node, own->gradient);
+    sdr_peer_step(node, values_of(own->sum));
     return SDR_OK;
 }
 
@@ -145,8 +149,8 @@ static enum sdr_status go_on(struct sdr_node *node, struct own *own)
     }
     SDR_TRY(sdr_peer_account(node));
     own->stepped = false;
-    float *sum = own->gradient; /* others may need it, until they are as far */
-    own->gradient = own->last;
+    struct sdr_body *sum = own->sum; /* others may need it, until they are as far */
+    own->sum = own->last;
     own->last = sum;
     return SDR_OK;
 }
@@ -229,18 +233,18 @@ static enum sdr_status agree(struct sdr_node *node, const struct own *own, struc
 static enum sdr_status catch_up(struct sdr_node *node, struct own *own, const struct agreement *agreement)
 {
     struct sdr_body *body;
-    const float *sum = own->stepped ? own->gradient : own->last;
-    uint64_t bytes = own->ring.values * sizeof *sum;
+    const struct sdr_body *sum = own->stepped ? own->sum : own->last;
+    uint64_t bytes = own->ring.values * sizeof(float);
     if (own->ring.rank == agreement->donor) {
         for (int r = 0; r < own->ring.peers; r++)
             if (r != own->ring.rank)
-                SDR_TRY(tell(node, own, sdr_peer_member(node, r), SUM, sum, bytes));
+                SDR_TRY(tell(node, own, sdr_peer_member(node, r), SUM, sum->data, bytes));
     } else {
         SDR_TRY(sdr_receive_bytes(node, sdr_peer_member(node, (int)agreement->donor),
                                   tag_of(own, SUM), bytes, &body));
         if (own->done < agreement->done) {
-            memcpy(own->gradient, body->data, bytes);
-            sdr_peer_step(node, own->gradient);
+            memcpy(own->sum->data, body->data, bytes);
+            sdr_peer_step(node, values_of(own->sum));
             note_step(node, own);
         }
         sdr_body_drop(body);
@@ -285,17 +289,17 @@ static enum sdr_status peer(struct sdr_node *node)
     enum sdr_status status;
     if (options->by == BY_MPI && !sdr_peer_has_sums(node))
         return sdr_fail(SDR_USAGE, "allreduce:by=mpi needs --transport mpi, with one worker in every process");
-    SDR_CHECK(sdr_allocate(&own.memory, 2 * values, sizeof *own.memory, "a gradient"));
+    SDR_CHECK(sdr_peer_body(node, values * sizeof(float), &own.sum));
+    SDR_CHECK(sdr_peer_body(node, values * sizeof(float), &own.last));
     SDR_CHECK(sdr_allocate(&own.body, (size_t)sdr_peers(node), sizeof *own.body, "workers"));
     SDR_CHECK(sdr_ring_create(node, values, options->bucket, &own.ring));
     own.ring.by_transport = options->by == BY_MPI && sdr_peers(node) > 1;
-    own.gradient = own.memory;
-    own.last = own.memory + values;
     join(node, &own);
     status = train(node, &own);
 cleanup:
     if (!own.ring.by_transport || !sdr_ring_busy(&own.ring)) /* MPI may still write */
-        sdr_release(own.memory);
+        sdr_body_drop(own.sum);
+    sdr_body_drop(own.last);
     sdr_release(own.body);
     sdr_ring_free(&own.ring);
     return status;

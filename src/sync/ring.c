@@ -87,9 +87,10 @@ void sdr_ring_join(struct sdr_ring *ring, int32_t tag)
     ring->tag = tag;
 }
 
-void sdr_ring_begin(struct sdr_ring *ring, float *vector)
+void sdr_ring_begin(struct sdr_ring *ring, struct sdr_body *memory)
 {
-    ring->vector = vector;
+    ring->memory = memory;
+    ring->vector = (float *)(void *)memory->data;
     ring->ready = 0;
     for (uint64_t b = 0; b < ring->buckets; b++)
         ring->bucket[b].step = -1;
@@ -132,20 +133,29 @@ static bool is_done(const struct sdr_ring *ring, const struct sdr_bucket *bucket
     return bucket->step == 2 * (ring->peers - 1);
 }
 
+/* Sends values of the vector, as they are, to the next member. */
+static enum sdr_status pass_on(const struct sdr_ring *ring, const struct sdr_bucket *bucket, const float *values, uint64_t count)
+{
+    struct sdr_body *body = NULL;
+    if (count)
+        SDR_TRY(sdr_body_part(ring->memory, (uint64_t)(values - ring->vector) * sizeof *values, count * sizeof *values, &body));
+    return sdr_peer_send(ring->node, after(ring), tag_of(ring, bucket), body);
+}
+
 static enum sdr_status start(const struct sdr_ring *ring, struct sdr_bucket *bucket)
 {
     uint64_t count;
-    const float *first = chunk(ring, bucket, ring->rank, &count);
     bucket->step = 0;
     if (ring->by_transport)
         return sdr_peer_sum(ring->node, ring->vector + bucket->first, bucket->count, bucket->request);
-    return ring->peers > 1
-               ? sdr_send_bytes(ring->node, after(ring), tag_of(ring, bucket), first,
-                                count * sizeof *first)
-               : SDR_OK;
+    if (ring->peers == 1)
+        return SDR_OK;
+    const float *first = chunk(ring, bucket, ring->rank, &count);
+    return pass_on(ring, bucket, first, count);
 }
 
-/* What has come is added, or in the second half is the sum; it goes on to the next worker until it has been everywhere. */
+/* What has come is added, or in the second half is the sum; it goes on to the next worker until it has been everywhere. A chunk
+   that was sent changes only when its sum comes back, which the receiver has contributed to. */
 static enum sdr_status take_step(const struct sdr_ring *ring, struct sdr_bucket *bucket,
                                  struct sdr_body *body)
 {
@@ -153,18 +163,13 @@ static enum sdr_status take_step(const struct sdr_ring *ring, struct sdr_bucket 
     uint64_t count;
     float *to = chunk(ring, bucket, t < half ? ring->rank - t - 1 : ring->rank - (t - half), &count);
     enum sdr_status status = check_length(ring->node, before(ring), body, count * sizeof *to);
-    float *came = body ? (float *)(void *)body->data : NULL;
-    if (status != SDR_OK || is_done(ring, bucket)) {
-        if (status == SDR_OK && count)
-            memcpy(to, came, count * sizeof *to);
-        sdr_body_drop(body);
-        return status;
-    }
-    if (t < half && count)
-        add(came, to, count); /* the body is ours alone */
-    if (t >= half - 1 && count)
+    const float *came = body ? (const float *)(const void *)body->data : NULL;
+    if (status == SDR_OK && count && t < half)
+        add(to, came, count);
+    else if (status == SDR_OK && count)
         memcpy(to, came, count * sizeof *to);
-    return sdr_peer_send(ring->node, after(ring), tag_of(ring, bucket), body);
+    sdr_body_drop(body);
+    return status != SDR_OK || is_done(ring, bucket) ? status : pass_on(ring, bucket, to, count);
 }
 
 static enum sdr_status poll_sum(const struct sdr_ring *ring, struct sdr_bucket *bucket)

@@ -11,7 +11,8 @@
 
 struct sdr_ring {
     struct sdr_node *node;
-    float *vector;             /* borrowed: what is summed */
+    struct sdr_body *memory;   /* borrowed: of the vector */
+    float *vector;             /* what is summed */
     uint64_t values, buckets;
     struct sdr_bucket *bucket; /* owned */
     uint64_t ready;            /* values that are final, from the beginning on */
@@ -28,8 +29,9 @@ void sdr_ring_free(struct sdr_ring *ring);
 bool sdr_ring_busy(const struct sdr_ring *ring); /* a sum is under way */
 /* Takes the members as they are now. Messages have tags from `tag` on. */
 void sdr_ring_join(struct sdr_ring *ring, int32_t tag);
-/* A sum begins. ring->ready grows as values become final. */
-void sdr_ring_begin(struct sdr_ring *ring, float *vector);
+/* A sum begins, of the values in a body. Messages are parts of it, without copies: it must not change before the next sum is
+   complete, which has another body. ring->ready grows as values become final. */
+void sdr_ring_begin(struct sdr_ring *ring, struct sdr_body *memory);
 /* Begins the buckets whose values are all final, and does what can be done without waiting. */
 enum sdr_status sdr_ring_progress(void *ring);
 enum sdr_status sdr_ring_finish(struct sdr_ring *ring);

@@ -16,7 +16,7 @@ static const struct sdr_option table[] = {
     {0}};
 
 /* A tenth more sums come first, to warm up. */
-static enum sdr_status measure(struct sdr_node *node, struct sdr_ring *ring, float *vector, double *seconds)
+static enum sdr_status measure(struct sdr_node *node, struct sdr_ring *ring, struct sdr_body **vector, double *seconds)
 {
     const struct options *options = sdr_peer_options(node);
     uint64_t first = options->times / 10 + 1;
@@ -24,7 +24,7 @@ static enum sdr_status measure(struct sdr_node *node, struct sdr_ring *ring, flo
     for (uint64_t i = 0; i < first + options->times; i++) {
         if (i == first)
             began = sdr_peer_now(node);
-        sdr_ring_begin(ring, vector);
+        sdr_ring_begin(ring, vector[i % 2]);
         SDR_TRY(sdr_ring_finish(ring));
     }
     *seconds = (double)(sdr_peer_now(node) - began) * 1e-9 / (double)options->times;
@@ -54,10 +54,12 @@ static enum sdr_status peer(struct sdr_node *node)
     const struct options *options = sdr_peer_options(node);
     uint64_t values = options->bytes / sizeof(float);
     struct sdr_ring ring = {0};
-    float *vector = NULL, *gradient = NULL;
+    struct sdr_body *vector[2] = {0};
+    float *gradient = NULL;
     double seconds;
     enum sdr_status status;
-    SDR_CHECK(sdr_allocate(&vector, values, sizeof *vector, "a test"));
+    for (int i = 0; i < 2; i++)
+        SDR_CHECK(sdr_peer_body(node, values * sizeof(float), &vector[i]));
     SDR_CHECK(sdr_allocate(&gradient, sdr_peer_values(node), sizeof *gradient, "a test"));
     SDR_CHECK(sdr_ring_create(node, values, options->bucket, &ring));
     ring.by_transport = options->transport;
@@ -67,7 +69,8 @@ static enum sdr_status peer(struct sdr_node *node)
         printf("{\"seconds\": %.9g}\n", seconds);
     status = end(node, gradient);
 cleanup:
-    sdr_release(vector);
+    sdr_body_drop(vector[0]);
+    sdr_body_drop(vector[1]);
     sdr_release(gradient);
     sdr_ring_free(&ring);
     return status;
