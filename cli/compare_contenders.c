@@ -63,17 +63,25 @@ static void add_to_label(FILE *label, const char *word, const char *value)
         fprintf(label, "%s%s%s", word + 2, value ? "=" : "", value ? value : "");
 }
 
-/* `word` is the variant's text, cut at blanks. */
+static bool is_over_mpi(const struct cli_contender *contender)
+{
+    return strncmp(sdr_options_get(contender->options, "transport"), "mpi", 3) == 0;
+}
+
+/* `word` is the variant's text, cut at blanks. Processes join MPI once, for all contenders. */
 static enum sdr_status apply_words(struct cli_contender *contender, int count, char **word,
                                    FILE *label)
 {
     struct cli_arguments part = {.command = &variant_command, .options = contender->options};
+    bool over_mpi = is_over_mpi(contender);
     for (int at = 0; at < count; at++) {
         int first = at;
         CLI_TRY(check_word(word[first]));
         CLI_TRY(cli_arguments_option(&part, count, word, &at));
         add_to_label(label, word[first], at > first ? word[at] : NULL);
     }
+    if (is_over_mpi(contender) != over_mpi)
+        return cli_fail(SDR_USAGE, "--transport mpi is common to all contenders, or not given");
     if (!part.sync)
         return SDR_OK;
     if (contender->sync)

@@ -221,8 +221,7 @@ static enum sdr_status close_record(struct sdr_run *run)
 static void advise_step(const struct sdr_run *run, char advice[160])
 {
     double given = run->options.settings.lr;
-    int length = snprintf(advice, 160, "a smaller --lr may help; it was %g",
-                          given > 0 ? given : run->pace.rate);
+    int length = snprintf(advice, 160, "a smaller --lr may help; the step was %g", run->pace.rate);
     if (given > 0)
         snprintf(advice + length, 160 - (size_t)length, ", and the automatic step would be %.5g",
                  sdr_automatic_rate(run));

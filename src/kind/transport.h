@@ -17,8 +17,8 @@ struct sdr_work {
     bool certain;         /* nobody will cancel it */
     uint32_t steps, next; /* next: the step that compute runs, from 0; incremented when done */
     const double *cost;   /* per step: relative time; NULL: all equal */
-    /* The time of all steps is the sum of `draws` random draws (--compute, --delay), by the
-       number of the work among those of its worker. */
+    /* The time of all steps is the sum of `draws` random draws (--compute, --delay): numbers `number` and so on of
+       those of its worker. */
     uint64_t number;
     uint32_t draws;
     int64_t time; /* for the transport: the drawn time, nanoseconds */

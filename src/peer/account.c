@@ -32,11 +32,17 @@ static void log_report(struct sdr_run *run, int worker, uint64_t number,
         sdr_network_lose(run);
 }
 
-static enum sdr_status mark_applied(struct sdr_batch_queue *queue, uint64_t number)
+static enum sdr_status mark_applied(struct sdr_run *run, uint64_t number)
 {
-    if (number >= queue->next && number < queue->end)
-        queue->next = number + 1;
-    return number < queue->end ? sdr_batch_queue_mark_applied(queue, number) : SDR_OK;
+    struct sdr_batch_queue *queue = &run->network->lead.queue;
+    uint64_t first = number;
+    while (run->network->policy.share && first > 0 && !sdr_network_share_exists(run, first - 1))
+        first--; /* numbers without a share */
+    for (uint64_t n = first; n <= number && n < queue->end; n++) {
+        queue->next = n >= queue->next ? n + 1 : queue->next;
+        SDR_TRY(sdr_batch_queue_mark_applied(queue, n));
+    }
+    return SDR_OK;
 }
 
 /* Joint batches are applied when all peers have reported, others when their own peer has. */
@@ -59,7 +65,7 @@ static enum sdr_status enter(struct sdr_run *run, int from, uint64_t number,
     if (run->network->policy.joint)
         return SDR_OK;
     log_report(run, from, number, report);
-    return mark_applied(&run->network->lead.queue, number);
+    return mark_applied(run, number);
 }
 
 /* Whether a report can be of a part of the batch. Losses may be no numbers: training may diverge. */
@@ -115,13 +121,14 @@ static enum sdr_status end_without(struct sdr_node *node, int lost)
     struct sdr_run *run = node->run;
     struct sdr_peer *peer = sdr_peer_of(node);
     const char *rest = "";
-    if (peer->accounting) { /* the step is taken: the checkpoint is of the next batch */
+    /* The step is taken: the checkpoint is of the next batch. If replicas differ, there is none but at ends of epochs. */
+    if (peer->accounting && !run->network->peers->saves) {
         uint64_t number = peer->number - 1;
-        SDR_TRY(mark_applied(&run->network->lead.queue, number));
+        SDR_TRY(mark_applied(run, number));
         SDR_TRY(sdr_account(run, sdr_network_rows(run, number)));
         peer->accounting = false;
     }
-    if (run->network->peers->saves) /* which has the states of an epoch's end */
+    if (run->network->peers->saves)
         rest = "; go on with --resume if there is a checkpoint";
     else if (run->options.settings.run)
         rest = sdr_checkpoint_write(run) == SDR_OK
@@ -235,7 +242,7 @@ static enum sdr_status keep_books(struct sdr_node *node, const struct sdr_peer_r
     peer->accounting = true; /* until all are there: the wait may be broken off */
     while (run->network->policy.joint && books->missing > 0)
         SDR_TRY(sdr_peer_pump(node));
-    SDR_TRY(run->network->policy.joint ? mark_applied(&run->network->lead.queue, number)
+    SDR_TRY(run->network->policy.joint ? mark_applied(run, number)
                                        : sdr_peer_any(node, &any)); /* reports that have arrived */
     peer->accounting = false;
     bool ends = sdr_network_ends_epoch(run, number);

@@ -155,9 +155,9 @@ static enum sdr_status compute(void *argument, uint32_t step, const atomic_uint 
     struct sdr_peer *peer = sdr_peer_of(node);
     struct sdr_peer_vector *vector = &peer->vector;
     uint32_t leaves = sdr_leaves(peer->batch->count);
-    uint32_t most = node->run->use.transport->simulated ? 1 : SDR_PEER_LEAVES;
-    uint32_t staged = leaves < most ? leaves : most;
     int stages = sdr_gradient_stages(&peer->leaf[0].space, &node->run->problem);
+    uint32_t most = node->run->use.transport->simulated || stages == 1 ? 1 : SDR_PEER_LEAVES;
+    uint32_t staged = leaves < most ? leaves : most;
     if (step == 0) {
         sdr_parameters_catch_up_all(node->parameters);
         memset(peer->gradient, 0, vector->count * sizeof *peer->gradient);

@@ -27,11 +27,13 @@ static enum sdr_status train(void *argument, uint32_t number, const atomic_uint 
     struct sdr_node *node = argument;
     const struct sdr_batch *share = sdr_peer_of(node)->batch;
     uint32_t size = node->run->network->policy.local;
+    bool fused = size == 1 && node->run->problem.outputs == 1 && node->run->use.kind->fused;
+    uint32_t chunk = fused ? SDR_FUSED_ROWS : size; /* as shared memory places them */
     (void)number;
     for (uint32_t from = 0; from < share->count && !atomic_load(stop); from += size) {
         struct sdr_batch batch = *share;
         batch.row += from;
-        batch.at = sdr_shard_place(node->run, node->worker, share->at + from);
+        batch.at = sdr_shard_place(node->run, node->worker, share->at + from / chunk * chunk) + from % chunk;
         batch.count = share->count - from < size ? share->count - from : size;
         batch.of = batch.count;
         batch.number = node->parameters->version;
@@ -54,10 +56,17 @@ bool sdr_peer_share_is_whole(const struct sdr_node *node)
 }
 
 /* ---- models ---- */
-/* Arrays of a model: the values, and optimizer state that determines them, as FTRL's does. */
+/* Arrays of a model: the values, and optimizer state that the weights of the user follow from: FTRL's, Nesterov's. */
 static int arrays_of(const struct sdr_parameters *p)
 {
-    return p->rule.optimizer->own_penalty ? 1 + p->rule.optimizer->slots : 1;
+    const struct sdr_optimizer *o = p->rule.optimizer;
+    return o->own_penalty || o->publish ? 1 + o->slots : 1;
+}
+
+/* Those that workers go on from: other state stays with its worker. */
+static int arrays_to_set(const struct sdr_parameters *p)
+{
+    return p->rule.optimizer->own_penalty ? arrays_of(p) : 1;
 }
 
 uint64_t sdr_peer_model_values(const struct sdr_node *node)
@@ -74,16 +83,16 @@ void sdr_peer_copy_model(struct sdr_node *node, float *to)
         sdr_peer_vector_copy(vector, p->layout, sdr_parameters_array(p, i), to + (uint64_t)i * vector->count);
 }
 
-static void set_model(const struct sdr_node *node, struct sdr_parameters *p, const float *from)
+static void set_model(const struct sdr_node *node, struct sdr_parameters *p, int arrays, const float *from)
 {
     const struct sdr_peer_vector *vector = &sdr_peer_of(node)->vector;
-    for (int i = 0; i < arrays_of(p); i++)
+    for (int i = 0; i < arrays; i++)
         sdr_peer_vector_set(vector, p->layout, from + (uint64_t)i * vector->count, sdr_parameters_array(p, i));
 }
 
 void sdr_peer_set_model(struct sdr_node *node, const float *from)
 {
-    set_model(node, node->parameters, from);
+    set_model(node, node->parameters, arrays_to_set(node->parameters), from);
 }
 
 /* Updates that all workers have made in this joint batch. */
@@ -101,7 +110,7 @@ void sdr_peer_publish(struct sdr_node *node, const float *model)
     struct sdr_parameters *p = &node->run->parameters;
     if (node->id > 0)
         return;
-    set_model(node, p, model);
+    set_model(node, p, arrays_of(p), model);
     for (int i = arrays_of(p); i <= p->rule.optimizer->slots; i++)
         memcpy(sdr_parameters_array(p, i), sdr_parameters_array(node->parameters, i),
                p->layout->count * sizeof(float));

@@ -291,8 +291,9 @@ enum sdr_status sdr_peer_compute(struct sdr_node *node, struct sdr_work *work)
     bool done;
     if (work->next == 0) {
         work->certain = true; /* only the end of the run is urgent */
-        work->number = ++peer->works;
         work->draws = work->draws ? work->draws : 1;
+        work->number = peer->draws + 1;
+        peer->draws += work->draws;
     }
     SDR_TRY(work->progress && !transport->simulated ? sdr_helper_compute(node, work, &done)
                                                     : transport->compute(node, work, &done));

@@ -88,7 +88,7 @@ struct sdr_peer {
     struct sdr_peer_vector vector;
     struct sdr_peer_exchange exchange;
     int64_t waited;                  /* nanoseconds, for messages */
-    uint64_t works;                  /* so far: drawn times depend on the number */
+    uint64_t draws;                  /* of times, so far */
     struct sdr_helper *helper;       /* owned; NULL: not needed so far */
     struct sdr_peer_report report;   /* of the present update */
 };

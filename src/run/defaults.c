@@ -4,6 +4,7 @@
    (rows × features, model): a9a (32 561 × 123, logistic; its test set), RCV1 (23 749 × 47 236, logistic),
    MNIST (the 10 000 test digits × 784, softmax), housing (20 640 × 9 columns, squared; R²). One row in five is
    held out where there is no test set. */
+#include "peer/role.h"
 #include "run/defaults.h"
 #include "base/thread.h"
 #include "run/features.h"
@@ -67,7 +68,8 @@ enum sdr_status sdr_choose_workers(struct sdr_run *run)
         SDR_TRY(sdr_replay_open(replay, &run->race.replay));
     run->workers = workers_wanted(run);
     SDR_TRY(sdr_rules_ask(run, SDR_RULES_WORKERS));
-    if ((uint32_t)run->workers > run->set.train_rows.count && !sdr_by_messages(run))
+    bool shards = run->use.strategy->peer && run->use.strategy->peer->local && run->processes == 1;
+    if ((uint32_t)run->workers > run->set.train_rows.count && (shards || !sdr_by_messages(run)))
         run->workers = (int)run->set.train_rows.count; /* at least one row per worker */
     SDR_TRY(choose_update(run));
     return sdr_rules_ask(run, SDR_RULES_UPDATE);

@@ -21,6 +21,7 @@ bool sdr_order_ahead(const struct sdr_run *run, const uint32_t *from, uint32_t c
 void sdr_group_by_shard(const struct sdr_run *run, uint32_t *order, uint32_t *scratch);
 /* The place in the order where a worker's shard begins. */
 uint64_t sdr_shard_start(const struct sdr_run *run, int worker);
+enum { SDR_FUSED_ROWS = 64 }; /* per call of the fused loops, which count places one by one */
 /* The place in the epoch after some rows of a worker's shard, if all workers were equally fast: step sizes follow it. */
 uint64_t sdr_shard_place(const struct sdr_run *run, int worker, uint64_t rows);
 /* Shares of every shard in an epoch, the most that any epoch has, and the rows of a worker's first `shares` of them: whole

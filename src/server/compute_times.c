@@ -18,10 +18,11 @@ static double slowness(const struct sdr_node *node)
 static int64_t delay(const struct sdr_node *node, const struct sdr_work *work)
 {
     const struct sdr_network *net = node->run->network;
-    if (!net->times.delay.terms)
-        return 0;
-    return sdr_delay_draw(&net->times.delay, ~node->run->options.settings.seed,
-                          (uint32_t)node->worker, work->number);
+    int64_t time = 0;
+    for (uint32_t i = 0; net->times.delay.terms && i < work->draws && time < INT64_C(1) << 60; i++)
+        time += sdr_delay_draw(&net->times.delay, ~node->run->options.settings.seed,
+                               (uint32_t)node->worker, work->number + i);
+    return time;
 }
 
 /* The share of the next step in a time; the shares of all steps add up to it exactly. */
@@ -49,7 +50,7 @@ int64_t sdr_compute_time(const struct sdr_node *node, struct sdr_work *work)
     int64_t time = 0;
     for (uint32_t i = 0; i < work->draws && time < INT64_C(1) << 60; i++)
         time += sdr_delay_draw(&net->times.compute, node->run->options.settings.seed,
-                               (uint32_t)node->worker, work->number * work->draws + i);
+                               (uint32_t)node->worker, work->number + i);
     work->time = (int64_t)fmin((double)time * slowness(node), 1e18) + delay(node, work);
     return step_share(work, work->time);
 }

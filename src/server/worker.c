@@ -283,12 +283,13 @@ enum sdr_status sdr_compute_gradient(struct sdr_node *node, bool *done)
     struct sdr_run *run = node->run;
     struct sdr_network *net = run->network;
     uint32_t rows = sdr_network_rows(run, node->task->batch);
+    uint32_t draws = net->policy.joint ? 1 : steps_of(net, rows);
     struct sdr_work work = {.run = compute,
                             .argument = node,
                             .certain = !net->policy.cancels,
                             .steps = 1,
-                            .number = node->task->number,
-                            .draws = net->policy.joint ? 1 : steps_of(net, rows)};
+                            .number = node->task->number * draws,
+                            .draws = draws};
     int64_t before = run->use.transport->now(node);
     SDR_TRY(run->use.transport->compute(node, &work, done));
     node->task->computing = (float)((double)(run->use.transport->now(node) - before) * 1e-9);

@@ -47,6 +47,7 @@ struct own {
     struct sdr_body **body; /* owned, per worker: updates */
     uint64_t done;          /* updates */
     bool stepped;           /* the present one is done, and not accounted for yet */
+    bool drained;           /* sums by MPI: the last one has been, see `drain` */
 };
 static float *values_of(const struct sdr_body *body)
 {
@@ -77,6 +78,24 @@ static bool overlaps(const struct sdr_node *node)
     return options->overlap == AUTO ? !sdr_peers_on_one_machine(node) : options->overlap == YES;
 }
 
+/* Waits for the end of the run. */
+static enum sdr_status await_end(struct sdr_node *node)
+{
+    for (;;) {
+        int from;
+        int32_t tag;
+        struct sdr_body *body;
+        SDR_TRY(sdr_peer_receive_any(node, &from, &tag, &body));
+        sdr_body_drop(body);
+    }
+}
+
+/* Behind the gradient, in sums by MPI: whether worker 0 has ended the run, and takes part in the last sum for the others' sake. */
+static float *over_of(const struct sdr_node *node, const struct own *own)
+{
+    return values_of(own->sum) + sdr_peer_values(node);
+}
+
 /* Sums the gradients of all workers, and steps. */
 static enum sdr_status update(struct sdr_node *node, struct own *own, const struct sdr_batch *batch)
 {
@@ -86,6 +105,8 @@ static enum sdr_status update(struct sdr_node *node, struct own *own, const stru
     bool small = !ring->by_transport && ring->values && ring->values * sizeof(float) <= options->tree && ring->peers > 2;
     sdr_peer_gradient(node, batch, values_of(own->sum), &work);
     sdr_ring_begin(ring, own->sum);
+    if (ring->by_transport)
+        *over_of(node, own) = 0;
     if (overlaps(node) && !small && ring->peers > 1) {
         work.progress = sdr_ring_progress;
         work.context = ring;
@@ -97,6 +118,9 @@ static enum sdr_status update(struct sdr_node *node, struct own *own, const stru
             SDR_TRY(sdr_ring_progress(ring));
     }
     SDR_TRY(small ? sdr_ring_tree(ring) : sdr_ring_finish(ring));
+    own->drained = ring->by_transport && *over_of(node, own) > 0;
+    if (own->drained)
+        return await_end(node);
     sdr_peer_step(node, values_of(own->sum));
     return SDR_OK;
 }
@@ -163,9 +187,7 @@ static void join(struct sdr_node *node, struct own *own)
 
 static enum sdr_status lost(struct sdr_node *node, int peer)
 {
-    const struct options *options = sdr_peer_options(node);
-    bool ends = sdr_peer_deterministic(node) || options->by == BY_MPI;
-    return ends ? sdr_peer_give_up(node, peer) : SDR_PEER_REGROUP;
+    return sdr_peer_deterministic(node) ? sdr_peer_give_up(node, peer) : SDR_PEER_REGROUP;
 }
 
 /* What workers tell worker 0: how many updates they have done, and whom they miss. */
@@ -252,6 +274,15 @@ static enum sdr_status catch_up(struct sdr_node *node, struct own *own, const st
     return SDR_OK;
 }
 
+/* Sums of MPI cannot go on without a worker. Worker 0 ends the run; the others wait for that. */
+static enum sdr_status end(struct sdr_node *node)
+{
+    for (int p = 0; p < sdr_peers(node); p++)
+        if (sdr_peer_is_lost(node, p))
+            SDR_TRY(sdr_peer_give_up(node, p));
+    return await_end(node);
+}
+
 /* Until no other worker dies meanwhile. */
 static enum sdr_status regroup(struct sdr_node *node, struct own *own)
 {
@@ -276,26 +307,41 @@ static enum sdr_status train(struct sdr_node *node, struct own *own)
     for (;;) {
         enum sdr_status status = go_on(node, own);
         if (status == SDR_PEER_REGROUP)
-            status = regroup(node, own);
+            status = own->ring.by_transport ? end(node) : regroup(node, own);
         SDR_TRY(status);
     }
+}
+
+/* The run is over. Of sums by MPI everybody completes the next one. */
+static void drain(struct sdr_node *node, struct own *own)
+{
+    if (!own->ring.by_transport || own->drained)
+        return;
+    if (sdr_peer_id(node) == 0)
+        *over_of(node, own) = 1;
+    sdr_ring_drain(&own->ring, own->sum);
 }
 
 static enum sdr_status peer(struct sdr_node *node)
 {
     const struct options *options = sdr_peer_options(node);
-    uint64_t values = sdr_peer_values(node);
+    bool by_mpi = options->by == BY_MPI && sdr_peers(node) > 1;
+    uint64_t values = sdr_peer_values(node) + by_mpi;
     struct own own = {0};
     enum sdr_status status;
+    if (options->by == BY_MPI && sdr_peer_deterministic(node))
+        return sdr_fail(SDR_USAGE, "allreduce:by=mpi sums in an order of its own: not with --deterministic");
     if (options->by == BY_MPI && !sdr_peer_has_sums(node))
         return sdr_fail(SDR_USAGE, "allreduce:by=mpi needs --transport mpi, with one worker in every process");
     SDR_CHECK(sdr_peer_body(node, values * sizeof(float), &own.sum));
     SDR_CHECK(sdr_peer_body(node, values * sizeof(float), &own.last));
     SDR_CHECK(sdr_allocate(&own.body, (size_t)sdr_peers(node), sizeof *own.body, "workers"));
     SDR_CHECK(sdr_ring_create(node, values, options->bucket, &own.ring));
-    own.ring.by_transport = options->by == BY_MPI && sdr_peers(node) > 1;
+    own.ring.by_transport = by_mpi;
     join(node, &own);
     status = train(node, &own);
+    if (status == SDR_PEER_OVER)
+        drain(node, &own);
 cleanup:
     if (!own.ring.by_transport || !sdr_ring_busy(&own.ring)) /* MPI may still write */
         sdr_body_drop(own.sum);

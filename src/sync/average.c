@@ -15,7 +15,8 @@ static enum sdr_status plan(const void *options, struct sdr_plan *plan)
 {
     enum { AT_A_TIME = 1024 }; /* rows per share; any size will do without barriers */
     uint64_t every = ((const struct sdr_average_options *)options)->every;
-    plan->share = (every ? every : AT_A_TIME) * plan->known.batch;
+    uint64_t batch = plan->known.batch < plan->known.rows ? plan->known.batch : plan->known.rows;
+    plan->share = (every && every < UINT64_MAX / batch ? every : AT_A_TIME) * batch;
     plan->copies = plan->workers;
     plan->shards = true;
     plan->barriers = every > 0;

@@ -62,7 +62,7 @@ enum sdr_status sdr_ring_create(struct sdr_node *node, uint64_t values, uint64_t
     SDR_TRY(sdr_allocate(&ring->bucket, MOST + 1, sizeof *ring->bucket, "buckets of a gradient"));
     for (uint64_t first = 0, end = 0; ring->buckets == 0 || first < values; first = end) {
         end = end_of(ring, first, most);
-        ring->bucket[ring->buckets++] = (struct sdr_bucket){.first = first, .count = end - first};
+        ring->bucket[ring->buckets++] = (struct sdr_bucket){.first = first, .count = end - first, .step = -1};
     }
     return SDR_OK;
 }
@@ -223,6 +223,22 @@ enum sdr_status sdr_ring_finish(struct sdr_ring *ring)
         SDR_TRY(take_step(ring, &ring->bucket[b], body));
     }
     return SDR_OK;
+}
+
+void sdr_ring_drain(struct sdr_ring *ring, struct sdr_body *memory)
+{
+    int64_t until = sdr_peer_now(ring->node) + INT64_C(10000000000);
+    bool complete = true;
+    for (uint64_t b = 0; b < ring->buckets; b++)
+        complete = complete && is_done(ring, &ring->bucket[b]);
+    if (complete || !ring->memory)
+        sdr_ring_begin(ring, memory);
+    for (uint64_t b = 0; b < ring->buckets; b++) {
+        struct sdr_bucket *bucket = &ring->bucket[b];
+        enum sdr_status status = bucket->step < 0 ? start(ring, bucket) : SDR_OK;
+        while (status == SDR_OK && !is_done(ring, bucket) && sdr_peer_now(ring->node) < until)
+            status = poll_sum(ring, bucket);
+    }
 }
 
 /* ---- tree ---- */

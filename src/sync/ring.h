@@ -35,6 +35,9 @@ void sdr_ring_begin(struct sdr_ring *ring, struct sdr_body *memory);
 /* Begins the buckets whose values are all final, and does what can be done without waiting. */
 enum sdr_status sdr_ring_progress(void *ring);
 enum sdr_status sdr_ring_finish(struct sdr_ring *ring);
+/* Sums by the transport, when the run is over: it matches sums by their order, and some members have begun the next one. So all
+   take part in it, for up to 10 seconds. */
+void sdr_ring_drain(struct sdr_ring *ring, struct sdr_body *memory);
 /* The same sum by a binomial tree: 2·log₂P messages one after the other, not 2(P − 1). */
 enum sdr_status sdr_ring_tree(struct sdr_ring *ring);
 

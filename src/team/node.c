@@ -13,7 +13,7 @@
 
 enum {
     POLL_EVERY = 1024, /* rows between polls of clock and requests */
-    CHUNK = 64,        /* rows per call of the fused loops */
+    CHUNK = SDR_FUSED_ROWS,
 };
 
 enum sdr_status sdr_diverge(struct sdr_run *run)

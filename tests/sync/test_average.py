@@ -50,12 +50,19 @@ for model, data in MODELS.items():
                 if (out["model_hash"], out["updates"]) != (shared["model_hash"], shared["updates"]):
                     wrong.append((workers, every, where))
         expect("%s %s: the model of shared memory, to the bit" % (model, " ".join(more)), not wrong, wrong)
+for optimizer in ("nesterov", "rmsprop-nesterov", "adam", "momentum"):
+    for more in (["--batch", 6], ["--batch", 1], ["--batch", 300]):
+        common = ["--sync", "average:every=5", "--optimizer", optimizer, "--workers", 3, "--epochs", 3, *more]
+        shared, out = train(sparse, *common), train(sparse, *common, *MESSAGES["sim"])
+        expect("%s, batch %d: the model of shared memory, to the bit" % (optimizer, more[1]),
+               (shared["model_hash"], shared["objective"]) == (out["model_hash"], out["objective"]), (shared["objective"], out["objective"]))
 for every in (0, 9):
     one = train(sparse, "--sync", "serial", "--batch", 4, "--epochs", 3)
     out = train(sparse, "--sync", "average:every=%d" % every, "--workers", 1, "--batch", 4, "--epochs", 3, *MESSAGES["sim"])
     expect("every=%d: one worker is serial" % every, out["model_hash"] == one["model_hash"])
-few = train(sparse, "--sync", "average:every=2", "--workers", 300, "--epochs", 2, "--transport", "sim")
-expect("more workers than rows", few["updates"] == 2 * ROWS, few["updates"])
+many = ["--sync", "average:every=2", "--workers", 300, "--epochs", 2]
+few, shared = train(sparse, *many, "--transport", "sim"), train(sparse, *many)
+expect("more workers than rows", few["updates"] == 2 * ROWS and few["model_hash"] == shared["model_hash"], few["updates"])
 
 # ---- bytes ----
 VALUES = FEATURES + 1

@@ -25,6 +25,8 @@ job 3 $sums >"$work/ring.json" || complain "allreduce"
 job 3 ${sums/check=5/check=5,by=mpi} >"$work/mpi.json" || complain "allreduce:by=mpi"
 python3 -c 'import sys; a, b = map(float, sys.argv[1:]); sys.exit(not abs(a - b) < 1e-4 * b)' \
     "$(value "$work/mpi.json" train_loss)" "$(value "$work/ring.json" train_loss)" || complain "allreduce:by=mpi: another loss"
+timeout 100 mpirun --oversubscribe --bind-to none -n 2 "$program" compare "$work/data.svm" --sync allreduce:by=mpi --seeds 3 --epochs 2 --batch 30 \
+    --transport mpi --quiet >/dev/null || complain "allreduce:by=mpi, three runs one after the other: $?"
 job 2 train "$work/data.svm" --sync allreduce:by=mpi --transport mpi --workers 3 --quiet 2>"$work/err" && complain "by=mpi with two workers in a process"
 grep -q "one worker in every process" "$work/err" || complain "by=mpi with two workers in a process: $(cat "$work/err")"
 
