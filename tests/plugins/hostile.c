@@ -56,6 +56,7 @@ static enum sdr_status make_body(const struct sdr_network *net, const void *byte
     (*body)->home = hostile.pool;
     (*body)->single_threaded = net->single_threaded;
     (*body)->bytes = count;
+    (*body)->data = (*body)->memory;
     atomic_store(&(*body)->refs, 1);
     if (bytes && count)
         memcpy((*body)->data, bytes, count);
@@ -336,6 +337,16 @@ static bool any(struct sdr_node *node)
     return hostile.inner->any(node);
 }
 
+static void await(struct sdr_node *node, int64_t nanoseconds)
+{
+    hostile.inner->wait(node, nanoseconds);
+}
+
+static bool one_machine(const struct sdr_node *node)
+{
+    return hostile.inner->one_machine(node);
+}
+
 static int64_t now(const struct sdr_node *node)
 {
     return hostile.inner->now(node);
@@ -345,7 +356,7 @@ static int64_t now(const struct sdr_node *node)
 #define REST                                                                                       \
     .options = table, .options_size = sizeof(struct options), .workers_most = 1024,                \
     .launch = launch, .send = send, .receive = receive, .compute = compute, .any = any,            \
-    .now = now, .close = close_inner
+    .wait = await, .one_machine = one_machine, .now = now, .close = close_inner
 
 SDR_REGISTER(transport, hostile) = {
     .name = "hostile",

@@ -10,7 +10,7 @@ struct options {
 };
 static const struct sdr_option table[] = {
     {"bytes", SDR_SIZE, "16M", "SIZE", 0, 0, "length of the vector", offsetof(struct options, bytes), 0},
-    {"times", SDR_INTEGER, "20", "N", 1, 1e6, "sums", offsetof(struct options, times), 0},
+    {"times", SDR_INTEGER, "0", "N", 0, 1e6, "sums; 0: it is not for training", offsetof(struct options, times), 0},
     {"bucket", SDR_SIZE, "1M", "SIZE", 0, 0, "size of the pieces", offsetof(struct options, bucket), 0},
     {"transport", SDR_FLAG, "no", NULL, 0, 0, "the transport sums up", offsetof(struct options, transport), 0},
     {0}};
@@ -61,6 +61,7 @@ static enum sdr_status peer(struct sdr_node *node)
     for (int i = 0; i < 2; i++)
         SDR_CHECK(sdr_peer_body(node, values * sizeof(float), &vector[i]));
     SDR_CHECK(sdr_allocate(&gradient, sdr_peer_values(node), sizeof *gradient, "a test"));
+    SDR_CHECK(options->times ? SDR_OK : sdr_fail(SDR_USAGE, "ring-time needs times=N"));
     SDR_CHECK(sdr_ring_create(node, values, options->bucket, &ring));
     ring.by_transport = options->transport;
     sdr_ring_join(&ring, 0);
