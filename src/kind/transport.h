@@ -63,7 +63,8 @@ struct sdr_transport {
     bool (*any)(struct sdr_node *node);
     /* Whether all nodes are on this machine, so that messages take computing instead of time. */
     bool (*one_machine)(const struct sdr_node *node);
-    /* Waits for that, up to so many nanoseconds, beside the node's own thread. NULL: time is virtual. */
+    /* For a second thread of the node: blocks until a message has arrived or the timeout, in nanoseconds, has passed.
+       NULL: time is virtual. */
     void (*wait)(struct sdr_node *node, int64_t nanoseconds);
     /* For peers, one a process: begins a sum over all of them, in place. All begin the same sums in the same order.
        summed: whether it is complete; never, if a process dies. NULL: the transport has messages alone. */

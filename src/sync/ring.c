@@ -67,14 +67,6 @@ enum sdr_status sdr_ring_create(struct sdr_node *node, uint64_t values, uint64_t
     return SDR_OK;
 }
 
-bool sdr_ring_busy(const struct sdr_ring *ring)
-{
-    for (uint64_t b = 0; b < ring->buckets; b++)
-        if (ring->bucket[b].step >= 0 && ring->bucket[b].step < 2 * (ring->peers - 1))
-            return true;
-    return false;
-}
-
 void sdr_ring_free(struct sdr_ring *ring)
 {
     sdr_release(ring->bucket);
@@ -131,6 +123,14 @@ static float *chunk(const struct sdr_ring *ring, const struct sdr_bucket *bucket
 static bool is_done(const struct sdr_ring *ring, const struct sdr_bucket *bucket)
 {
     return bucket->step == 2 * (ring->peers - 1);
+}
+
+bool sdr_ring_busy(const struct sdr_ring *ring)
+{
+    for (uint64_t b = 0; b < ring->buckets; b++)
+        if (ring->bucket[b].step >= 0 && !is_done(ring, &ring->bucket[b]))
+            return true;
+    return false;
 }
 
 /* Sends values of the vector, as they are, to the next member. */

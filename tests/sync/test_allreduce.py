@@ -1,28 +1,12 @@
 """Training without a server: allreduce and master are one worker with a larger batch; bytes by the formulas; the death of a
 worker; replicas that differ."""
-import json, math, os, random, shutil, subprocess, sys, tempfile, time
+import json, math, os, random, shutil, subprocess, sys, time
 
 sys.path.insert(1, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-import numpy
 from laws import expect, finish
+from small_sets import ROWS, SOUNDER, dense, generate, path, pictures, sparse
 
-SOUNDER, TEST = os.environ["SOUNDER"], os.environ["SOUNDER_TEST"]
-work = tempfile.TemporaryDirectory(prefix="sounder-test-")
-path = lambda name: os.path.join(work.name, name)
-
-
-def generate(kind, name, *options):
-    subprocess.run([SOUNDER, "generate", kind, path(name), "--seed", "4", "--quiet", *options], check=True, stdout=subprocess.DEVNULL)
-    return path(name)
-
-
-ROWS = 230  # no multiple of a batch, a leaf or a number of workers
-sparse = [generate("sparse-classification", "sparse.svm", "--rows", str(ROWS), "--features", "97", "--nnz", "9")]
-dense = [generate("dense-classification", "dense.csv", "--rows", str(ROWS), "--features", "12"), "--label", "label"]
-images = numpy.random.default_rng(3).normal(size=(ROWS, 9, 8)).astype("float32")
-numpy.save(path("images.npy"), images)
-numpy.save(path("labels.npy"), (images[:, 2, 3] > images[:, 5, 5]).astype("int64") + (images[:, 1, 1] > 1))
-pictures = [path("images.npy"), "--labels", path("labels.npy")]
+TEST = os.environ["SOUNDER_TEST"]
 MODELS = {
     "logistic": sparse, "squared": dense, "mlp:hidden=40-7": sparse, "mlp:hidden=9,activation=tanh": dense,
     "cnn:layers=conv4x3-relu-pool2-dense9-tanh-dropout0.25": pictures,

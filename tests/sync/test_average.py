@@ -1,27 +1,10 @@
 """SimuParallelSGD and local SGD with messages: the models of shared memory, bytes by the formula, --resume."""
-import json, os, shutil, subprocess, sys, tempfile
+import json, os, shutil, subprocess, sys
 
 sys.path.insert(1, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-import numpy
 from laws import expect, finish
+from small_sets import FEATURES, ROWS, SOUNDER, dense, path, pictures, sparse
 
-SOUNDER = os.environ["SOUNDER"]
-work = tempfile.TemporaryDirectory(prefix="sounder-test-")
-path = lambda name: os.path.join(work.name, name)
-
-
-def generate(kind, name, *options):
-    subprocess.run([SOUNDER, "generate", kind, path(name), "--seed", "4", "--quiet", *options], check=True, stdout=subprocess.DEVNULL)
-    return path(name)
-
-
-ROWS, FEATURES = 230, 97  # no multiples of a batch, a leaf or a number of workers
-sparse = [generate("sparse-classification", "sparse.svm", "--rows", str(ROWS), "--features", str(FEATURES), "--nnz", "9")]
-dense = [generate("dense-classification", "dense.csv", "--rows", str(ROWS), "--features", "12"), "--label", "label"]
-images = numpy.random.default_rng(3).normal(size=(ROWS, 9, 8)).astype("float32")
-numpy.save(path("images.npy"), images)
-numpy.save(path("labels.npy"), (images[:, 2, 3] > images[:, 5, 5]).astype("int64") + (images[:, 1, 1] > 1))
-pictures = [path("images.npy"), "--labels", path("labels.npy")]
 MODELS = {
     "logistic": sparse, "squared": dense, "kmeans:3": dense, "mlp:hidden=40-7": sparse,
     "cnn:layers=conv4x3-relu-pool2-dense9-tanh-dropout0.25": pictures,
