@@ -25,7 +25,7 @@ struct options {
 };
 static const struct sdr_option table[] = {
     {"bucket", SDR_SIZE, "4M", "SIZE", 0, 0,
-     "size of the pieces in which the gradient is summed: a piece ends with a layer, if that fills an eighth",
+     "largest bucket of the gradient that is summed at once; a layer that fills an eighth of it ends the bucket",
      offsetof(struct options, bucket), 0},
     {"overlap", SDR_CHOICE, "auto", "auto|yes|no", 0, 0,
      "sum the gradients of finished layers while others are computed; auto: unless all workers are on one machine",
@@ -33,7 +33,7 @@ static const struct sdr_option table[] = {
     {"tree", SDR_SIZE, "8K", "SIZE", 0, 0, "sum gradients of up to this size by a tree, not a ring",
      offsetof(struct options, tree), 0},
     {"by", SDR_CHOICE, "ring", "ring|mpi", 0, 0,
-     "how gradients are summed: messages around a ring, or MPI_Iallreduce, which ends with the first worker that dies",
+     "how gradients are summed: around a ring of messages, or by MPI_Iallreduce; with mpi the death of a worker ends the run",
      offsetof(struct options, by), 0},
     {"check", SDR_INTEGER, "100", "N", 0, 1e12,
      "compare all replicas every N updates; a difference ends the run; 0: never",
