@@ -1,4 +1,5 @@
 #include "server/message.h"
+#include "base/arena.h"
 #include "base/memory.h"
 
 #include <pthread.h>
@@ -24,6 +25,8 @@ struct sdr_pool {
     bool single_threaded; /* all users are on one thread */
     pthread_mutex_t lock;
     struct sdr_body *free[CLASSES];
+    struct sdr_arena *arena; /* for rooms of more than `least` bytes; NULL: for none */
+    uint64_t least;
 };
 
 static void lock(struct sdr_pool *pool)
@@ -60,6 +63,28 @@ void sdr_pool_destroy(struct sdr_pool *pool)
     sdr_release(pool);
 }
 
+void sdr_pool_share(struct sdr_pool *pool, struct sdr_arena *arena, uint64_t least)
+{
+    pool->arena = arena;
+    pool->least = least;
+}
+
+/* A body with room for its class: in the arena, if that has some. */
+static enum sdr_status allocate(struct sdr_pool *pool, unsigned class, struct sdr_body **body)
+{
+    unsigned char *memory, *shared = NULL;
+    size_t room = room_of(class);
+    if (pool->arena && room > pool->least)
+        shared = sdr_arena_take(pool->arena, room);
+    SDR_TRY(sdr_allocate(&memory, sizeof **body + (shared ? 0 : room), 1, "a message"));
+    *body = (struct sdr_body *)(void *)memory;
+    (*body)->room = shared ? shared : (*body)->memory;
+    (*body)->home = pool;
+    (*body)->class = (uint16_t) class;
+    (*body)->single_threaded = pool->single_threaded;
+    return SDR_OK;
+}
+
 enum sdr_status sdr_body_create(struct sdr_pool *pool, uint64_t bytes, struct sdr_body **body)
 {
     unsigned class = class_of(bytes);
@@ -70,17 +95,12 @@ enum sdr_status sdr_body_create(struct sdr_pool *pool, uint64_t bytes, struct sd
     if (*body)
         pool->free[class] = (*body)->next;
     unlock(pool);
-    if (!*body) {
-        unsigned char *memory;
-        SDR_TRY(sdr_allocate(&memory, sizeof **body + room_of(class), 1, "a message"));
-        *body = (struct sdr_body *)(void *)memory;
-        (*body)->home = pool;
-        (*body)->class = (uint16_t) class;
-        (*body)->single_threaded = pool->single_threaded;
-    }
+    if (!*body)
+        SDR_TRY(allocate(pool, class, body));
     (*body)->bytes = bytes;
     (*body)->next = (*body)->whole = NULL;
-    (*body)->data = (*body)->memory;
+    (*body)->freed = NULL;
+    (*body)->data = (*body)->room;
     atomic_store_explicit(&(*body)->refs, 1, memory_order_relaxed);
     return SDR_OK;
 }
@@ -94,12 +114,24 @@ enum sdr_status sdr_body_part(struct sdr_body *whole, uint64_t from, uint64_t by
     return SDR_OK;
 }
 
+enum sdr_status sdr_body_elsewhere(struct sdr_pool *pool, unsigned char *data, uint64_t bytes, atomic_uint *freed,
+                                   struct sdr_body **body)
+{
+    SDR_TRY(sdr_body_create(pool, 0, body));
+    (*body)->data = data;
+    (*body)->bytes = bytes;
+    (*body)->freed = freed;
+    return SDR_OK;
+}
+
 void sdr_body_drop(struct sdr_body *body)
 {
     if (!body || sdr_body_count(body, -1u) != 1)
         return;
     struct sdr_pool *pool = body->home;
     struct sdr_body *whole = body->whole;
+    if (body->freed)
+        atomic_store_explicit(body->freed, 1, memory_order_release);
     lock(pool);
     body->next = pool->free[body->class];
     pool->free[body->class] = body;

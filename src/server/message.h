@@ -10,6 +10,7 @@
 /* The body of a message. Immutable once sent; reference-counted. The last holder returns it to
    its pool. */
 struct sdr_pool;
+struct sdr_arena;
 struct sdr_body {
     atomic_uint refs;
     uint16_t class;
@@ -18,13 +19,18 @@ struct sdr_body {
     struct sdr_pool *home;
     struct sdr_body *next;  /* while it is free in the pool */
     struct sdr_body *whole; /* held: this is a part of it; NULL: it is not */
-    unsigned char *data;    /* its own memory, or that of the whole */
+    /* For the process whose memory this is: set when the last holder here lets it go. NULL: it is of this process. */
+    atomic_uint *freed;
+    unsigned char *data; /* its own room, or memory of the whole or of another process */
+    unsigned char *room; /* owned: behind it, or in the pool's arena */
     _Alignas(64) unsigned char memory[];
 };
 
 /* Free bodies by size: loops allocate nothing. */
 enum sdr_status sdr_pool_create(bool single_threaded, struct sdr_pool **pool);
 void sdr_pool_destroy(struct sdr_pool *pool);
+/* From now on bodies of more than `least` bytes have their room in an arena, which is the caller's. */
+void sdr_pool_share(struct sdr_pool *pool, struct sdr_arena *arena, uint64_t least);
 enum sdr_status sdr_body_create(struct sdr_pool *pool, uint64_t bytes, struct sdr_body **body);
 /* Adds to the reference count; returns the old count. */
 static inline unsigned sdr_body_count(struct sdr_body *body, unsigned change)
@@ -43,6 +49,9 @@ static inline struct sdr_body *sdr_body_hold(struct sdr_body *body)
 }
 /* A part of another body, without a copy: whoever writes there must know that its receiver is done. */
 enum sdr_status sdr_body_part(struct sdr_body *whole, uint64_t from, uint64_t bytes, struct sdr_body **part);
+/* A body in the memory of another process, which waits for *freed. */
+enum sdr_status sdr_body_elsewhere(struct sdr_pool *pool, unsigned char *data, uint64_t bytes, atomic_uint *freed,
+                                   struct sdr_body **body);
 void sdr_body_drop(struct sdr_body *body); /* NULL: no effect */
 
 enum sdr_message_kind {

@@ -19,6 +19,7 @@
 
 struct options {
     double deadline, silence;
+    bool share;
 };
 static const struct sdr_option table[] = {
     {"deadline", SDR_NUMBER, "300", "SECONDS", 1, 86400,
@@ -28,6 +29,9 @@ static const struct sdr_option table[] = {
      "failure-detection timeout, plus 1 s per MB of a message in flight; if process 0 dies, or "
      "another one before training, all processes end within this and 10 s",
      offsetof(struct options, silence), 0},
+    {"share", SDR_FLAG, "yes", NULL, 0, 0,
+     "processes of one machine read large messages in each other's memory; no: MPI copies them",
+     offsetof(struct options, share), 0},
     {0}};
 
 struct shared {
@@ -209,7 +213,7 @@ static void abort_others(struct sdr_run *run, enum sdr_status how)
     bool any;
     snprintf(sentence, sizeof sentence, "%s", sdr_error());
     enum sdr_status status = say_bye(run, how);
-    for (int i = 0; i < NAPS && status == SDR_OK && shared->links.out; i++, sdr_mpi_nap(NAP))
+    for (int i = 0; i < NAPS && status == SDR_OK && !sdr_mpi_all_sent(&shared->links); i++, sdr_mpi_nap(NAP))
         status = sdr_mpi_poll(run, &any);
     sdr_fail(how, "%s", sentence);
 }
@@ -220,6 +224,7 @@ static enum sdr_status join(const void *options, int *process, int *processes)
     pthread_mutex_lock(&job->calls);
     job->silence = own->silence;
     job->deadline = own->deadline;
+    job->share = own->share;
     pthread_mutex_unlock(&job->calls);
     return sdr_mpi_join(process, processes);
 }

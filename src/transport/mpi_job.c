@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "run/job.h"
 #include "run/run.h"
+#include "transport/mpi_memory.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -68,6 +69,8 @@ static void *start(void *unused)
 {
     (void)unused;
     trouble_at_start = loaded->start(&job->process, &job->processes, &job->one_machine);
+    if (!trouble_at_start)
+        trouble_at_start = sdr_mpi_memory_open(loaded, job->process, job->processes, job->share);
     return NULL;
 }
 

@@ -3,6 +3,7 @@
 #include "run/run.h"
 #include "server/network.h"
 #include "server/placement.h"
+#include "transport/mpi_memory.h"
 
 enum { HEADER_TAG = 7, BODY_TAG = 8 };
 
@@ -12,6 +13,7 @@ struct sdr_mpi_sending {
     unsigned char request[2][SDR_MPI_REQUEST_BYTES]; /* of the header, and of a separate body */
     bool done[2];
     struct sdr_body *body; /* owned */
+    atomic_uint *freed;    /* the body stays, until this is not 0; NULL: it is sent */
     int process;           /* the receiver */
     struct sdr_mpi_sending *next;
 };
@@ -32,6 +34,7 @@ enum sdr_status sdr_mpi_links_open(struct sdr_run *run, struct sdr_mpi_links *li
         job->mpi->clear(links->receiving[p]);
     if (job->process == 0)
         SDR_TRY(sdr_allocate(&links->talked, count, bytes_of_set(), "MPI"));
+    sdr_mpi_memory_begin(run->network->pool);
     return sdr_allocate(&links->link, count, sizeof *links->link, "MPI");
 }
 
@@ -49,10 +52,13 @@ void sdr_mpi_links_free(struct sdr_mpi_links *links)
     for (struct sdr_mpi_sending *sending; (sending = links->out); sdr_release(sending)) {
         links->out = sending->next;
         sdr_body_drop(sending->body);
+        if (sending->freed) /* its receiver ends this run before the next one begins */
+            sdr_mpi_memory_recycle(sending->freed);
     }
     for (struct sdr_mpi_sending *sending; (sending = links->spare); sdr_release(sending))
         links->spare = sending->next;
     sdr_node_threads_free(&links->threads);
+    sdr_mpi_memory_end();
     sdr_release(links->talked);
     sdr_release(links->receiving);
     if (!atomic_load(&job->lost)) /* otherwise MPI may still write a late message into it */
@@ -197,19 +203,23 @@ static enum sdr_status arrived(struct sdr_run *run, int from, size_t bytes)
     struct sdr_mpi_link *link = &links->link[from];
     sdr_mpi_heard(from);
     job->peer[from].patience = 0;
-    if (link->rest) {
-        bool whole = link->rest == bytes;
-        link->rest = 0;
+    if (link->rest.bytes) {
+        bool whole = link->rest.bytes == bytes;
+        link->rest.bytes = 0;
         return whole ? deliver(run, from) : makes_no_sense(from);
     }
     SDR_TRY(sdr_wire_unpack(link->header, bytes, run->network->nodes, run->network->pool,
                             &link->message, &link->rest));
-    if (!link->rest)
+    if (link->rest.stays) {
+        SDR_TRY(sdr_mpi_memory_borrow(run->network->pool, from, &link->rest, &link->message.body));
+        link->rest.bytes = 0;
+    }
+    if (!link->rest.bytes)
         return deliver(run, from);
-    SDR_TRY(sdr_body_create(run->network->pool, link->rest, &link->message.body));
+    SDR_TRY(sdr_body_create(run->network->pool, link->rest.bytes, &link->message.body));
     /* The sender's heartbeats wait behind a body: allows a second per megabyte. */
-    job->peer[from].patience = (double)link->rest * 1e-6;
-    return job->mpi->receive(from, BODY_TAG, link->message.body->data, link->rest,
+    job->peer[from].patience = (double)link->rest.bytes * 1e-6;
+    return job->mpi->receive(from, BODY_TAG, link->message.body->data, link->rest.bytes,
                              links->receiving[from])
                ? lose(run, from)
                : SDR_OK;
@@ -241,8 +251,10 @@ static enum sdr_status let_go(struct sdr_run *run)
         struct sdr_mpi_sending *sending = *at;
         bool lost = links->link[sending->process].lost;
         for (int i = 0; i < 2 && !lost; i++)
-            if (!sending->done[i] && job->mpi->test(sending->request[i], &sending->done[i]))
+            if (!sending->done[i] && !(i && sending->freed) && job->mpi->test(sending->request[i], &sending->done[i]))
                 SDR_TRY(lose(run, sending->process));
+        if (!sending->done[1] && sending->freed && atomic_load_explicit(sending->freed, memory_order_acquire))
+            sending->done[1] = true;
         if (!lost && (!sending->done[0] || !sending->done[1])) {
             at = &sending->next;
             continue;
@@ -251,6 +263,8 @@ static enum sdr_status let_go(struct sdr_run *run)
         if (lost)
             continue;
         sdr_body_drop(sending->body);
+        if (sending->freed)
+            sdr_mpi_memory_recycle(sending->freed);
         sending->next = links->spare;
         links->spare = sending;
     }
@@ -272,14 +286,19 @@ static enum sdr_status post(struct sdr_run *run, int process, const struct sdr_m
     }
     sending->done[0] = sending->done[1] = true;
     sending->body = message->body;
+    sending->freed = NULL;
     sending->process = process;
     sending->next = links->out;
     links->out = sending;
-    size_t bytes = sdr_wire_pack(message, sending->header);
+    struct sdr_wire_place place;
+    bool large = message->body && message->body->bytes > SDR_WIRE_SMALL,
+         stays = large && sdr_mpi_memory_lend(message->body, process, &place, &sending->freed);
+    size_t bytes = sdr_wire_pack(message, stays ? &place : NULL, sending->header);
     if (job->mpi->send(process, HEADER_TAG, sending->header, bytes, sending->request[0]))
         return lose(run, process);
     sending->done[0] = false;
-    if (!message->body || message->body->bytes <= SDR_WIRE_SMALL)
+    sending->done[1] = !stays;
+    if (!large || stays)
         return SDR_OK;
     if (job->mpi->send(process, BODY_TAG, message->body->data, message->body->bytes,
                        sending->request[1]))
@@ -353,6 +372,15 @@ enum sdr_status sdr_mpi_say_bye(struct sdr_run *run, int process, enum sdr_statu
     return post(run, process, &bye);
 }
 
+/* A body that stays may be waiting in a mailbox that nobody empties any more. */
+bool sdr_mpi_all_sent(const struct sdr_mpi_links *links)
+{
+    for (const struct sdr_mpi_sending *sending = links->out; sending; sending = sending->next)
+        if (!sending->done[0] || (!sending->done[1] && !sending->freed))
+            return false;
+    return true;
+}
+
 bool sdr_mpi_all_said_bye(const struct sdr_mpi_links *links)
 {
     for (int p = 0; p < job->processes; p++) {
@@ -361,5 +389,5 @@ bool sdr_mpi_all_said_bye(const struct sdr_mpi_links *links)
         if (p != job->process && awaited && !link->bye && !link->lost)
             return false;
     }
-    return !links->out;
+    return sdr_mpi_all_sent(links);
 }

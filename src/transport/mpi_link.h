@@ -18,7 +18,7 @@ struct sdr_network;
 struct sdr_mpi_link {
     unsigned char header[SDR_WIRE_MOST];
     struct sdr_message message; /* owned: its body is arriving */
-    uint64_t rest;              /* bytes of that body; 0: waiting for a header */
+    struct sdr_wire_rest rest;  /* that body; none: waiting for a header */
     bool listening;
     bool sent;    /* this process has sent to it */
     bool awaited; /* it has sent to this process, which waits for its last message */
@@ -54,6 +54,8 @@ enum sdr_status sdr_mpi_listen(struct sdr_run *run);
 /* The last message to a process: how it went here. To process 0: who else was sent something. From process 0: who has
    sent something to that process. */
 enum sdr_status sdr_mpi_say_bye(struct sdr_run *run, int process, enum sdr_status how);
+/* Whether MPI needs none of the messages of this process any more. */
+bool sdr_mpi_all_sent(const struct sdr_mpi_links *links);
 /* Whether the last messages of all processes have come that this one waits for, and everything was sent. */
 bool sdr_mpi_all_said_bye(const struct sdr_mpi_links *links);
 

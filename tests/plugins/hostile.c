@@ -56,7 +56,7 @@ static enum sdr_status make_body(const struct sdr_network *net, const void *byte
     (*body)->home = hostile.pool;
     (*body)->single_threaded = net->single_threaded;
     (*body)->bytes = count;
-    (*body)->data = (*body)->memory;
+    (*body)->data = (*body)->room = (*body)->memory;
     atomic_store(&(*body)->refs, 1);
     if (bytes && count)
         memcpy((*body)->data, bytes, count);

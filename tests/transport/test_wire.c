@@ -37,11 +37,13 @@ static void a_message_comes_back(void **state)
     for (size_t i = 0; i < sizeof size / sizeof *size; i++) {
         unsigned char bytes[SDR_WIRE_MOST];
         struct sdr_message message = example(size[i]), got;
-        uint64_t rest, with = size[i] <= SDR_WIRE_SMALL ? size[i] : 0;
-        size_t count = sdr_wire_pack(&message, bytes);
+        struct sdr_wire_rest rest;
+        uint64_t with = size[i] <= SDR_WIRE_SMALL ? size[i] : 0;
+        size_t count = sdr_wire_pack(&message, NULL, bytes);
         assert_int_equal(count, SDR_HEADER_BYTES + with);
         assert_int_equal(sdr_wire_unpack(bytes, count, NODES, pool, &got, &rest), SDR_OK);
-        assert_int_equal(rest, size[i] - with);
+        assert_int_equal(rest.bytes, size[i] - with);
+        assert_false(rest.stays);
         assert_true(got.kind == message.kind && got.flags == message.flags);
         assert_true(got.from == message.from && got.to == message.to);
         assert_int_equal(got.sequence, message.sequence);
@@ -55,10 +57,30 @@ static void a_message_comes_back(void **state)
     }
 }
 
+/* Of a body that stays with its sender the place is told; a small one never stays. */
+static void the_place_of_a_body_comes_back(void **state)
+{
+    const struct sdr_wire_place place = {UINT64_C(1) << 40, 128};
+    unsigned char bytes[SDR_WIRE_MOST];
+    struct sdr_message message = example(100000), got;
+    struct sdr_wire_rest rest;
+    (void)state;
+    size_t count = sdr_wire_pack(&message, &place, bytes);
+    assert_int_equal(count, SDR_HEADER_BYTES + sizeof place);
+    assert_int_equal(sdr_wire_unpack(bytes, count, NODES, pool, &got, &rest), SDR_OK);
+    assert_true(rest.stays && rest.bytes == 100000 && !got.body);
+    assert_memory_equal(&rest.place, &place, sizeof place);
+    sdr_body_drop(message.body);
+    message = example(16);
+    count = sdr_wire_pack(&message, &place, bytes);
+    assert_int_equal(sdr_wire_unpack(bytes, count, NODES, pool, &got, &rest), SDR_RUNTIME);
+    sdr_body_drop(message.body);
+}
+
 static enum sdr_status unpack(const unsigned char *bytes, size_t count)
 {
     struct sdr_message got = {0};
-    uint64_t rest = 0;
+    struct sdr_wire_rest rest = {0};
     unsigned char *exact = malloc(count ? count : 1); /* so that sanitizers see a byte too many */
     assert_non_null(exact);
     memcpy(exact, bytes, count);
@@ -67,7 +89,7 @@ static enum sdr_status unpack(const unsigned char *bytes, size_t count)
     if (status == SDR_OK) {
         assert_true(got.from >= 0 && got.from < NODES && got.to >= 0 && got.to < NODES);
         assert_true(got.kind < SDR_MESSAGE_KINDS || got.kind == SDR_WIRE_BYE);
-        assert_int_equal(count, SDR_HEADER_BYTES + (got.body ? got.body->bytes : 0));
+        assert_int_equal(count, SDR_HEADER_BYTES + (rest.stays ? sizeof rest.place : got.body ? got.body->bytes : 0));
         sdr_body_drop(got.body);
     }
     return status;
@@ -79,14 +101,14 @@ static void a_message_of_another_length_is_refused(void **state)
     for (uint64_t size = 0; size < 200; size += 50) {
         unsigned char bytes[SDR_WIRE_MOST] = {0};
         struct sdr_message message = example(size);
-        size_t count = sdr_wire_pack(&message, bytes);
+        size_t count = sdr_wire_pack(&message, NULL, bytes);
         for (size_t other = 0; other < count + 100; other++)
             assert_int_equal(unpack(bytes, other) == SDR_OK, other == count);
         sdr_body_drop(message.body);
     }
 }
 
-/* A header has a byte that means nothing; mark, format, kind, nodes and length each have one that is refused. */
+/* Mark, format, kind, nodes and length each have a value that is refused, and so has the byte that says where the body is. */
 static void a_header_with_a_wrong_field_is_refused(void **state)
 {
     static const struct {
@@ -95,6 +117,8 @@ static void a_header_with_a_wrong_field_is_refused(void **state)
     } wrong[] = {{0, 2, 0x4453},
                  {2, 1, 1},
                  {3, 1, SDR_MESSAGE_KINDS},
+                 {5, 1, 1},
+                 {5, 1, 2},
                  {3, 1, SDR_MESSAGE_NONE},
                  {3, 1, SDR_MESSAGE_LOST},
                  {3, 1, SDR_MESSAGE_JOINED},
@@ -106,7 +130,7 @@ static void a_header_with_a_wrong_field_is_refused(void **state)
                  {20, 4, -1u}};
     unsigned char good[SDR_WIRE_MOST], bytes[SDR_WIRE_MOST];
     struct sdr_message message = example(30);
-    size_t count = sdr_wire_pack(&message, good);
+    size_t count = sdr_wire_pack(&message, NULL, good);
     (void)state;
     assert_int_equal(unpack(good, count), SDR_OK);
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
@@ -131,7 +155,7 @@ static void random_bytes_do_no_harm(void **state)
     for (int i = 0; i < 20000; i++) {
         unsigned char bytes[SDR_WIRE_MOST];
         struct sdr_message message = example(60);
-        size_t count = sdr_wire_pack(&message, bytes);
+        size_t count = sdr_wire_pack(&message, NULL, bytes);
         for (int k = i % 2 ? 1 : SDR_HEADER_BYTES; k > 0; k--) {
             random = random * UINT64_C(6364136223846793005) + 1442695040888963407;
             bytes[random >> 33 & 63] = (unsigned char)(random >> 50);
@@ -146,6 +170,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_message_comes_back),
+        cmocka_unit_test(the_place_of_a_body_comes_back),
         cmocka_unit_test(a_message_of_another_length_is_refused),
         cmocka_unit_test(a_header_with_a_wrong_field_is_refused),
         cmocka_unit_test(random_bytes_do_no_harm),

@@ -43,6 +43,13 @@ static const char *start(int *rank, int *size, bool *one_machine)
     return NULL;
 }
 
+static const char *gather(const void *bytes, size_t count, void *all)
+{
+    if (MPI_Allgather(bytes, (int)count, MPI_BYTE, all, (int)count, MPI_BYTE, MPI_COMM_WORLD) != MPI_SUCCESS)
+        return "MPI does not start";
+    return NULL;
+}
+
 static const char *send(int to, int tag, const void *bytes, size_t count, void *request)
 {
     MPI_Request of;
@@ -156,6 +163,7 @@ __attribute__((visibility("default"))) extern const struct sdr_mpi sdr_mpi_shim;
 const struct sdr_mpi sdr_mpi_shim = {
     .version = SDR_MPI_SHIM,
     .start = start,
+    .gather = gather,
     .send = send,
     .receive = receive,
     .sum = sum,

@@ -10,6 +10,8 @@ struct sdr_mpi {
     int version; /* of this struct */
     /* All are called by one thread at a time. NULL, or what went wrong, static. */
     const char *(*start)(int *rank, int *size, bool *one_machine);
+    /* Collective: `all` gets the bytes of every process, in order. */
+    const char *(*gather)(const void *bytes, size_t count, void *all);
     /* Begins; the bytes stay where they are until it is done. A request is at most 16 bytes. */
     const char *(*send)(int to, int tag, const void *bytes, size_t count, void *request);
     const char *(*receive)(int from, int tag, void *bytes, size_t count, void *request);
@@ -25,6 +27,6 @@ struct sdr_mpi {
     void (*finish)(void);
     void (*give_up)(int code); /* ends all processes */
 };
-enum { SDR_MPI_SHIM = 5, SDR_MPI_REQUEST_BYTES = 16 };
+enum { SDR_MPI_SHIM = 6, SDR_MPI_REQUEST_BYTES = 16 };
 
 #endif
