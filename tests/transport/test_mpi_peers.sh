@@ -19,6 +19,15 @@ for n in 1 2 3 4 "2 --workers 5"; do
         "$(value "$work/many.json" bytes_sent)" "$(value "$work/one.json" bytes_sent)" || complain "$n processes: not all bytes are counted"
 done
 
+# Large messages stay in the sender's memory, or MPI copies them: the same bits.
+for sync in allreduce:bucket=8K bsp average:every=3; do
+    large="train $work/data.svm --model mlp:hidden=200-50 --sync $sync --batch 30 --epochs 2 --json --quiet"
+    job 3 $large --transport mpi >"$work/stay.json" || complain "$sync"
+    job 3 $large --transport mpi:share=no >"$work/copied.json" || complain "$sync, mpi:share=no"
+    [ "$(value "$work/stay.json" model_hash)" = "$(value "$work/copied.json" model_hash)" ] || complain "$sync, mpi:share=no: another model"
+    [ "$(value "$work/stay.json" bytes_sent)" -gt 1000000 ] || complain "$sync: no large messages"
+done
+
 # Sums by MPI itself: another order, the same numbers.
 sums="train $work/data.svm --model mlp:hidden=50-20 --sync allreduce:bucket=2K,tree=0,check=5 --transport mpi --batch 30 --epochs 3 --json --quiet"
 job 3 $sums >"$work/ring.json" || complain "allreduce"

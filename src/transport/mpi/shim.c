@@ -1,6 +1,7 @@
 /* Module that is loaded by transport/mpi.c: MPI's calls under our names. */
 #include "transport/mpi/shim.h"
 
+#include <limits.h>
 #include <mpi.h>
 #include <stdlib.h>
 #include <string.h>
@@ -71,6 +72,8 @@ static const char *receive(int from, int tag, void *bytes, size_t count, void *r
 static const char *sum(float *value, size_t count, void *request)
 {
     MPI_Request of;
+    if (count > INT_MAX)
+        return "MPI sums up at most 2^31 values at a time: give a smaller bucket";
     if (MPI_Iallreduce(MPI_IN_PLACE, value, (int)count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD, &of) != MPI_SUCCESS)
         return "MPI could not begin a sum";
     memcpy(request, &of, sizeof of);
