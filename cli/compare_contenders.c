@@ -124,7 +124,7 @@ static enum sdr_status apply(struct cli_contender *contender)
     if (status == SDR_OK && contender->variant)
         status = apply_variant(contender, label);
     bool failed = ferror(label);
-    failed |= fclose(label) != 0;
+    failed |= fclose(label) != 0 || !contender->label; /* NULL, without an error, if memory is short then */
     return status == SDR_OK && failed ? cli_fail(SDR_RUNTIME, "out of memory") : status;
 }
 
