@@ -15,6 +15,8 @@ enum sdr_purpose {
     SDR_FOR_DELAY = 6,
     SDR_FOR_SAMPLE = 7,
     SDR_FOR_DROPOUT = 8,
+    SDR_FOR_STATES = 9,
+    SDR_FOR_LOSSES = 10,
     SDR_FOR_TEST = 99
 };
 

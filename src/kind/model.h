@@ -91,6 +91,13 @@ struct sdr_fused_model {
     void (*pair_penalty)(const void *options, float l2[2]);
 };
 
+/* States of replicas as values that can be compared and averaged, where those of the model are sums: pieces of equal length. */
+struct sdr_model_state {
+    uint64_t (*values)(const struct sdr_block *block, uint64_t *piece);
+    void (*copy)(const struct sdr_block *block, const float *w, float *state);
+    void (*set)(const struct sdr_block *block, const float *state, float *w);
+};
+
 struct sdr_model_kind;
 /* Operations on all rows at once, for --sync batch. One of the two may be NULL. */
 struct sdr_full_batch {
@@ -132,6 +139,7 @@ struct sdr_model_kind {
     double curvature; /* bound on the second derivative of the loss by a score; 0: not smooth */
     const struct sdr_fused_model *fused; /* NULL: steps are never fused */
     const struct sdr_full_batch *full;   /* NULL: optimizer steps only */
+    const struct sdr_model_state *state; /* NULL: its values */
     /* Scores per example; NULL: one, or one per class. */
     uint32_t (*outputs)(const void *options);
     /* Loss of one example; writes dloss[k] = ∂loss/∂score[k]. Both may be the same array. */

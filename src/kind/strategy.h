@@ -15,6 +15,7 @@ struct sdr_facts {
     bool pairs;          /* rows have two features, and touch nothing else */
     bool fused;          /* steps of single rows can be fused */
     uint64_t rows;       /* training rows */
+    uint64_t shard;      /* of a worker, if each has its own */
     uint64_t batch;      /* rows of an update */
     uint64_t parameters; /* number of parameters */
     uint64_t values;     /* parameters and optimizer state */

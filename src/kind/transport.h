@@ -70,6 +70,10 @@ struct sdr_transport {
        summed: whether it is complete; never, if a process dies. NULL: the transport has messages alone. */
     enum sdr_status (*sum)(struct sdr_node *node, float *value, uint64_t count, void *request);
     enum sdr_status (*summed)(struct sdr_node *node, void *request, bool *done);
+    /* For slots (server/slots.h): sets run->network->slots.at for nodes whose memory this process can write; zeroed. */
+    enum sdr_status (*expose)(struct sdr_run *run);
+    /* Whether a PUT to a node would not queue behind another one; NULL: it never does. */
+    bool (*idle)(struct sdr_node *node, int to);
     int64_t (*now)(const struct sdr_node *node); /* nanoseconds since the launch */
     void (*close)(struct sdr_run *run);          /* must not wait for dead nodes */
 };

@@ -2,11 +2,14 @@
 #include "base/memory.h"
 #include "peer/peers.h"
 #include "run/checkpoint.h"
+#include "run/order.h"
+#include "run/point.h"
 #include "run/run.h"
 #include "server/network.h"
 #include "server/traffic.h"
 #include "team/accounting.h"
 
+#include <math.h>
 #include <string.h>
 
 static struct sdr_peer_books *books_of(const struct sdr_node *node)
@@ -45,6 +48,26 @@ static enum sdr_status mark_applied(struct sdr_run *run, uint64_t number)
     return SDR_OK;
 }
 
+/* If nobody waits for others. The rows of a lost peer are left out; the others count for it. */
+static enum sdr_status enter_alone(struct sdr_run *run, int from, uint64_t number, const struct sdr_peer_report *report)
+{
+    struct sdr_network *net = run->network;
+    struct sdr_peer_books *books = &net->peers->books;
+    uint64_t at;
+    books->sum.rows += report->rows;
+    books->updates += (int64_t)report->updates;
+    books->sum.loss += report->loss;
+    books->sum.weight += report->weight;
+    books->credit += (double)report->rows * (net->workers - net->lead.alive) / net->lead.alive;
+    books->done[from] = sdr_network_ends_epoch(run, number) &&
+                        sdr_divide(&net->policy.epochs, number, &at) + 1 == run->pace.epochs;
+    net->states.sent += report->states.sent;
+    net->states.accepted += report->states.accepted;
+    net->states.rejected += report->states.rejected;
+    net->states.torn += report->states.torn;
+    return SDR_OK;
+}
+
 /* Joint batches are applied when all peers have reported, others when their own peer has. */
 static enum sdr_status enter(struct sdr_run *run, int from, uint64_t number,
                              const struct sdr_peer_report *report)
@@ -62,10 +85,11 @@ static enum sdr_status enter(struct sdr_run *run, int from, uint64_t number,
     sum->hash = report->hash;
     sum->computing = report->computing;
     sum->waiting = report->waiting;
+    sum->updates += report->updates;
     if (run->network->policy.joint)
         return SDR_OK;
     log_report(run, from, number, report);
-    return mark_applied(run, number);
+    return run->use.strategy->peer->alone ? enter_alone(run, from, number, report) : mark_applied(run, number);
 }
 
 /* Whether a report can be of a part of the batch. Losses may be no numbers: training may diverge. */
@@ -261,6 +285,103 @@ static enum sdr_status keep_books(struct sdr_node *node, const struct sdr_peer_r
     return run->end.over ? dismiss(node) : open_books(node);
 }
 
+/* ---- nobody waits ---- */
+/* Whether peer 0 is done with its part of an epoch: before that the epoch does not end. */
+static bool is_past(const struct sdr_node *node, uint64_t epoch)
+{
+    uint64_t at, own = sdr_divide(&node->run->network->policy.epochs, sdr_peer_of(node)->number, &at);
+    return own > epoch || (own == epoch && at >= sdr_shard_shares(node->run, epoch));
+}
+
+static bool all_done(const struct sdr_node *node)
+{
+    const struct sdr_peer_books *books = books_of(node);
+    for (int p = 0; p < node->workers; p++)
+        if (!books->done[p] && !sdr_peer_is_lost(node, p))
+            return false;
+    return true;
+}
+
+/* At the end of an epoch those of all shards, although some peers may be ahead and others behind; before that a part of those
+   that were reported. Of lost peers nobody knows. */
+static void count_updates(struct sdr_node *node, bool ends, double part)
+{
+    struct sdr_run *run = node->run;
+    struct sdr_peer_books *books = books_of(node);
+    uint64_t version = run->parameters.version, workers = (uint64_t)node->workers, shards = 0;
+    for (uint64_t w = 0; w < workers; w++)
+        shards += (sdr_shard_start(run, (int)w + 1) - sdr_shard_start(run, (int)w) + run->pace.update_rows - 1) / run->pace.update_rows;
+    uint64_t end = (run->progress.epoch + 1) * shards;
+    bool all = run->network->lead.alive == node->workers;
+    uint64_t counted = version + (uint64_t)fmax(0, (double)books->updates * part);
+    if (all && (ends || counted > end))
+        counted = end;
+    books->updates -= (int64_t)(counted - version);
+    run->parameters.version = counted;
+}
+
+/* Counts some of the rows that were reported, up to the end of the present epoch, and their part of the rest. */
+static enum sdr_status count_rows(struct sdr_node *node, uint64_t rows)
+{
+    struct sdr_run *run = node->run;
+    const struct sdr_network *net = run->network;
+    struct sdr_peer_report *sum = &books_of(node)->sum;
+    bool ends = run->progress.at + rows == run->set.train_rows.count;
+    uint64_t epoch = run->progress.epoch;
+    double part = (double)rows / (double)sum->rows, loss = sum->loss * part, weight = sum->weight * part;
+    sum->rows -= rows;
+    sum->loss -= loss;
+    sum->weight -= weight;
+    run->progress.loss_sum.loss += loss;
+    run->progress.loss_sum.weight += weight;
+    count_updates(node, ends, part);
+    if (ends) {
+        SDR_TRY(sdr_peer_take_states(node));
+        for (uint64_t n = epoch * net->policy.per_epoch; n < (epoch + 1) * net->policy.per_epoch; n++)
+            if (sdr_network_share_exists(run, n))
+                SDR_TRY(mark_applied(run, n));
+    }
+    run->log.hold = net->peers->saves && !ends;
+    if (ends || sdr_point_due(run, false))
+        SDR_TRY(run->use.strategy->peer->publish(node));
+    run->network->lead.ended = run->use.transport->now(node);
+    SDR_TRY(sdr_account(run, rows));
+    return run->end.over && !ends ? run->use.strategy->peer->publish(node) : SDR_OK;
+}
+
+/* Counts what has been reported. */
+static enum sdr_status count_alone(struct sdr_node *node)
+{
+    struct sdr_run *run = node->run;
+    struct sdr_peer_books *books = books_of(node);
+    uint64_t whole = run->set.train_rows.count, more = (uint64_t)books->credit, reported = books->sum.rows;
+    SDR_TRY(open_books(node));
+    books->credit -= (double)more;
+    books->sum.rows += more;
+    if (all_done(node)) /* rounding, and rows of lost peers */
+        books->sum.rows = (run->pace.epochs - run->progress.epoch) * whole - run->progress.at;
+    books->untrained += books->sum.rows - reported;
+    while (!run->end.over) {
+        uint64_t left = whole - run->progress.at, rows = books->sum.rows < left ? books->sum.rows : left;
+        if (rows == left && !is_past(node, run->progress.epoch))
+            rows--;
+        if (rows == 0)
+            return SDR_OK;
+        SDR_TRY(count_rows(node, rows));
+    }
+    run->progress.rows_done -= books->untrained;
+    return dismiss(node);
+}
+
+enum sdr_status sdr_peer_await_end(struct sdr_node *node)
+{
+    for (;;) {
+        if (node->id == 0)
+            SDR_TRY(count_alone(node));
+        SDR_TRY(sdr_peer_pump(node));
+    }
+}
+
 /* The end of an epoch for a replica. Peer 0 charges all penalties then: bits depend on when they are charged. Of replicas that
    are the run's parameters it also takes care of the model's part. */
 static enum sdr_status end_epoch(struct sdr_node *node)
@@ -279,12 +400,17 @@ enum sdr_status sdr_peer_account(struct sdr_node *node)
     struct sdr_peer *peer = sdr_peer_of(node);
     struct sdr_peer_report report = peer->report;
     const struct sdr_policy *policy = &node->run->network->policy;
-    uint64_t number = peer->number - (policy->joint ? 1 : (uint64_t)node->workers);
+    uint64_t number = peer->number - (sdr_peers_number_alike(policy) ? 1 : (uint64_t)node->workers);
     bool ends = sdr_network_ends_epoch(node->run, number);
     if (ends && !peer->accounting)
         SDR_TRY(end_epoch(node));
     struct sdr_message message = {.kind = SDR_MESSAGE_REPORT, .to = 0, .batch = number};
     if (node->id == 0) {
+        if (node->run->use.strategy->peer->alone) {
+            SDR_TRY(enter(node->run, 0, number, &report));
+            peer->report = (struct sdr_peer_report){0};
+            return count_alone(node);
+        }
         SDR_TRY(keep_books(node, &report, number));
         peer->report = (struct sdr_peer_report){0};
         return SDR_OK;

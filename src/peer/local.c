@@ -1,4 +1,5 @@
-/* Local SGD: every peer takes steps of its own on a replica of its own, and peers average their models. */
+/* Every peer takes steps of its own on a replica of its own; models, and their mean. */
+#include "base/memory.h"
 #include "peer/peers.h"
 #include "run/order.h"
 #include "run/run.h"
@@ -17,6 +18,7 @@ static enum sdr_status step(struct sdr_node *node, const struct sdr_batch *batch
     if (atomic_load(stop))
         return SDR_OK;
     sdr_parameters_apply(p, &peer->leaf[0].update, sdr_peer_rate(node->run, peer, batch->at));
+    peer->report.updates++;
     peer->report.loss += peer->leaf[0].update.loss;
     peer->report.weight += peer->leaf[0].update.weight;
     return SDR_OK;
@@ -64,7 +66,7 @@ static int arrays_of(const struct sdr_parameters *p)
 }
 
 /* Those that workers go on from: other state stays with its worker. */
-static int arrays_to_set(const struct sdr_parameters *p)
+int sdr_peer_arrays_to_set(const struct sdr_parameters *p)
 {
     return p->rule.optimizer->own_penalty ? arrays_of(p) : 1;
 }
@@ -92,7 +94,54 @@ static void set_model(const struct sdr_node *node, struct sdr_parameters *p, int
 
 void sdr_peer_set_model(struct sdr_node *node, const float *from)
 {
-    set_model(node, node->parameters, arrays_to_set(node->parameters), from);
+    set_model(node, node->parameters, sdr_peer_arrays_to_set(node->parameters), from);
+}
+
+enum sdr_status sdr_peer_give_model(struct sdr_node *node)
+{
+    struct sdr_body *body;
+    SDR_TRY(sdr_peer_body(node, sdr_peer_model_values(node) * sizeof(float), &body));
+    sdr_peer_copy_model(node, (float *)(void *)body->data);
+    return sdr_peer_send(node, 0, SDR_TAG_MODEL, body);
+}
+
+/* The model of a peer; NULL: it is lost. */
+static enum sdr_status take_model(struct sdr_node *node, int from, struct sdr_body **body)
+{
+    SDR_TRY(sdr_peer_receive_if_there(node, from, SDR_TAG_MODEL, body));
+    if (*body && (*body)->bytes != sdr_peer_model_values(node) * sizeof(float)) {
+        sdr_body_drop(*body);
+        return sdr_fail(SDR_RUNTIME, "worker %d sent a model that makes no sense", from);
+    }
+    return SDR_OK;
+}
+
+/* In the order of the peers, in double, as sync/average_peers.c does. */
+enum sdr_status sdr_peer_mean_model(struct sdr_node *node, float *mean)
+{
+    uint64_t values = sdr_peer_model_values(node);
+    enum sdr_status status = SDR_OK;
+    double *sum, models = 1;
+    SDR_TRY(sdr_allocate(&sum, values, sizeof *sum, "a mean of models"));
+    for (int to = 1; to < node->workers && status == SDR_OK; to++)
+        status = sdr_peer_send(node, to, SDR_TAG_ASK, NULL);
+    if (status == SDR_OK)
+        sdr_peer_copy_model(node, mean);
+    for (uint64_t i = 0; i < values; i++)
+        sum[i] = mean[i];
+    for (int from = 1; from < node->workers && status == SDR_OK; from++) {
+        struct sdr_body *body;
+        status = take_model(node, from, &body);
+        const float *value = status == SDR_OK && body ? (const float *)(const void *)body->data : NULL;
+        for (uint64_t i = 0; i < values && value; i++)
+            sum[i] += value[i];
+        models += value != NULL;
+        sdr_body_drop(status == SDR_OK ? body : NULL);
+    }
+    for (uint64_t i = 0; i < values; i++)
+        mean[i] = (float)(sum[i] / models);
+    sdr_release(sum);
+    return status;
 }
 
 /* Updates that all workers have made in this joint batch. */
@@ -114,6 +163,7 @@ void sdr_peer_publish(struct sdr_node *node, const float *model)
     for (int i = arrays_of(p); i <= p->rule.optimizer->slots; i++)
         memcpy(sdr_parameters_array(p, i), sdr_parameters_array(node->parameters, i),
                p->layout->count * sizeof(float));
-    p->version += steps_of_all(node, sdr_peer_of(node)->number - 1);
+    if (node->run->network->policy.joint)
+        p->version += steps_of_all(node, sdr_peer_of(node)->number - 1);
     sdr_parameters_begin(p, node->run->pace.rate);
 }

@@ -150,7 +150,10 @@ enum sdr_status sdr_peer_pump(struct sdr_node *node)
     peer->report.waiting += (float)((double)waited * 1e-9);
     switch (message.kind) {
     case SDR_MESSAGE_PEER:
-        return sdr_peer_keep(peer, &message);
+        if (message.about != SDR_TAG_ASK)
+            return sdr_peer_keep(peer, &message);
+        sdr_body_drop(message.body);
+        return sdr_peer_give_model(node);
     case SDR_MESSAGE_REPORT:
         return sdr_peer_file_report(node, &message);
     case SDR_MESSAGE_LOST:
@@ -237,6 +240,17 @@ enum sdr_status sdr_peer_receive_any(struct sdr_node *node, int *from, int32_t *
     return SDR_OK;
 }
 
+enum sdr_status sdr_peer_receive_if_there(struct sdr_node *node, int from, int32_t tag, struct sdr_body **body)
+{
+    bool came = false;
+    for (*body = NULL; !came && !sdr_peer_is_lost(node, from);) {
+        SDR_TRY(sdr_peer_poll(node, from, tag, body, &came));
+        if (!came)
+            SDR_TRY(sdr_peer_pump(node));
+    }
+    return SDR_OK;
+}
+
 enum sdr_status sdr_peer_any(struct sdr_node *node, bool *any)
 {
     uint64_t i;
@@ -309,18 +323,23 @@ enum sdr_status sdr_peer_next_batch(struct sdr_node *node, struct sdr_batch *bat
     struct sdr_run *run = node->run;
     const struct sdr_network *net = run->network;
     struct sdr_peer *peer = sdr_peer_of(node);
+    bool any;
+    if (run->use.strategy->peer->alone) /* nobody waits: what has come meanwhile */
+        SDR_TRY(sdr_peer_any(node, &any));
     while (net->policy.share && !sdr_network_share_exists(run, peer->number))
         peer->number++;
     uint64_t number = peer->number;
+    peer->epoch = sdr_divide(&net->policy.epochs, number, &peer->at);
+    if (run->use.strategy->peer->alone && peer->epoch >= run->pace.epochs)
+        return sdr_peer_await_end(node);
     if (net->policy.share)
         SDR_TRY(sdr_network_shard_batch(run, number, node->worker, peer->row, batch));
     else if (net->policy.joint)
         SDR_TRY(sdr_network_share(run, number, peer->group.rank, peer->group.members, peer->row, batch));
     else
         SDR_TRY(sdr_network_batch(run, number, node->worker, peer->row, batch));
-    peer->epoch = sdr_divide(&net->policy.epochs, number, &peer->at);
     peer->at *= net->policy.share ? 0 : net->policy.batch;
-    peer->number += net->policy.joint ? 1 : (uint64_t)net->workers;
+    peer->number += sdr_peers_number_alike(&net->policy) ? 1 : (uint64_t)net->workers;
     peer->report.rows = batch->count;
     return SDR_OK;
 }

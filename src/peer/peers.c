@@ -20,6 +20,7 @@ enum sdr_status sdr_peers_create(struct sdr_run *run)
     struct sdr_peer_books *books = &peers->books;
     size_t count = (size_t)net->workers;
     SDR_TRY(sdr_peer_states_create(run));
+    SDR_TRY(sdr_allocate(&books->done, count, sizeof *books->done, "workers"));
     SDR_TRY(sdr_allocate(&books->report, count, sizeof *books->report, "workers"));
     return sdr_allocate(&books->told, count, sizeof *books->told, "workers");
 }
@@ -56,6 +57,7 @@ void sdr_peers_destroy(struct sdr_run *run)
     sdr_release(peers->peer);
     sdr_release(peers->books.report);
     sdr_release(peers->books.told);
+    sdr_release(peers->books.done);
     sdr_release(peers);
     run->network->peers = NULL;
 }
@@ -131,7 +133,8 @@ static enum sdr_status make_peer(struct sdr_node *node, bool first, uint64_t num
             memcpy(peer->replica.penalty_paid, run->parameters.penalty_paid,
                    run->layout.count * sizeof *peer->replica.penalty_paid);
     }
-    peer->number = number + (net->policy.joint ? 0 : (uint64_t)node->id);
+    peer->number = number + (sdr_peers_number_alike(&net->policy) ? 0 : (uint64_t)node->id);
+    peer->random = sdr_stream_open(run->options.settings.seed, SDR_FOR_STATES, (uint64_t)node->id);
     SDR_TRY(sdr_allocate(&peer->group.member, (size_t)net->workers, sizeof *peer->group.member, "workers"));
     for (int p = 0; p < net->workers; p++)
         peer->group.member[peer->group.members++] = p;

@@ -2,7 +2,9 @@
 #ifndef SDR_PEERS_H
 #define SDR_PEERS_H
 
+#include "base/rng.h"
 #include "peer/role.h"
+#include "server/network.h"
 #include "team/node.h"
 #include "update/parameters.h"
 #include "update/wire.h"
@@ -13,8 +15,16 @@ struct sdr_peer_report {
     uint64_t rows;
     uint64_t bytes;           /* sent for the update, without headers */
     uint64_t hash;            /* of its replica; 0: not asked for */
+    uint64_t updates;         /* that it has made on its replica, if replicas differ */
+    struct sdr_state_counts states;
     float computing, waiting; /* seconds */
 };
+
+/* Whether numbers of batches are the same for all peers: each has a part of a batch. */
+static inline bool sdr_peers_number_alike(const struct sdr_policy *policy)
+{
+    return policy->joint || policy->share;
+}
 
 /* The values of a gradient in one vector: blocks that move, the last one first. */
 struct sdr_peer_vector {
@@ -91,6 +101,7 @@ struct sdr_peer {
     uint64_t draws;                  /* of times, so far */
     struct sdr_helper *helper;       /* owned; NULL: not needed so far */
     struct sdr_peer_report report;   /* of the present update */
+    struct sdr_stream random;        /* its choices of peers, slots and pieces */
 };
 
 /* Reports of an update, at peer 0. */
@@ -98,6 +109,11 @@ struct sdr_peer_books {
     struct sdr_peer_report *report; /* owned, per peer: a sum if batches are not joint */
     bool *told;                     /* owned, per peer: it has reported */
     int missing;                    /* reports of live peers not received yet */
+    bool *done;                     /* owned, per peer: it has reported its last batch */
+    struct sdr_peer_report sum;     /* if nobody waits: what was reported, and is not counted yet */
+    int64_t updates;                /* likewise */
+    double credit;                  /* rows in the place of those that lost peers would have reported */
+    uint64_t untrained;             /* such rows that were counted */
     const char *stop;               /* why the run ends; NULL: it does not */
 };
 
@@ -108,10 +124,13 @@ struct sdr_peers {
 };
 
 enum sdr_status sdr_peers_create(struct sdr_run *run);
+enum sdr_status sdr_peers_expose(struct sdr_run *run); /* slots, if the strategy has them */
 void sdr_peers_destroy(struct sdr_run *run);
 /* Trains, by the loops of the strategy. */
 enum sdr_status sdr_peers_work(struct sdr_run *run);
 
+/* Tags of messages that loops do not see. */
+enum { SDR_TAG_STATE = INT32_MAX, SDR_TAG_MODEL = INT32_MAX - 1, SDR_TAG_ASK = INT32_MAX - 2 };
 /* The state of replicas that differ, for checkpoints (state.c). create, save: in the first process. resume: in all. */
 enum sdr_status sdr_peer_states_create(struct sdr_run *run);
 enum sdr_status sdr_peer_states_save(struct sdr_run *run);
@@ -120,14 +139,23 @@ enum sdr_status sdr_peer_states_resume(struct sdr_run *run);
 enum sdr_status sdr_peer_give_state(struct sdr_node *node);
 enum sdr_status sdr_peer_take_states(struct sdr_node *node);
 
+/* Arrays of parameters that workers go on from: the values; of FTRL its state, too. */
+int sdr_peer_arrays_to_set(const struct sdr_parameters *p);
+
 struct sdr_peer *sdr_peer_of(const struct sdr_node *node);
 struct sdr_view sdr_peer_view(const struct sdr_node *node); /* of its replica */
 /* The step size at a place of the present epoch: the same for all peers. */
 double sdr_peer_rate(const struct sdr_run *run, const struct sdr_peer *peer, uint64_t at);
+/* As sdr_peer_receive; *body is NULL, too, if the peer dies. */
+enum sdr_status sdr_peer_receive_if_there(struct sdr_node *node, int from, int32_t tag, struct sdr_body **body);
 /* Receives a message and stores it. */
 enum sdr_status sdr_peer_pump(struct sdr_node *node);
 /* Peer 0 counts a report, or keeps it for the next update. */
 enum sdr_status sdr_peer_file_report(struct sdr_node *node, struct sdr_message *message);
+/* Peer 0 asks for the model of this one: answers. */
+enum sdr_status sdr_peer_give_model(struct sdr_node *node);
+/* A peer whose batches are done, if nobody waits for others: until the end of the run. */
+enum sdr_status sdr_peer_await_end(struct sdr_node *node);
 /* Keeps a message until a loop asks for it. Takes ownership, also on failure. */
 enum sdr_status sdr_peer_keep(struct sdr_peer *peer, const struct sdr_message *message);
 /* Peer 0 tells the user of deaths. On the thread of its loop. */

@@ -24,11 +24,18 @@
 #include "kind/transport.h"
 #include "kind/update.h"
 #include "server/message.h"
+#include "server/slots.h"
 
 struct sdr_peer_ops {
     /* Steps that a worker takes on its own shard and its own replica between two exchanges, with sdr_peer_train;
        UINT64_MAX: all of an epoch. NULL: replicas are alike, and batches are not of shards. */
-    uint64_t (*local)(const void *options);
+    uint64_t (*local)(const void *options, const struct sdr_facts *facts);
+    /* With `local`: nobody waits for others. A peer ends with its own last batch; the run ends with the last peer. */
+    bool alone;
+    /* Slots of every peer for states of others, with sdr_peer_put_state; NULL: none. */
+    int (*slots)(const void *options);
+    /* At peer 0, if alone: publishes the model, which is evaluated, saved or given to the user next. */
+    enum sdr_status (*publish)(struct sdr_node *node);
     /* The loop of a peer. Returns only when one of the functions below tells it to. */
     enum sdr_status (*peer)(struct sdr_node *node);
     /* A peer has died; called within a receiving call, once on each of the others. The loop
@@ -131,6 +138,38 @@ void sdr_peer_copy_model(struct sdr_node *node, float *to);
 void sdr_peer_set_model(struct sdr_node *node, const float *from);
 /* At peer 0: the model that is evaluated, saved and given to the user. No effect on others. */
 void sdr_peer_publish(struct sdr_node *node, const float *model);
+/* At peer 0: the mean of the models of all peers that are there. They answer between two batches. */
+enum sdr_status sdr_peer_mean_model(struct sdr_node *node, float *mean);
+
+/* ---- states: the values of replicas that differ, written into slots of other peers, see server/slots.h ---- */
+/* A state is values in pieces of equal length, the last one may be shorter: those of the parameters; of k-means the centers. */
+struct sdr_state_shape {
+    uint64_t values, piece;
+    uint32_t pieces;
+};
+struct sdr_state_shape sdr_peer_state_shape(const struct sdr_node *node);
+uint64_t sdr_peer_state_bytes(const struct sdr_node *node); /* room for one that was found */
+void sdr_peer_copy_state(struct sdr_node *node, float *to);
+void sdr_peer_set_state(struct sdr_node *node, const float *from);
+/* Writes the marked pieces (NULL: all) of a state into a random slot of a peer. *sent is false if an earlier one is still on its
+   way to it, and nothing was done. */
+enum sdr_status sdr_peer_put_state(struct sdr_node *node, int to, const float *state, const bool *marked, bool *sent);
+/* What others have written since the last call: takes the next one into `memory`, sdr_peer_state_bytes long. False: there is none.
+   Pieces are in increasing order, their values one behind the other. */
+struct sdr_state {
+    uint32_t pieces;
+    const uint32_t *piece;
+    const float *value;
+    bool torn;
+};
+bool sdr_peer_take_state(struct sdr_node *node, void *memory, struct sdr_state *state);
+/* A random peer that is there, other than this one; −1: there is none. */
+int sdr_peer_any_other(struct sdr_node *node);
+double sdr_peer_draw(struct sdr_node *node); /* uniform in [0, 1) */
+/* For the results. */
+void sdr_peer_count_states(struct sdr_node *node, uint64_t accepted, uint64_t rejected);
+double sdr_peer_step_size(const struct sdr_node *node); /* at the beginning of the present batch */
+
 /* With the next account: peer 0 compares the replicas of all peers, and a difference ends the run. */
 void sdr_peer_check_replica(struct sdr_node *node);
 /* After every update that a peer has taken part in. Peer 0 counts rows and losses, and does what

@@ -9,7 +9,6 @@
 
 #include <string.h>
 
-enum { STATE = INT32_MAX }; /* tag */
 struct head {
     uint64_t version;
     double penalty_due;
@@ -59,7 +58,7 @@ static enum sdr_status send_state(struct sdr_node *node)
 {
     const struct sdr_parameters *p = node->parameters;
     size_t count = p->layout->count * sizeof(float);
-    struct sdr_message message = {.kind = SDR_MESSAGE_PEER, .to = 0, .about = STATE};
+    struct sdr_message message = {.kind = SDR_MESSAGE_PEER, .to = 0, .about = SDR_TAG_STATE};
     struct head head;
     SDR_TRY(sdr_peer_body(node, sizeof head + (size_t)arrays_of(p) * count, &message.body));
     copy_head(p, &head);
@@ -75,7 +74,7 @@ enum sdr_status sdr_peer_give_state(struct sdr_node *node)
     struct head head;
     if (!run->network->peers->saves)
         return SDR_OK;
-    if (run->process > 0)
+    if (run->process > 0 || !run->network->policy.joint) /* others may be an epoch ahead */
         return send_state(node);
     copy_head(node->parameters, &head);
     set_head(&run->shared.replica[node->id], &head);
@@ -91,7 +90,9 @@ static enum sdr_status take_state(struct sdr_node *node, int from)
     size_t count = copy->layout->count * sizeof(float);
     struct sdr_body *body;
     struct head head;
-    SDR_TRY(sdr_peer_receive(node, from, STATE, &body));
+    SDR_TRY(sdr_peer_receive_if_there(node, from, SDR_TAG_STATE, &body));
+    if (!body && sdr_peer_is_lost(node, from))
+        return SDR_OK;
     bool sound = body && body->bytes == sizeof head + (size_t)arrays_of(copy) * count;
     if (sound) {
         memcpy(&head, body->data, sizeof head);
@@ -106,8 +107,9 @@ static enum sdr_status take_state(struct sdr_node *node, int from)
 enum sdr_status sdr_peer_take_states(struct sdr_node *node)
 {
     const struct sdr_peers *peers = node->run->network->peers;
-    for (int from = 1; peers->saves && from < node->workers; from++)
-        if (!peers->peer[from])
+    bool all = !node->run->network->policy.joint;
+    for (int from = 0; peers->saves && from < node->workers; from++)
+        if ((all || !peers->peer[from]) && !sdr_peer_is_lost(node, from))
             SDR_TRY(take_state(node, from));
     return SDR_OK;
 }

@@ -109,6 +109,14 @@ enum sdr_status sdr_run_summary(const struct sdr_run *run, char **json)
         set_integer(object, "workers_lost", (uint64_t)(net->workers - net->lead.alive));
         if (run->use.transport->simulated)
             set_integer(object, "events", net->traffic.events);
+        if (net->slots.count) {
+            const struct sdr_state_counts *states = &net->states;
+            set_integer(object, "states_sent", states->sent);
+            set_integer(object, "states_accepted", states->accepted);
+            set_integer(object, "states_rejected", states->rejected);
+            set_integer(object, "states_torn", states->torn);
+            set_integer(object, "states_lost", states->sent - states->accepted - states->rejected);
+        }
         sdr_ledger_json(&net->lead.ledger, object);
     }
     set_integer(object, "bytes_sent",

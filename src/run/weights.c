@@ -1,5 +1,6 @@
 #include "run/weights.h"
 #include "base/memory.h"
+#include "peer/role.h"
 #include "run/evaluate.h"
 #include "server/network.h"
 #include "server/placement.h"
@@ -78,8 +79,9 @@ enum sdr_status sdr_weights_end_epoch(struct sdr_run *run)
     const struct sdr_block *block = run->layout.block;
     float *copy = NULL;
     const float *w;
-    if (!run->use.kind->epoch_end || run->use.strategy->full_batch)
-        return SDR_OK;
+    const struct sdr_peer_ops *peer = run->use.strategy->peer;
+    if (!run->use.kind->epoch_end || run->use.strategy->full_batch || (run->network && peer && peer->alone))
+        return SDR_OK; /* with peers that are alone each replica has ended its epochs, and the model is made of these */
     if (!apart(run)) {
         run->use.kind->epoch_end(block, run->parameters.value);
         for (int c = 0; c < run->shared.replicas && run->shared.plan.shards; c++)

@@ -69,6 +69,7 @@ enum sdr_message_kind {
     SDR_MESSAGE_LOST,     /* transport → servers, or all nodes without one: `from` is lost */
     SDR_MESSAGE_PEER,     /* peer → peer: `about` is its tag */
     SDR_MESSAGE_REPORT,   /* peer → peer 0: its part of an update, see peer/peers.h */
+    SDR_MESSAGE_PUT,      /* peer → slot `about` of a peer: written on arrival, see server/slots.h */
     SDR_MESSAGE_KINDS,
 };
 /* Kinds that a transport makes itself, and that never come from another node. */
@@ -81,6 +82,7 @@ enum sdr_message_flag {
     SDR_SPARSE = 2, /* the values are only those that the batch touches */
     SDR_PATCH = 4,  /* changes of the values of a task */
     SDR_KEEP = 8,   /* a task without values: the worker continues from its own */
+    SDR_TORN = 16,  /* only a part of a PUT arrives */
 };
 struct sdr_message {
     uint8_t kind, flags;

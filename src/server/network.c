@@ -231,18 +231,31 @@ static enum sdr_status make_server_role(struct sdr_run *run)
     return SDR_OK;
 }
 
-/* A joint batch is a share of every worker's shard: the rows of its steps between two exchanges. */
+/* Values that a row touches. */
+static double row_values(const struct sdr_run *run)
+{
+    double values = 0, entries = run->data->rows.dense ? run->problem.features
+                                                       : (double)run->data->nonzeros / (double)run->data->rows.count;
+    for (int b = 0; b < run->layout.blocks; b++) {
+        const struct sdr_block *block = &run->layout.block[b];
+        values += (block->per_feature ? entries : block->rows) * block->cols;
+    }
+    return values;
+}
+
+/* A batch is a share of every worker's shard: the rows of its steps between two exchanges. */
 static void share_shards(struct sdr_run *run)
 {
     struct sdr_policy *policy = &run->network->policy;
-    uint64_t steps = run->use.strategy->peer->local(run->use.strategy_options), batch = run->pace.update_rows;
-    uint64_t workers = (uint64_t)run->workers, rows = run->set.train_rows.count;
+    uint64_t batch = run->pace.update_rows, workers = (uint64_t)run->workers, rows = run->set.train_rows.count;
+    struct sdr_facts facts = {.rows = rows, .shard = rows / workers, .batch = batch, .parameters = run->layout.count, .row_values = row_values(run)};
+    uint64_t steps = run->use.strategy->peer->local(run->use.strategy_options, &facts);
     uint64_t longest = ((rows + workers - 1) / workers + batch - 1) / batch;
     if (steps == UINT64_MAX)
         steps = longest;
     if (steps > UINT64_MAX / batch)
         steps = UINT64_MAX / batch;
-    policy->joint = true;
+    policy->joint = !run->use.strategy->peer->alone;
     policy->share = run->shared.plan.share = steps * batch;
     policy->batch = rows;
     policy->per_epoch = sdr_shard_shares_most(run);
@@ -291,7 +304,8 @@ enum sdr_status sdr_network_create(struct sdr_run *run, uint64_t quorum)
     if (net->servers == 0 && run->process == 0) /* which tells the others */
         SDR_TRY(sdr_start_values(run, sdr_all(&run->layout)));
     SDR_TRY(net->servers ? make_server_role(run) : sdr_peers_create(run));
-    return run->use.transport->open(run, run->use.transport_options);
+    SDR_TRY(run->use.transport->open(run, run->use.transport_options));
+    return net->servers ? SDR_OK : sdr_peers_expose(run);
 }
 
 void sdr_network_destroy(struct sdr_run *run)
@@ -357,6 +371,7 @@ void sdr_network_destroy(struct sdr_run *run)
     sdr_delay_free(&net->times.delay);
     sdr_batch_queue_free(&net->lead.queue);
     sdr_release(net->channel);
+    sdr_slots_free(&net->slots);
     sdr_release(net->node);
     sdr_pool_destroy(net->pool);
     sdr_release(net);

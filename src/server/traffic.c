@@ -55,16 +55,21 @@ enum sdr_status sdr_channels_create(struct sdr_run *run)
 }
 
 /* ---- out ---- */
+void sdr_count_bytes(struct sdr_network *net, const struct sdr_message *message)
+{
+    add(net, &net->traffic.bytes, sdr_message_bytes(message));
+    add(net, &net->traffic.messages, 1);
+}
+
 enum sdr_status sdr_send(struct sdr_node *node, struct sdr_message *message)
 {
     struct sdr_network *net = node->run->network;
     int way;
     message->from = node->id;
     struct sdr_channel *channel = channel_of(net, message->from, message->to, &way);
-    if (channel)
+    if (channel && message->kind != SDR_MESSAGE_PUT) /* which may be lost */
         message->sequence = channel->sent[way]++;
-    add(net, &net->traffic.bytes, sdr_message_bytes(message));
-    add(net, &net->traffic.messages, 1);
+    sdr_count_bytes(net, message);
     return node->run->use.transport->send(node, message);
 }
 
@@ -105,6 +110,9 @@ static bool may_come(const struct sdr_node *node, const struct sdr_message *mess
         return first && node->id != 0 && !message->body && !message->batch && !message->version;
     case SDR_MESSAGE_PEER:
         return peers;
+    case SDR_MESSAGE_PUT:
+        return peers && message->about >= 0 && message->about < node->run->network->slots.count && message->body &&
+               message->body->bytes <= node->run->network->slots.bytes;
     case SDR_MESSAGE_REPORT:
         return peers && node->id == 0 && message->body && message->batch < UINT64_C(1) << 53 &&
                message->body->bytes == sizeof(struct sdr_peer_report);
@@ -133,6 +141,7 @@ static uint8_t flags_of(uint8_t kind)
     return kind == SDR_MESSAGE_TASK     ? SDR_URGENT | SDR_SPARSE | SDR_PATCH | SDR_KEEP
            : kind == SDR_MESSAGE_ANSWER ? SDR_URGENT
            : kind == SDR_MESSAGE_STOP   ? SDR_URGENT
+           : kind == SDR_MESSAGE_PUT    ? SDR_TORN
                                         : 0;
 }
 
@@ -153,6 +162,11 @@ bool sdr_message_sound(const struct sdr_node *node, const struct sdr_message *me
 
 bool sdr_message_admitted(struct sdr_network *net, const struct sdr_message *message)
 {
+    if (message->kind == SDR_MESSAGE_PUT) {
+        if (sdr_message_sound(&net->node[message->to], message))
+            sdr_slot_arrive(net, message);
+        return false;
+    }
     if (!net->admits || sdr_message_is_local(message->kind))
         return true;
     int way;

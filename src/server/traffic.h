@@ -23,13 +23,16 @@ struct sdr_channel {
 };
 enum sdr_status sdr_channels_create(struct sdr_run *run);
 
+/* For what does not travel as a message. */
+void sdr_count_bytes(struct sdr_network *net, const struct sdr_message *message);
 enum sdr_status sdr_send(struct sdr_node *node, struct sdr_message *message);
 /* Checks a message from any sender: kind, sender and receiver go together, numbers are within bounds. Callers drop
    a message that fails. */
 bool sdr_message_sound(const struct sdr_node *node, const struct sdr_message *message);
 /* For transports: whether a message may go into the mailbox of its receiver. It is sound, and the next one of its
    sender: a copy, a message of another run or of the wrong sender is not. Those are dropped before they can cancel
-   anything. Called once for every message that was sent, in the order of arrival. */
+   anything. Called once for every message that was sent, in the order of arrival. A PUT is written to its slot, and
+   goes no further. */
 bool sdr_message_admitted(struct sdr_network *net, const struct sdr_message *message);
 
 #endif

@@ -17,8 +17,9 @@ struct own {
     double *sum;  /* owned: of the part that this worker averages */
 };
 
-static uint64_t local(const void *options)
+static uint64_t local(const void *options, const struct sdr_facts *facts)
 {
+    (void)facts;
     uint64_t every = ((const struct sdr_average_options *)options)->every;
     return every ? every : UINT64_MAX;
 }

@@ -11,6 +11,7 @@
 #include "server/network.h"
 #include "server/placement.h"
 #include "transport/mpi_link.h"
+#include "transport/mpi_memory.h"
 
 #include <math.h>
 #include <sched.h>
@@ -129,6 +130,30 @@ static enum sdr_status summed(struct sdr_node *node, void *request, bool *done)
     const char *trouble = job->mpi->test(request, done);
     pthread_mutex_unlock(&job->calls);
     return trouble ? sdr_fail(SDR_RUNTIME, "%s", trouble) : SDR_OK;
+}
+
+/* Slots are in the arena, where processes of the same machine write them. Every process has room for as many nodes. */
+static enum sdr_status expose(struct sdr_run *run)
+{
+    struct shared *shared = run->network->shared;
+    const struct sdr_network *net = run->network;
+    uint64_t size = sdr_slots_size(&net->slots);
+    unsigned char *own = sdr_mpi_memory_take((uint64_t)net->nodes * size);
+    if (!own) {
+        SDR_TRY(sdr_allocate(&shared->links.threads.slots, (size_t)net->nodes, size, "slots"));
+        own = shared->links.threads.slots;
+    }
+    for (int n = 0; n < net->nodes; n++) {
+        int process = sdr_process_of(net, n);
+        unsigned char *at = process == job->process ? own : sdr_mpi_memory_there(process);
+        net->slots.at[n] = at ? (uint64_t *)(void *)(at + (uint64_t)n * size) : NULL;
+    }
+    return SDR_OK;
+}
+
+static bool idle(struct sdr_node *node, int to)
+{
+    return node->run->network->slots.at[to] || sdr_mpi_idle(node->run, sdr_process_of(node->run->network, to));
 }
 
 static void await(struct sdr_node *node, int64_t nanoseconds)
@@ -289,6 +314,8 @@ SDR_REGISTER(transport, mpi) = {
     .any = any,
     .one_machine = one_machine,
     .wait = await,
+    .expose = expose,
+    .idle = idle,
     .sum = sum,
     .summed = summed,
     .now = now,

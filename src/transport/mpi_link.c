@@ -329,6 +329,18 @@ enum sdr_status sdr_mpi_post(struct sdr_run *run, int process, const struct sdr_
     return status;
 }
 
+bool sdr_mpi_idle(struct sdr_run *run, int process)
+{
+    struct sdr_mpi_links *links = run->network->shared;
+    bool idle = true;
+    pthread_mutex_lock(&job->calls);
+    (void)!let_go(run); /* whoever polls learns of it */
+    for (const struct sdr_mpi_sending *sending = links->out; sending; sending = sending->next)
+        idle = idle && (sending->process != process || sending->done[1]);
+    pthread_mutex_unlock(&job->calls);
+    return idle;
+}
+
 enum sdr_status sdr_mpi_poll(struct sdr_run *run, bool *any)
 {
     enum { ROUNDS = 64 };

@@ -99,6 +99,17 @@ void sdr_mpi_memory_end(void)
         sdr_arena_reset(&memory.arena, (size_t)WORDS * WORD);
 }
 
+unsigned char *sdr_mpi_memory_take(uint64_t bytes)
+{
+    return atomic_load(&memory.arena.used) == (size_t)WORDS * WORD ? sdr_arena_take(&memory.arena, bytes) : NULL;
+}
+
+unsigned char *sdr_mpi_memory_there(int process)
+{
+    unsigned char *bytes = memory.other[process].bytes;
+    return bytes ? bytes + (size_t)WORDS * WORD : NULL;
+}
+
 /* ---- messages ---- */
 bool sdr_mpi_memory_lend(const struct sdr_body *body, int process, struct sdr_wire_place *place, atomic_uint **freed)
 {

@@ -15,6 +15,10 @@ const char *sdr_mpi_memory_open(const struct sdr_mpi *mpi, int process, int proc
 void sdr_mpi_memory_begin(struct sdr_pool *pool);
 void sdr_mpi_memory_end(void);
 
+/* The same number of bytes in every process that has an arena, before any body: of this process (NULL: it has none, or no more),
+   and of another one (NULL: it cannot be written here). */
+unsigned char *sdr_mpi_memory_take(uint64_t bytes);
+unsigned char *sdr_mpi_memory_there(int process);
 /* Whether a process can read this body where it is; if so, its place, and the word that is not 0 when the process is done.
    A word is the caller's until it calls `recycle`, when it is not 0. */
 bool sdr_mpi_memory_lend(const struct sdr_body *body, int process, struct sdr_wire_place *place, atomic_uint **freed);

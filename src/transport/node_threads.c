@@ -23,7 +23,17 @@ void sdr_node_threads_free(struct sdr_node_threads *threads)
     for (int i = 0; i < threads->nodes; i++)
         sdr_mailbox_free(&threads->mailbox[i]);
     sdr_release(threads->mailbox);
+    sdr_release(threads->slots);
     pthread_mutex_destroy(&threads->lock);
+}
+
+enum sdr_status sdr_node_threads_expose(struct sdr_run *run)
+{
+    struct sdr_node_threads *threads = run->network->shared;
+    const struct sdr_slots *slots = &run->network->slots;
+    SDR_TRY(sdr_allocate(&threads->slots, (size_t)run->network->nodes, sdr_slots_size(slots), "slots"));
+    sdr_slots_place(slots, run->network->nodes, threads->slots);
+    return SDR_OK;
 }
 
 void sdr_node_threads_abort(struct sdr_node_threads *threads, enum sdr_status status)

@@ -7,6 +7,7 @@
 struct sdr_node_threads {
     struct sdr_mailbox *mailbox; /* owned, per node of the run */
     int nodes;
+    unsigned char *slots; /* owned: see server/slots.h */
     int64_t launched;
     atomic_bool broken;
     pthread_mutex_t lock; /* guards what follows */
@@ -17,6 +18,8 @@ struct sdr_node_threads {
 
 enum sdr_status sdr_node_threads_open(struct sdr_run *run, struct sdr_node_threads *threads);
 void sdr_node_threads_free(struct sdr_node_threads *threads);
+/* Memory for the slots of all nodes. */
+enum sdr_status sdr_node_threads_expose(struct sdr_run *run);
 /* Runs the loops of the nodes for which lives_here is true. node->endpoint is its mailbox, and
    run->network->shared begins with the node threads. */
 enum sdr_status sdr_node_threads_launch(struct sdr_run *run,

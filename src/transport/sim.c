@@ -6,6 +6,7 @@
    computing until a time, or ready to go on. Work that is cancelled is never done. */
 #include "base/coroutine.h"
 #include "base/memory.h"
+#include "base/rng.h"
 #include "base/text.h"
 #include "run/run.h"
 #include "server/compute_times.h"
@@ -21,7 +22,7 @@
 #include <string.h>
 
 struct options {
-    double latency, bandwidth, port, silence;
+    double latency, bandwidth, port, silence, loss, torn;
     char *far, *dies, *joins;
 };
 static const struct sdr_option table[] = {
@@ -45,6 +46,8 @@ static const struct sdr_option table[] = {
      offsetof(struct options, joins), 0},
     {"silence", SDR_NUMBER, "0", "SECONDS", 0, 1e6, "failure-detection timeout in virtual seconds",
      offsetof(struct options, silence), 0},
+    {"loss", SDR_NUMBER, "0", "F", 0, 1, "fraction of one-sided writes that never arrive", offsetof(struct options, loss), 0},
+    {"torn", SDR_NUMBER, "0", "F", 0, 1, "fraction of one-sided writes that arrive in part", offsetof(struct options, torn), 0},
     {0}};
 
 enum state { READY, RECEIVING, COMPUTING, OVER };
@@ -72,6 +75,8 @@ struct shared {
     struct sdr_sim_queue queue;
     struct sdr_sim_links links;
     bool instant;   /* messages arrive at once */
+    struct sdr_stream random; /* of losses */
+    unsigned char *slots;     /* owned: see server/slots.h */
     int32_t *ready; /* owned: a ring of nodes that can continue */
     uint64_t ready_from, ready_count, ready_mask;
     enum sdr_status (*loop)(struct sdr_node *node);
@@ -127,10 +132,23 @@ static bool unwinds(const struct sdr_node *node)
     return ((const struct shared *)node->run->network->shared)->unwinds;
 }
 
+/* Whether a one-sided write is lost; or only a part of it may arrive. */
+static bool strikes(struct shared *shared, struct sdr_message *message)
+{
+    double draw = sdr_stream_uniform(&shared->random);
+    if (draw >= shared->options->loss && draw < shared->options->loss + shared->options->torn)
+        message->flags |= SDR_TORN;
+    return draw < shared->options->loss;
+}
+
 static enum sdr_status send(struct sdr_node *node, struct sdr_message *message)
 {
     struct shared *shared = node->run->network->shared;
     if (shared->unwinds) {
+        sdr_body_drop(message->body);
+        return SDR_OK;
+    }
+    if (message->kind == SDR_MESSAGE_PUT && strikes(shared, message)) {
         sdr_body_drop(message->body);
         return SDR_OK;
     }
@@ -209,6 +227,21 @@ static bool one_machine(const struct sdr_node *node)
 {
     (void)node;
     return false;
+}
+
+static bool idle(struct sdr_node *node, int to)
+{
+    const struct shared *shared = node->run->network->shared;
+    return sdr_sim_idle(&shared->links, shared->time, node->id, to);
+}
+
+static enum sdr_status expose(struct sdr_run *run)
+{
+    struct shared *shared = run->network->shared;
+    const struct sdr_slots *slots = &run->network->slots;
+    SDR_TRY(sdr_allocate(&shared->slots, (size_t)run->network->nodes, sdr_slots_size(slots), "slots"));
+    sdr_slots_place(slots, run->network->nodes, shared->slots);
+    return SDR_OK;
 }
 
 static int64_t now(const struct sdr_node *node)
@@ -408,6 +441,7 @@ static enum sdr_status open_sim(struct sdr_run *run, const void *options)
     SDR_TRY(sdr_allocate(&shared, 1, sizeof *shared, "the simulator"));
     net->shared = shared;
     shared->options = options;
+    shared->random = sdr_stream_open(run->options.settings.seed, SDR_FOR_LOSSES, 0);
     shared->links.latency = shared->options->latency;
     shared->links.bandwidth = shared->options->bandwidth;
     shared->links.port = shared->options->port;
@@ -445,6 +479,7 @@ static void close_sim(struct sdr_run *run)
         sdr_coroutine_destroy(endpoint->coroutine);
     }
     sdr_release(shared->ready);
+    sdr_release(shared->slots);
     sdr_release(shared->endpoint);
     sdr_release(shared);
     run->network->shared = NULL;
@@ -466,6 +501,8 @@ SDR_REGISTER(transport, sim) = {
     .compute = compute,
     .any = any,
     .one_machine = one_machine,
+    .expose = expose,
+    .idle = idle,
     .now = now,
     .close = close_sim,
 };

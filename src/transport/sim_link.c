@@ -115,6 +115,17 @@ static bool has_port(const struct sdr_sim_links *links, int node)
     return links->at_port && (node < links->servers || links->servers == 0);
 }
 
+bool sdr_sim_idle(const struct sdr_sim_links *links, int64_t now, int from, int to)
+{
+    uint64_t nodes = ((uint64_t)from << 32 | (uint32_t)to) + 1;
+    if (has_port(links, from) && links->at_port[from].out > now)
+        return false;
+    if (links->bandwidth <= 0 || !links->room)
+        return true;
+    const struct sdr_sim_link *link = place_of(links, nodes, now);
+    return !link || link->nodes != nodes || link->until <= now;
+}
+
 enum sdr_status sdr_sim_arrival(struct sdr_sim_links *links, int64_t now, int from, int to,
                                 double bytes, int64_t *time)
 {

@@ -31,6 +31,8 @@ enum sdr_status sdr_sim_links_open(struct sdr_sim_links *links, const char *far,
 void sdr_sim_links_free(struct sdr_sim_links *links);
 /* Whether every message arrives at the time it is sent. */
 bool sdr_sim_links_instant(const struct sdr_sim_links *links);
+/* Whether a message sent now would go out at once. */
+bool sdr_sim_idle(const struct sdr_sim_links *links, int64_t now, int from, int to);
 /* The arrival time of a message sent now, from one node to another. */
 enum sdr_status sdr_sim_arrival(struct sdr_sim_links *links, int64_t now, int from, int to,
                                 double bytes, int64_t *time);

@@ -91,6 +91,7 @@ SDR_REGISTER(transport, threads) = {
     .any = any,
     .one_machine = one_machine,
     .wait = await,
+    .expose = sdr_node_threads_expose,
     .now = now,
     .close = close_threads,
 };

@@ -31,7 +31,7 @@ while read -r file; do
     roles=$(grep -oE '"(team|server|peer)/role\.h"' "$file" | sort -u | wc -l)
     [ "$roles" -le 1 ] || complain "$file has loops of two roles"
 done < <(grep -lE '"(team|server|peer)/role\.h"' src/sync/*.c src/sync/*.h)
-may src/peer '(base|kind|peer|update)/[^/]+|team/(accounting|node|role)\.h|server/(message|network|placement|sampler|traffic)\.h|run/(checkpoint|job|order|run)\.h'
+may src/peer '(base|kind|peer|update)/[^/]+|team/(accounting|node|role)\.h|server/(message|network|placement|sampler|slots|traffic)\.h|run/(checkpoint|job|order|point|run)\.h'
 may tests/plugins '(base|kernel|kind)/[^/]+|sync/ring\.h|model/linear\.h|(team|server|peer)/role\.h|server/(message|network|traffic|placement)\.h|run/run\.h'
 may src/codec '(base|codec)/[^/]+|kind/codec\.h'
 may src/aggregate '(base|aggregate)/[^/]+|kind/aggregate\.h'

@@ -179,12 +179,13 @@ class Promise:
     bits     the same model for a "count" of workers, or for "any"
     serial   one worker makes the steps of --sync serial
     share    part of a worker's step that the model keeps
-    behind   for models it is not made for: the part of the way to the best loss that may be missing"""
+    behind   for models it is not made for: the part of the way to the best loss that may be missing
+    apart    with these options the model has a share of every worker's steps, and nothing else"""
 
     def __init__(self, updates=None, quorum=lambda p: 1, stale=lambda p: math.inf, mean=None, bits=None, serial=True,
-                 share=lambda p: 1, behind=None):
+                 share=lambda p: 1, behind=None, apart=None):
         self.updates, self.quorum, self.stale, self.mean, self.bits = updates, quorum, stale, mean, bits
-        self.serial, self.share, self.behind = serial, share, behind or {}
+        self.serial, self.share, self.behind, self.apart = serial, share, behind or {}, apart
 
 
 def never(p):
@@ -205,6 +206,8 @@ PROMISES = {
     "rotation": Promise(by_batches, stale=never, bits="any", serial=False),  # goes through pairs in an order of its own
     # The mean of models that saw a part of the rows each: of factors, and of vertices without their edges, a poor one.
     "average": Promise(by_shards, bits="count", share=lambda p: 1 / p, behind={"mf": 1, "graph-cut": 1.2}),
+    # The result is the state of one worker, which may be done with its few rows before others begin.
+    "asgd": Promise(by_shards, share=lambda p: 1 / p, behind={"logistic": 0.3, "softmax": 0.3, "mf": 1, "graph-cut": 1.2}, apart="asgd:send=no,final=average"),
     "bsp": Promise(by_all, stale=never, bits="count"),
     "allreduce": Promise(by_all, stale=never, bits="count"),
     "master": Promise(by_all, stale=never, bits="count"),
@@ -319,7 +322,8 @@ def counts(strategy, place):
         if not takes(path, *COUNT, *strategy.sync):
             continue
         shutil.rmtree(folder, ignore_errors=True)
-        told, arrays = train(path, *COUNT, *strategy.sync, *strategy.team(), *strategy.lot(), *place.options, "--run", folder)
+        sync = ["--sync", strategy.promise.apart or strategy.name]
+        told, arrays = train(path, *COUNT, *sync, *strategy.team(), *strategy.lot(), *place.options, "--run", folder)
         weight = np.zeros(count)
         weight[:arrays["weight"].size] = np.abs(arrays["weight"].ravel()) / STEP / share
         wanted = strategy.updates(place, count, EPOCHS)

@@ -342,6 +342,16 @@ static void await(struct sdr_node *node, int64_t nanoseconds)
     hostile.inner->wait(node, nanoseconds);
 }
 
+static enum sdr_status expose(struct sdr_run *run)
+{
+    return hostile.inner->expose(run);
+}
+
+static bool idle(struct sdr_node *node, int to)
+{
+    return !hostile.inner->idle || hostile.inner->idle(node, to);
+}
+
 static bool one_machine(const struct sdr_node *node)
 {
     return hostile.inner->one_machine(node);
@@ -356,7 +366,7 @@ static int64_t now(const struct sdr_node *node)
 #define REST                                                                                       \
     .options = table, .options_size = sizeof(struct options), .workers_most = 1024,                \
     .launch = launch, .send = send, .receive = receive, .compute = compute, .any = any,            \
-    .wait = await, .one_machine = one_machine, .now = now, .close = close_inner
+    .wait = await, .one_machine = one_machine, .expose = expose, .idle = idle, .now = now, .close = close_inner
 
 SDR_REGISTER(transport, hostile) = {
     .name = "hostile",

@@ -1,0 +1,122 @@
+#include "server/slots.h"
+#include "base/memory.h"
+#include "run/run.h"
+#include "server/network.h"
+
+#include <string.h>
+
+/* A slot is words that several threads or processes write at any time: relaxed atomics, which are plain moves. */
+typedef _Atomic uint64_t word;
+struct head {
+    word begun, finished; /* writes */
+    word mixed;           /* the last write that another one was under way with */
+    word bytes;           /* of the last write */
+    word read, looked;    /* by its node: writes begun at the last read, and at the last look that read nothing */
+    word spare[2];
+};
+_Static_assert(sizeof(struct head) == 64, "a cache line");
+
+static uint64_t stride_of(const struct sdr_slots *slots)
+{
+    return sizeof(struct head) + (slots->bytes + 63) / 64 * 64;
+}
+
+uint64_t sdr_slots_size(const struct sdr_slots *slots)
+{
+    return (uint64_t)slots->count * stride_of(slots);
+}
+
+void sdr_slots_place(const struct sdr_slots *slots, int nodes, unsigned char *memory)
+{
+    for (int n = 0; n < nodes; n++)
+        slots->at[n] = (uint64_t *)(void *)(memory + (uint64_t)n * sdr_slots_size(slots));
+}
+
+static struct head *head_of(const struct sdr_slots *slots, int node, int slot)
+{
+    return (struct head *)(void *)((unsigned char *)slots->at[node] + (uint64_t)slot * stride_of(slots));
+}
+
+enum sdr_status sdr_slots_create(struct sdr_run *run, int count, uint64_t bytes)
+{
+    struct sdr_slots *slots = &run->network->slots;
+    SDR_TRY(sdr_allocate(&slots->at, (size_t)run->network->nodes, sizeof *slots->at, "slots"));
+    slots->count = count;
+    slots->bytes = bytes;
+    return run->use.transport->expose(run);
+}
+
+void sdr_slots_free(struct sdr_slots *slots)
+{
+    sdr_release(slots->at);
+    *slots = (struct sdr_slots){0};
+}
+
+static void copy_in(word *to, const unsigned char *from, uint64_t bytes)
+{
+    uint64_t one, whole = bytes / sizeof one;
+    for (uint64_t i = 0; i < whole; i++) {
+        memcpy(&one, from + i * sizeof one, sizeof one);
+        atomic_store_explicit(&to[i], one, memory_order_relaxed);
+    }
+    if (bytes % sizeof one) {
+        one = 0;
+        memcpy(&one, from + whole * sizeof one, bytes % sizeof one);
+        atomic_store_explicit(&to[whole], one, memory_order_relaxed);
+    }
+}
+
+static void copy_out(unsigned char *to, const word *from, uint64_t bytes)
+{
+    uint64_t one, whole = bytes / sizeof one;
+    for (uint64_t i = 0; i < whole; i++) {
+        one = atomic_load_explicit(&from[i], memory_order_relaxed);
+        memcpy(to + i * sizeof one, &one, sizeof one);
+    }
+    if (bytes % sizeof one) {
+        one = atomic_load_explicit(&from[whole], memory_order_relaxed);
+        memcpy(to + whole * sizeof one, &one, bytes % sizeof one);
+    }
+}
+
+/* A writer that ends after another one has begun may have written into its bytes. */
+void sdr_slot_write(const struct sdr_slots *slots, int node, int slot, const void *bytes, uint64_t count, bool whole)
+{
+    struct head *head = head_of(slots, node, slot);
+    uint64_t mine = atomic_fetch_add_explicit(&head->begun, 1, memory_order_acq_rel) + 1;
+    atomic_store_explicit(&head->bytes, count, memory_order_relaxed);
+    copy_in((word *)(void *)(head + 1), bytes, whole ? count : count / 2);
+    uint64_t last = atomic_load_explicit(&head->begun, memory_order_acquire);
+    if (last != mine || !whole)
+        atomic_store_explicit(&head->mixed, last, memory_order_relaxed);
+    atomic_fetch_add_explicit(&head->finished, 1, memory_order_release);
+}
+
+void sdr_slot_read(const struct sdr_slots *slots, int node, int slot, void *bytes, struct sdr_found *found)
+{
+    struct head *head = head_of(slots, node, slot);
+    uint64_t finished = atomic_load_explicit(&head->finished, memory_order_acquire);
+    uint64_t begun = atomic_load_explicit(&head->begun, memory_order_acquire);
+    uint64_t before = atomic_load_explicit(&head->read, memory_order_relaxed);
+    *found = (struct sdr_found){0};
+    if (begun == before)
+        return;
+    if (begun != finished && atomic_load_explicit(&head->looked, memory_order_relaxed) != begun) {
+        atomic_store_explicit(&head->looked, begun, memory_order_relaxed);
+        return;
+    }
+    uint64_t count = atomic_load_explicit(&head->bytes, memory_order_relaxed);
+    found->bytes = count < slots->bytes ? count : slots->bytes;
+    copy_out(bytes, (const word *)(const void *)(head + 1), found->bytes);
+    atomic_thread_fence(memory_order_acquire);
+    found->torn = begun != finished || atomic_load_explicit(&head->begun, memory_order_relaxed) != begun ||
+                  atomic_load_explicit(&head->mixed, memory_order_relaxed) == begun;
+    found->missed = begun - before - 1;
+    atomic_store_explicit(&head->read, begun, memory_order_relaxed);
+}
+
+void sdr_slot_arrive(struct sdr_network *net, const struct sdr_message *message)
+{
+    sdr_slot_write(&net->slots, message->to, message->about, message->body->data, message->body->bytes,
+                   !(message->flags & SDR_TORN));
+}
