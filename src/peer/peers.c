@@ -36,6 +36,7 @@ static void free_peer(struct sdr_peer *peer)
     sdr_release(peer->group.lost);
     sdr_release(peer->group.member);
     sdr_release(peer->row);
+    sdr_release(peer->all_pieces);
     sdr_release(peer->exchange.row);
     sdr_wire_writer_free(&peer->exchange.writer);
     sdr_wire_reader_free(&peer->exchange.reader);
@@ -143,6 +144,7 @@ static enum sdr_status make_peer(struct sdr_node *node, bool first, uint64_t num
     if (run->options.settings.deterministic)
         SDR_TRY(sdr_allocate(&peer->exchange.row, net->policy.batch, sizeof *peer->exchange.row, "rows of a batch"));
     sdr_peer_vector_make(&run->layout, &peer->vector);
+    SDR_TRY(sdr_peer_states_begin(node));
     peer->leaf[0].created = true;
     return sdr_gradient_space_create(&peer->leaf[0].space, run->use.kind, &run->problem, &run->layout);
 }

@@ -101,6 +101,7 @@ struct sdr_peer {
     uint64_t draws;                  /* of times, so far */
     struct sdr_helper *helper;       /* owned; NULL: not needed so far */
     struct sdr_peer_report report;   /* of the present update */
+    uint32_t *all_pieces;            /* owned: 0, 1, 2 …, of a state; NULL: there are no slots */
     struct sdr_stream random;        /* its choices of peers, slots and pieces */
 };
 
@@ -125,6 +126,7 @@ struct sdr_peers {
 
 enum sdr_status sdr_peers_create(struct sdr_run *run);
 enum sdr_status sdr_peers_expose(struct sdr_run *run); /* slots, if the strategy has them */
+enum sdr_status sdr_peer_states_begin(struct sdr_node *node);
 void sdr_peers_destroy(struct sdr_run *run);
 /* Trains, by the loops of the strategy. */
 enum sdr_status sdr_peers_work(struct sdr_run *run);

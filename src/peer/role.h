@@ -169,6 +169,7 @@ double sdr_peer_draw(struct sdr_node *node); /* uniform in [0, 1) */
 /* For the results. */
 void sdr_peer_count_states(struct sdr_node *node, uint64_t accepted, uint64_t rejected);
 double sdr_peer_step_size(const struct sdr_node *node); /* at the beginning of the present batch */
+bool sdr_peer_plain_steps(const struct sdr_node *node); /* along the gradient: the optimizer has no state */
 
 /* With the next account: peer 0 compares the replicas of all peers, and a difference ends the run. */
 void sdr_peer_check_replica(struct sdr_node *node);

@@ -94,77 +94,108 @@ double sdr_peer_step_size(const struct sdr_node *node)
     return sdr_peer_rate(node->run, peer, peer->at);
 }
 
+bool sdr_peer_plain_steps(const struct sdr_node *node)
+{
+    return node->parameters->rule.optimizer->slots == 0;
+}
+
 /* ---- out ---- */
 static uint64_t length_of(const struct sdr_state_shape *shape, uint32_t piece)
 {
     return piece + 1 < shape->pieces ? shape->piece : shape->values - (uint64_t)piece * shape->piece;
 }
 
-static uint64_t pack(const struct sdr_state_shape *shape, const float *state, const bool *marked, int from, unsigned char *bytes)
+static struct head head_of(const struct sdr_state_shape *shape, const bool *marked, int from)
 {
-    struct head head = {.from = (uint32_t)from};
-    for (uint32_t i = 0; i < shape->pieces; i++)
-        head.pieces += !marked || marked[i];
-    uint32_t *piece = (uint32_t *)(void *)(bytes + sizeof head);
-    float *value = (float *)(void *)(piece + head.pieces), *at = value;
-    memcpy(bytes, &head, sizeof head);
-    for (uint32_t i = 0; i < shape->pieces; i++)
-        if (!marked || marked[i])
-            *piece++ = i;
-    if (!marked) {
-        memcpy(value, state, shape->values * sizeof *value);
-        return bytes_of(shape);
+    struct head head = {.from = (uint32_t)from, .pieces = marked ? 0 : shape->pieces};
+    for (uint32_t i = 0; i < shape->pieces && marked; i++)
+        head.pieces += marked[i];
+    return head;
+}
+
+/* Behind the head: the numbers of the pieces, unless it is all of them, and the values. */
+static uint64_t pack(const struct sdr_state_shape *shape, const float *state, const bool *marked, uint32_t pieces, unsigned char *bytes)
+{
+    uint32_t *piece = (uint32_t *)(void *)bytes;
+    float *at = (float *)(void *)(piece + pieces);
+    if (pieces == shape->pieces) {
+        memcpy(bytes, state, shape->values * sizeof *state);
+        return shape->values * sizeof *state;
     }
     for (uint32_t i = 0; i < shape->pieces; i++)
         if (marked[i]) {
+            *piece++ = i;
             memcpy(at, state + (uint64_t)i * shape->piece, length_of(shape, i) * sizeof *at);
             at += length_of(shape, i);
         }
     return (uint64_t)((unsigned char *)at - bytes);
 }
 
-enum sdr_status sdr_peer_put_state(struct sdr_node *node, int to, const float *state, const bool *marked, bool *sent)
+static enum sdr_status put(struct sdr_node *node, int to, int slot, const struct sdr_state_shape *shape, const float *state, const bool *marked)
 {
     struct sdr_network *net = node->run->network;
-    const struct sdr_transport *transport = node->run->use.transport;
     struct sdr_peer *peer = sdr_peer_of(node);
-    struct sdr_state_shape shape = sdr_peer_state_shape(node);
-    struct sdr_message message = {.kind = SDR_MESSAGE_PUT, .to = to, .about = (int32_t)sdr_stream_below(&peer->random, (uint64_t)net->slots.count)};
-    *sent = !transport->idle || transport->idle(node, to);
-    if (!*sent)
+    struct head head = head_of(shape, marked, node->id);
+    struct sdr_message message = {.kind = SDR_MESSAGE_PUT, .to = to, .about = slot};
+    bool direct = net->slots.at[to] && !node->run->use.transport->simulated;
+    if (direct && head.pieces == shape->pieces) { /* without another copy */
+        uint64_t bytes = shape->values * sizeof *state;
+        sdr_slot_write(&net->slots, to, slot, &head, state, bytes, true);
+        peer->report.bytes += bytes + sizeof head;
+        sdr_count_bytes(net, bytes + sizeof head);
         return SDR_OK;
+    }
     SDR_TRY(sdr_peer_body(node, net->slots.bytes, &message.body));
-    message.body->bytes = pack(&shape, state, marked, node->id, message.body->data);
-    peer->report.states.sent++;
+    unsigned char *data = message.body->data;
+    memcpy(data, &head, sizeof head);
+    message.body->bytes = sizeof head + pack(shape, state, marked, head.pieces, data + sizeof head);
     peer->report.bytes += message.body->bytes;
-    if (!net->slots.at[to] || transport->simulated)
+    if (!direct)
         return sdr_send(node, &message);
-    sdr_count_bytes(net, &message);
-    sdr_slot_write(&net->slots, to, message.about, message.body->data, message.body->bytes, true);
+    sdr_slot_write(&net->slots, to, slot, data, data + sizeof head, message.body->bytes - sizeof head, true);
+    sdr_count_bytes(net, message.body->bytes);
     sdr_body_drop(message.body);
     return SDR_OK;
 }
 
+enum sdr_status sdr_peer_put_state(struct sdr_node *node, int to, const float *state, const bool *marked, bool *sent)
+{
+    const struct sdr_transport *transport = node->run->use.transport;
+    struct sdr_peer *peer = sdr_peer_of(node);
+    struct sdr_state_shape shape = sdr_peer_state_shape(node);
+    *sent = !transport->idle || transport->idle(node, to);
+    if (!*sent)
+        return SDR_OK;
+    peer->report.states.sent++;
+    return put(node, to, (int)sdr_stream_below(&peer->random, (uint64_t)node->run->network->slots.count), &shape, state, marked);
+}
+
 /* ---- in ---- */
 /* Bytes of torn states may be of two: all is checked. */
-static bool unpack(const struct sdr_state_shape *shape, const unsigned char *bytes, uint64_t count, struct sdr_state *state)
+static bool unpack(const struct sdr_state_shape *shape, const uint32_t *all, const unsigned char *bytes, uint64_t count, struct sdr_state *state)
 {
     struct head head;
-    uint64_t values = 0;
+    uint64_t values = 0, numbers = 0;
     if (count < sizeof head)
         return false;
     memcpy(&head, bytes, sizeof head);
-    if (head.pieces == 0 || head.pieces > shape->pieces || count < sizeof head + head.pieces * sizeof(uint32_t))
+    if (head.pieces == 0 || head.pieces > shape->pieces)
         return false;
     state->pieces = head.pieces;
-    state->piece = (const uint32_t *)(const void *)(bytes + sizeof head);
-    state->value = (const float *)(const void *)(state->piece + head.pieces);
+    state->piece = all;
+    if (head.pieces < shape->pieces) {
+        state->piece = (const uint32_t *)(const void *)(bytes + sizeof head);
+        numbers = head.pieces * sizeof *state->piece;
+    }
+    if (count < sizeof head + numbers)
+        return false;
+    state->value = (const float *)(const void *)(bytes + sizeof head + numbers);
     for (uint32_t i = 0; i < head.pieces; i++) {
         if (state->piece[i] >= shape->pieces || (i && state->piece[i] <= state->piece[i - 1]))
             return false;
         values += length_of(shape, state->piece[i]);
     }
-    return count >= sizeof head + head.pieces * sizeof(uint32_t) + values * sizeof(float);
+    return count >= sizeof head + numbers + values * sizeof(float);
 }
 
 bool sdr_peer_take_state(struct sdr_node *node, void *memory, struct sdr_state *state)
@@ -179,10 +210,22 @@ bool sdr_peer_take_state(struct sdr_node *node, void *memory, struct sdr_state *
             continue;
         state->torn = found.torn;
         peer->report.states.torn += found.torn;
-        if (unpack(&shape, memory, found.bytes, state))
+        if (unpack(&shape, peer->all_pieces, memory, found.bytes, state))
             return true;
     }
     return false;
+}
+
+enum sdr_status sdr_peer_states_begin(struct sdr_node *node)
+{
+    struct sdr_peer *peer = sdr_peer_of(node);
+    struct sdr_state_shape shape = sdr_peer_state_shape(node);
+    if (!node->run->network->slots.count)
+        return SDR_OK;
+    SDR_TRY(sdr_allocate(&peer->all_pieces, shape.pieces, sizeof *peer->all_pieces, "states"));
+    for (uint32_t i = 0; i < shape.pieces; i++)
+        peer->all_pieces[i] = i;
+    return SDR_OK;
 }
 
 void sdr_peer_count_states(struct sdr_node *node, uint64_t accepted, uint64_t rejected)

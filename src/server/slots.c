@@ -5,7 +5,6 @@
 
 #include <string.h>
 
-/* A slot is words that several threads or processes write at any time: relaxed atomics, which are plain moves. */
 typedef _Atomic uint64_t word;
 struct head {
     word begun, finished; /* writes */
@@ -52,40 +51,46 @@ void sdr_slots_free(struct sdr_slots *slots)
     *slots = (struct sdr_slots){0};
 }
 
+/* Bytes that others may write or read at the same time: a race that the numbers in the head tell of. memcpy moves them as fast as the
+   machine can, in any order; for ThreadSanitizer, which knows no such thing, word by word. */
+#ifdef __SANITIZE_THREAD__
 static void copy_in(word *to, const unsigned char *from, uint64_t bytes)
 {
-    uint64_t one, whole = bytes / sizeof one;
-    for (uint64_t i = 0; i < whole; i++) {
-        memcpy(&one, from + i * sizeof one, sizeof one);
-        atomic_store_explicit(&to[i], one, memory_order_relaxed);
-    }
-    if (bytes % sizeof one) {
-        one = 0;
-        memcpy(&one, from + whole * sizeof one, bytes % sizeof one);
-        atomic_store_explicit(&to[whole], one, memory_order_relaxed);
+    for (uint64_t i = 0, one = 0; i < bytes; i += sizeof one, one = 0) {
+        memcpy(&one, from + i, bytes - i < sizeof one ? bytes - i : sizeof one);
+        atomic_store_explicit(&to[i / sizeof one], one, memory_order_relaxed);
     }
 }
 
 static void copy_out(unsigned char *to, const word *from, uint64_t bytes)
 {
-    uint64_t one, whole = bytes / sizeof one;
-    for (uint64_t i = 0; i < whole; i++) {
-        one = atomic_load_explicit(&from[i], memory_order_relaxed);
-        memcpy(to + i * sizeof one, &one, sizeof one);
-    }
-    if (bytes % sizeof one) {
-        one = atomic_load_explicit(&from[whole], memory_order_relaxed);
-        memcpy(to + whole * sizeof one, &one, bytes % sizeof one);
+    for (uint64_t i = 0, one; i < bytes; i += sizeof one) {
+        one = atomic_load_explicit(&from[i / sizeof one], memory_order_relaxed);
+        memcpy(to + i, &one, bytes - i < sizeof one ? bytes - i : sizeof one);
     }
 }
+#else
+static void copy_in(word *to, const unsigned char *from, uint64_t bytes)
+{
+    atomic_thread_fence(memory_order_release); /* not before the write has begun */
+    memcpy((void *)to, from, bytes);
+}
+
+static void copy_out(unsigned char *to, const word *from, uint64_t bytes)
+{
+    memcpy(to, (const void *)from, bytes);
+}
+#endif
 
 /* A writer that ends after another one has begun may have written into its bytes. */
-void sdr_slot_write(const struct sdr_slots *slots, int node, int slot, const void *bytes, uint64_t count, bool whole)
+void sdr_slot_write(const struct sdr_slots *slots, int node, int slot, const void *first, const void *bytes, uint64_t count, bool whole)
 {
     struct head *head = head_of(slots, node, slot);
     uint64_t mine = atomic_fetch_add_explicit(&head->begun, 1, memory_order_acq_rel) + 1;
-    atomic_store_explicit(&head->bytes, count, memory_order_relaxed);
-    copy_in((word *)(void *)(head + 1), bytes, whole ? count : count / 2);
+    word *at = (word *)(void *)(head + 1);
+    atomic_store_explicit(&head->bytes, sizeof *at + count, memory_order_relaxed);
+    copy_in(at, first, sizeof *at);
+    copy_in(at + 1, bytes, whole ? count : count / 2);
     uint64_t last = atomic_load_explicit(&head->begun, memory_order_acquire);
     if (last != mine || !whole)
         atomic_store_explicit(&head->mixed, last, memory_order_relaxed);
@@ -117,6 +122,7 @@ void sdr_slot_read(const struct sdr_slots *slots, int node, int slot, void *byte
 
 void sdr_slot_arrive(struct sdr_network *net, const struct sdr_message *message)
 {
-    sdr_slot_write(&net->slots, message->to, message->about, message->body->data, message->body->bytes,
+    const unsigned char *bytes = message->body->data;
+    sdr_slot_write(&net->slots, message->to, message->about, bytes, bytes + sizeof(word), message->body->bytes - sizeof(word),
                    !(message->flags & SDR_TORN));
 }

@@ -41,8 +41,8 @@ void sdr_slots_free(struct sdr_slots *slots);
 uint64_t sdr_slots_size(const struct sdr_slots *slots);
 void sdr_slots_place(const struct sdr_slots *slots, int nodes, unsigned char *memory);
 
-/* Writes `count` bytes; whole is false: it is broken off half-way, and what was there before remains behind. */
-void sdr_slot_write(const struct sdr_slots *slots, int node, int slot, const void *bytes, uint64_t count, bool whole);
+/* Writes a head of 8 bytes and `count` more; whole is false: it is broken off half-way, and what was there before remains behind. */
+void sdr_slot_write(const struct sdr_slots *slots, int node, int slot, const void *head, const void *bytes, uint64_t count, bool whole);
 /* The node itself. `bytes` has room for slots->bytes. A write that is under way is left for the next time, unless it has not
    ended since the last one. */
 void sdr_slot_read(const struct sdr_slots *slots, int node, int slot, void *bytes, struct sdr_found *found);

@@ -55,9 +55,9 @@ enum sdr_status sdr_channels_create(struct sdr_run *run)
 }
 
 /* ---- out ---- */
-void sdr_count_bytes(struct sdr_network *net, const struct sdr_message *message)
+void sdr_count_bytes(struct sdr_network *net, uint64_t bytes)
 {
-    add(net, &net->traffic.bytes, sdr_message_bytes(message));
+    add(net, &net->traffic.bytes, bytes);
     add(net, &net->traffic.messages, 1);
 }
 
@@ -69,7 +69,7 @@ enum sdr_status sdr_send(struct sdr_node *node, struct sdr_message *message)
     struct sdr_channel *channel = channel_of(net, message->from, message->to, &way);
     if (channel && message->kind != SDR_MESSAGE_PUT) /* which may be lost */
         message->sequence = channel->sent[way]++;
-    sdr_count_bytes(net, message);
+    sdr_count_bytes(net, sdr_message_bytes(message));
     return node->run->use.transport->send(node, message);
 }
 
@@ -112,7 +112,7 @@ static bool may_come(const struct sdr_node *node, const struct sdr_message *mess
         return peers;
     case SDR_MESSAGE_PUT:
         return peers && message->about >= 0 && message->about < node->run->network->slots.count && message->body &&
-               message->body->bytes <= node->run->network->slots.bytes;
+               message->body->bytes >= sizeof(uint64_t) && message->body->bytes <= node->run->network->slots.bytes;
     case SDR_MESSAGE_REPORT:
         return peers && node->id == 0 && message->body && message->batch < UINT64_C(1) << 53 &&
                message->body->bytes == sizeof(struct sdr_peer_report);

@@ -24,7 +24,7 @@ struct sdr_channel {
 enum sdr_status sdr_channels_create(struct sdr_run *run);
 
 /* For what does not travel as a message. */
-void sdr_count_bytes(struct sdr_network *net, const struct sdr_message *message);
+void sdr_count_bytes(struct sdr_network *net, uint64_t bytes);
 enum sdr_status sdr_send(struct sdr_node *node, struct sdr_message *message);
 /* Checks a message from any sender: kind, sender and receiver go together, numbers are within bounds. Callers drop
    a message that fails. */

@@ -5,7 +5,8 @@
 
        w ← w − Δ − ε · (w − ½ (w + w_j)) · δ(w_j),   δ = 1 if ‖(w − Δ) − w_j‖² < ‖w − w_j‖², else 0
 
-   The Parzen window δ takes a state only if the own steps have come closer to it, anyhow. Of k states that are taken the mean with
+   The Parzen window δ takes a state only if the own steps have come closer to it, anyhow. Those of optimizers with a state of their
+   own, as Adam, hardly ever do among many parameters: then all states are taken (window=auto). Of k states that are taken the mean with
    the own one is in the place of ½ (w + w_j). ε is 1 (blend=full) or, as in the paper, the step size (blend=rate). States may be
    overwritten before they are read, or torn: the window tolerates that.
 
@@ -16,7 +17,7 @@
 #include <math.h>
 #include <string.h>
 
-enum window { PARZEN, OPEN, CLOSED };
+enum window { AUTO, PARZEN, OPEN, CLOSED };
 enum blend { FULL, RATE };
 enum final { FIRST, AVERAGE };
 struct options {
@@ -38,8 +39,8 @@ static const struct sdr_option table[] = {
     {"touched", SDR_FLAG, "no", NULL, 0, 0,
      "messages have only pieces that have changed since the last one (k-means: centers)",
      offsetof(struct options, touched), 0},
-    {"window", SDR_CHOICE, "parzen", "parzen|open|closed", 0, 0,
-     "states that are merged: those that the Parzen window takes, all, or none",
+    {"window", SDR_CHOICE, "auto", "auto|parzen|open|closed", 0, 0,
+     "states that are merged: those that the Parzen window takes, all that are not torn, or none; auto: parzen with --optimizer sgd, else open",
      offsetof(struct options, window), 0},
     {"blend", SDR_CHOICE, "full", "full|rate", 0, 0,
      "how far a worker moves to the mean with a state: all the way, or times the step size",
@@ -54,6 +55,7 @@ static const struct sdr_option table[] = {
 struct own {
     struct sdr_state_shape shape;
     float *before, *after; /* owned: the state before the steps of a share, and behind them */
+    bool known;            /* `after` is the present state */
     float *sum;            /* owned: of the states that are merged */
     uint32_t *merged;      /* owned, per piece: how many */
     float *told;           /* owned: the state of the last message, with touched=yes */
@@ -77,11 +79,27 @@ static int slots(const void *options)
     return (int)((const struct options *)options)->slots;
 }
 
+static void look_at_state(struct sdr_node *node, struct own *own)
+{
+    if (!own->known)
+        sdr_peer_copy_state(node, own->after);
+    own->known = true;
+}
+
 /* ---- merging ---- */
 static uint64_t length_of(const struct own *own, uint32_t piece)
 {
     uint64_t rest = own->shape.values - piece * own->shape.piece;
     return rest < own->shape.piece ? rest : own->shape.piece;
+}
+
+/* Remembers the state before the steps of a share. */
+static void begin(struct sdr_node *node, struct own *own)
+{
+    look_at_state(node, own);
+    float *before = own->after;
+    own->after = own->before;
+    own->before = before;
 }
 
 /* δ: whether the own steps have come closer to a state. */
@@ -125,13 +143,20 @@ static void blend(struct own *own, float weight)
     }
 }
 
+static int window_of(const struct sdr_node *node)
+{
+    int window = ((const struct options *)sdr_peer_options(node))->window;
+    return window != AUTO ? window : sdr_peer_plain_steps(node) ? PARZEN : OPEN;
+}
+
 static void merge(struct sdr_node *node, struct own *own, const struct sdr_state *state, int found)
 {
     const struct options *options = sdr_peer_options(node);
+    int window = window_of(node);
     uint64_t accepted = 0;
-    sdr_peer_copy_state(node, own->after);
+    look_at_state(node, own);
     for (int s = 0; s < found; s++)
-        if (options->window == OPEN || (options->window == PARZEN && is_closer(own, &state[s]))) {
+        if ((window == OPEN && !state[s].torn) || (window == PARZEN && is_closer(own, &state[s]))) {
             add(own, &state[s]);
             accepted++;
         }
@@ -168,7 +193,7 @@ static enum sdr_status send(struct sdr_node *node, struct own *own)
     int to = options->send && ++own->shares >= own->wait ? sdr_peer_any_other(node) : -1;
     if (to < 0)
         return SDR_OK;
-    sdr_peer_copy_state(node, own->after);
+    look_at_state(node, own);
     own->shares = 0;
     if (some && !mark(node, own))
         return SDR_OK;
@@ -191,10 +216,11 @@ static enum sdr_status train(struct sdr_node *node, struct own *own, struct sdr_
         while (found < slots(sdr_peer_options(node)) && sdr_peer_take_state(node, own->memory[found], &state[found]))
             found++;
         if (found)
-            sdr_peer_copy_state(node, own->before);
+            begin(node, own);
         sdr_peer_train(node, &share, &work);
         while (work.next < work.steps)
             SDR_TRY(sdr_peer_compute(node, &work));
+        own->known = false;
         if (found)
             merge(node, own, state, found);
         SDR_TRY(send(node, own));

@@ -62,7 +62,7 @@ SPECS = {"average": "average:every=1", "k-sync": "k-sync:2", "k-async": "k-async
          "k-batch-async": "k-batch-async:2", "backup": "backup:2"}
 ALONE = {"serial"}  # one worker
 SINGLE = {"cyclades"}  # single rows
-REFUSED = {"rotation": "rows of two features", "batch": "two-layer", "ring-time": "times"}  # what the sentence names
+REFUSED = {"rotation": "rows of two features", "batch": "two-layer", "ring-time": "times", "put-time": "times"}  # what the sentence names
 servers = set()
 for name in strategies():
     sync = SPECS.get(name, name)
