@@ -37,6 +37,7 @@ static void free_peer(struct sdr_peer *peer)
     sdr_release(peer->group.member);
     sdr_release(peer->row);
     sdr_release(peer->all_pieces);
+    sdr_release(peer->packed);
     sdr_release(peer->exchange.row);
     sdr_wire_writer_free(&peer->exchange.writer);
     sdr_wire_reader_free(&peer->exchange.reader);

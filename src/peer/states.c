@@ -113,15 +113,11 @@ static struct head head_of(const struct sdr_state_shape *shape, const bool *mark
     return head;
 }
 
-/* Behind the head: the numbers of the pieces, unless it is all of them, and the values. */
+/* Behind the head: the numbers of the pieces and their values; values alone if it is all of them. */
 static uint64_t pack(const struct sdr_state_shape *shape, const float *state, const bool *marked, uint32_t pieces, unsigned char *bytes)
 {
     uint32_t *piece = (uint32_t *)(void *)bytes;
     float *at = (float *)(void *)(piece + pieces);
-    if (pieces == shape->pieces) {
-        memcpy(bytes, state, shape->values * sizeof *state);
-        return shape->values * sizeof *state;
-    }
     for (uint32_t i = 0; i < shape->pieces; i++)
         if (marked[i]) {
             *piece++ = i;
@@ -131,43 +127,25 @@ static uint64_t pack(const struct sdr_state_shape *shape, const float *state, co
     return (uint64_t)((unsigned char *)at - bytes);
 }
 
-static enum sdr_status put(struct sdr_node *node, int to, int slot, const struct sdr_state_shape *shape, const float *state, const bool *marked)
-{
-    struct sdr_network *net = node->run->network;
-    struct sdr_peer *peer = sdr_peer_of(node);
-    struct head head = head_of(shape, marked, node->id);
-    struct sdr_message message = {.kind = SDR_MESSAGE_PUT, .to = to, .about = slot};
-    bool direct = net->slots.at[to] && !node->run->use.transport->simulated;
-    if (direct && head.pieces == shape->pieces) { /* without another copy */
-        uint64_t bytes = shape->values * sizeof *state;
-        sdr_slot_write(&net->slots, to, slot, &head, state, bytes, true);
-        peer->report.bytes += bytes + sizeof head;
-        sdr_count_bytes(net, bytes + sizeof head);
-        return SDR_OK;
-    }
-    SDR_TRY(sdr_peer_body(node, net->slots.bytes, &message.body));
-    unsigned char *data = message.body->data;
-    memcpy(data, &head, sizeof head);
-    message.body->bytes = sizeof head + pack(shape, state, marked, head.pieces, data + sizeof head);
-    peer->report.bytes += message.body->bytes;
-    if (!direct)
-        return sdr_send(node, &message);
-    sdr_slot_write(&net->slots, to, slot, data, data + sizeof head, message.body->bytes - sizeof head, true);
-    sdr_count_bytes(net, message.body->bytes);
-    sdr_body_drop(message.body);
-    return SDR_OK;
-}
-
 enum sdr_status sdr_peer_put_state(struct sdr_node *node, int to, const float *state, const bool *marked, bool *sent)
 {
     const struct sdr_transport *transport = node->run->use.transport;
     struct sdr_peer *peer = sdr_peer_of(node);
     struct sdr_state_shape shape = sdr_peer_state_shape(node);
+    struct head head = head_of(&shape, marked, node->id);
+    const void *bytes = state;
+    uint64_t count = shape.values * sizeof *state;
     *sent = !transport->idle || transport->idle(node, to);
     if (!*sent)
         return SDR_OK;
+    if (head.pieces < shape.pieces) {
+        count = pack(&shape, state, marked, head.pieces, peer->packed);
+        bytes = peer->packed;
+    }
     peer->report.states.sent++;
-    return put(node, to, (int)sdr_stream_below(&peer->random, (uint64_t)node->run->network->slots.count), &shape, state, marked);
+    peer->report.bytes += sizeof head + count;
+    int slot = (int)sdr_stream_below(&peer->random, (uint64_t)node->run->network->slots.count);
+    return sdr_slot_put(node, to, slot, &head, bytes, count);
 }
 
 /* ---- in ---- */
@@ -225,7 +203,7 @@ enum sdr_status sdr_peer_states_begin(struct sdr_node *node)
     SDR_TRY(sdr_allocate(&peer->all_pieces, shape.pieces, sizeof *peer->all_pieces, "states"));
     for (uint32_t i = 0; i < shape.pieces; i++)
         peer->all_pieces[i] = i;
-    return SDR_OK;
+    return sdr_allocate(&peer->packed, bytes_of(&shape), 1, "states");
 }
 
 void sdr_peer_count_states(struct sdr_node *node, uint64_t accepted, uint64_t rejected)

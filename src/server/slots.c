@@ -2,6 +2,7 @@
 #include "base/memory.h"
 #include "run/run.h"
 #include "server/network.h"
+#include "server/traffic.h"
 
 #include <string.h>
 
@@ -95,6 +96,21 @@ void sdr_slot_write(const struct sdr_slots *slots, int node, int slot, const voi
     if (last != mine || !whole)
         atomic_store_explicit(&head->mixed, last, memory_order_relaxed);
     atomic_fetch_add_explicit(&head->finished, 1, memory_order_release);
+}
+
+enum sdr_status sdr_slot_put(struct sdr_node *node, int to, int slot, const void *head, const void *bytes, uint64_t count)
+{
+    struct sdr_network *net = node->run->network;
+    struct sdr_message message = {.kind = SDR_MESSAGE_PUT, .to = to, .about = slot};
+    if (net->slots.at[to] && !node->run->use.transport->simulated) {
+        sdr_slot_write(&net->slots, to, slot, head, bytes, count, true);
+        sdr_count_bytes(net, sizeof(word) + count);
+        return SDR_OK;
+    }
+    SDR_TRY(sdr_body_create(net->pool, sizeof(word) + count, &message.body));
+    memcpy(message.body->data, head, sizeof(word));
+    memcpy(message.body->data + sizeof(word), bytes, count);
+    return sdr_send(node, &message);
 }
 
 void sdr_slot_read(const struct sdr_slots *slots, int node, int slot, void *bytes, struct sdr_found *found)

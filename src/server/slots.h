@@ -11,6 +11,7 @@
 #include "server/message.h"
 
 struct sdr_run;
+struct sdr_node;
 struct sdr_network;
 
 /* The slots of all nodes. */
@@ -43,6 +44,8 @@ void sdr_slots_place(const struct sdr_slots *slots, int nodes, unsigned char *me
 
 /* Writes a head of 8 bytes and `count` more; whole is false: it is broken off half-way, and what was there before remains behind. */
 void sdr_slot_write(const struct sdr_slots *slots, int node, int slot, const void *head, const void *bytes, uint64_t count, bool whole);
+/* Into a slot of any node: directly, or by a message. Never waits. */
+enum sdr_status sdr_slot_put(struct sdr_node *node, int to, int slot, const void *head, const void *bytes, uint64_t count);
 /* The node itself. `bytes` has room for slots->bytes. A write that is under way is left for the next time, unless it has not
    ended since the last one. */
 void sdr_slot_read(const struct sdr_slots *slots, int node, int slot, void *bytes, struct sdr_found *found);

@@ -13,6 +13,7 @@
    The result is the state of worker 0, as in the paper, or the mean of all. */
 #include "base/memory.h"
 #include "peer/role.h"
+#include "sync/parzen.h"
 
 #include <math.h>
 #include <string.h>
@@ -106,17 +107,13 @@ static void begin(struct sdr_node *node, struct own *own)
 static bool is_closer(const struct own *own, const struct sdr_state *state)
 {
     const float *there = state->value;
-    double before = 0, after = 0;
+    struct sdr_parzen parzen = {0};
     for (uint32_t p = 0; p < state->pieces; p++) {
         uint64_t at = state->piece[p] * own->shape.piece, count = length_of(own, state->piece[p]);
-        for (uint64_t i = 0; i < count; i++) {
-            double b = own->before[at + i] - there[i], a = own->after[at + i] - there[i];
-            before += b * b;
-            after += a * a;
-        }
+        sdr_parzen_add(&parzen, own->before + at, own->after + at, there, count);
         there += count;
     }
-    return after < before;
+    return sdr_parzen_takes(&parzen);
 }
 
 static void add(struct own *own, const struct sdr_state *state)

@@ -70,7 +70,7 @@ static void *start(void *unused)
     (void)unused;
     trouble_at_start = loaded->start(&job->process, &job->processes, &job->one_machine);
     if (!trouble_at_start)
-        trouble_at_start = sdr_mpi_memory_open(loaded, job->process, job->processes, job->share);
+        trouble_at_start = sdr_mpi_memory_open(loaded, job->process, job->processes);
     return NULL;
 }
 

@@ -34,7 +34,7 @@ enum sdr_status sdr_mpi_links_open(struct sdr_run *run, struct sdr_mpi_links *li
         job->mpi->clear(links->receiving[p]);
     if (job->process == 0)
         SDR_TRY(sdr_allocate(&links->talked, count, bytes_of_set(), "MPI"));
-    sdr_mpi_memory_begin(run->network->pool);
+    sdr_mpi_memory_begin(run->network->pool, job->share);
     return sdr_allocate(&links->link, count, sizeof *links->link, "MPI");
 }
 

@@ -22,14 +22,15 @@ static struct {
     struct sdr_arena arena;
     struct other *other; /* owned, by process */
     int process, processes;
+    bool shares; /* in this run */
     uint32_t free[WORDS], words; /* a stack of those that are free */
 } memory;
 
 /* ---- start ---- */
-static void introduce(bool allowed, struct introduction *own)
+static void introduce(struct introduction *own)
 {
     *own = (struct introduction){.file = -1};
-    if (!allowed || !sdr_arena_create(&memory.arena))
+    if (memory.processes == 1 || !sdr_arena_create(&memory.arena))
         return;
     if (getrandom(own->name, sizeof own->name, 0) != (ssize_t)sizeof own->name ||
         !sdr_arena_take(&memory.arena, (size_t)WORDS * WORD)) {
@@ -57,7 +58,7 @@ static void look_at(struct other *other, const struct introduction *its)
     }
 }
 
-const char *sdr_mpi_memory_open(const struct sdr_mpi *mpi, int process, int processes, bool allowed)
+const char *sdr_mpi_memory_open(const struct sdr_mpi *mpi, int process, int processes)
 {
     size_t count = (size_t)processes;
     struct introduction own, *all = NULL;
@@ -69,7 +70,7 @@ const char *sdr_mpi_memory_open(const struct sdr_mpi *mpi, int process, int proc
         sdr_allocate(&reads, count, count, "MPI") != SDR_OK ||
         sdr_allocate(&memory.other, count, sizeof *memory.other, "MPI") != SDR_OK)
         goto cleanup;
-    introduce(allowed && processes > 1, &own);
+    introduce(&own);
     trouble = mpi->gather(&own, sizeof own, all);
     for (size_t p = 0; p < count && !trouble; p++) {
         if (p != (size_t)process)
@@ -87,9 +88,10 @@ cleanup:
     return trouble;
 }
 
-void sdr_mpi_memory_begin(struct sdr_pool *pool)
+void sdr_mpi_memory_begin(struct sdr_pool *pool, bool share)
 {
-    if (memory.arena.bytes)
+    memory.shares = share && memory.arena.bytes;
+    if (memory.shares)
         sdr_pool_share(pool, &memory.arena, SDR_WIRE_SMALL);
 }
 
@@ -101,13 +103,13 @@ void sdr_mpi_memory_end(void)
 
 unsigned char *sdr_mpi_memory_take(uint64_t bytes)
 {
-    return atomic_load(&memory.arena.used) == (size_t)WORDS * WORD ? sdr_arena_take(&memory.arena, bytes) : NULL;
+    return memory.shares && atomic_load(&memory.arena.used) == (size_t)WORDS * WORD ? sdr_arena_take(&memory.arena, bytes) : NULL;
 }
 
 unsigned char *sdr_mpi_memory_there(int process)
 {
     unsigned char *bytes = memory.other[process].bytes;
-    return bytes ? bytes + (size_t)WORDS * WORD : NULL;
+    return memory.shares && bytes ? bytes + (size_t)WORDS * WORD : NULL;
 }
 
 /* ---- messages ---- */

@@ -9,10 +9,10 @@
 #include "transport/mpi/shim.h"
 #include "transport/mpi_wire.h"
 
-/* Collective: the arenas of all processes; NULL, or what went wrong. `allowed`: the option. */
-const char *sdr_mpi_memory_open(const struct sdr_mpi *mpi, int process, int processes, bool allowed);
-/* For a run: bodies of the pool can stay. end: those of the run are no longer read by anybody. */
-void sdr_mpi_memory_begin(struct sdr_pool *pool);
+/* Collective: the arenas of all processes; NULL, or what went wrong. */
+const char *sdr_mpi_memory_open(const struct sdr_mpi *mpi, int process, int processes);
+/* For a run: bodies of the pool can stay, if the option says so. end: those of the run are no longer read by anybody. */
+void sdr_mpi_memory_begin(struct sdr_pool *pool, bool share);
 void sdr_mpi_memory_end(void);
 
 /* The same number of bytes in every process that has an arena, before any body: of this process (NULL: it has none, or no more),

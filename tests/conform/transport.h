@@ -1,4 +1,4 @@
-/* What the laws of transports share: all transports there are, each as it is and with a way that takes time, runs
+/* What the laws of transports share: all transports there are, each as it is and with a way that takes more time, runs
    whose loops are the test's own, and what such loops are made of. */
 #ifndef TESTS_CONFORM_TRANSPORT_H
 #define TESTS_CONFORM_TRANSPORT_H
@@ -45,12 +45,12 @@ static inline void too_long(int signal)
 static inline bool takes_time(const struct sdr_transport *transport, char *text, size_t room)
 {
     static const char *const wanted[][2] = {
-        {"latency", "0.001"}, {"bandwidth", "1e7"}, {"port", "3e7"}};
+        {"latency", "0.001"}, {"bandwidth", "1e7"}, {"port", "3e7"}, {"share", "no"}};
     size_t length = (size_t)snprintf(text, room, "%s", transport->name);
     char mark = ':';
     for (const struct sdr_option *o = transport->options; o && o->key; o++)
-        for (int i = 0; i < 3; i++)
-            if (strcmp(o->key, wanted[i][0]) == 0) {
+        for (int i = 0; i < 4; i++)
+            if (strcmp(o->key, wanted[i][0]) == 0 && (o->type == SDR_FLAG) == (i == 3)) {
                 length += (size_t)snprintf(text + length, room - length, "%c%s=%s", mark, o->key,
                                            wanted[i][1]);
                 mark = ',';

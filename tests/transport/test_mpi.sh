@@ -63,7 +63,7 @@ job 2 train "$work/data.svm" --transport mpi --sync async --run "$work/run1" >"$
 
 # What a transport promises, between processes.
 for n in 2 3; do
-    for laws in test_transport test_links; do
+    for laws in test_transport test_links test_slots; do
         timeout 250 mpirun --oversubscribe --bind-to none -n $n "$(dirname "$SOUNDER")/$laws" >"$work/out" 2>&1 || {
             complain "laws of transports, $laws, $n processes"
             grep -v -e " RUN " -e " OK " "$work/out"
