@@ -287,7 +287,21 @@ def peers():
         yield line(NETWORKS[0], "--sync %s --transport sim:dies=2@9.5,silence=0.5 --compute uniform:1-2" % sync.replace(" --deterministic", ""), batch=5)
 
 
-GROUPS = (serial, penalties, schedules, full_batch, other, defaults, team, team_sizes, threads, sim, sim_sizes, networks, peers)
+def states():
+    """Only in virtual time the order of one-sided writes is always the same."""
+    form, optimizer, batch = in_turn("svm", "csv", "npy", "vw"), in_turn(*OPTIMIZERS), in_turn(5, 16, 30)
+    options = in_turn("asgd", "asgd:every=1,slots=1,blend=rate", "asgd:every=2,part=0.5", "asgd:every=1,touched=yes,window=parzen",
+                      "asgd:every=3,final=average", "asgd:every=1,window=open,adapt=yes", "asgd:send=no,final=average")
+    network = in_turn("sim", "sim:latency=0.1", "sim:latency=0.1,bandwidth=1e3", "sim:loss=0.2,torn=0.2", "sim:dies=2@9.5,silence=0.5")
+    for model, _ in itertools.product((*LINEAR, "mf:5", "graph-cut:3", "kmeans:4", NETWORKS[0], PICTURES[0]), range(7)):
+        plain = model.startswith("kmeans")
+        yield line(model, "--sync %s --workers 4 --transport %s --compute uniform:1-3" % (options(), network()),
+                   "npy" if "IMAGE" in model else form(), batch=batch())
+        if not plain and "IMAGE" not in model and model[:3] not in ("mlp", "mf:", "gra"):
+            yield line(model, "--sync %s --workers 3 --transport sim --compute exp:rate=1" % options(), form(), optimizer(), batch())
+
+
+GROUPS = (serial, penalties, schedules, full_batch, other, defaults, team, team_sizes, threads, sim, sim_sizes, networks, peers, states)
 
 
 # ---- what the program refuses, and what depends on the C library ----
