@@ -96,7 +96,8 @@ static enum sdr_status enter(struct sdr_run *run, int from, uint64_t number,
 static bool report_sound(const struct sdr_run *run, const struct sdr_message *message,
                          const struct sdr_peer_report *report)
 {
-    return report->rows <= sdr_network_rows(run, message->batch) && report->computing >= 0 &&
+    uint64_t most = run->use.strategy->peer->alone ? run->set.train_rows.count : sdr_network_rows(run, message->batch);
+    return report->rows <= most && report->computing >= 0 &&
            report->waiting >= 0;
 }
 
@@ -395,6 +396,19 @@ static enum sdr_status end_epoch(struct sdr_node *node)
     return sdr_peer_give_state(node);
 }
 
+/* If nobody waits: reports of thousands of peers would fill the network of peer 0. Points of a curve and --updates need all of them. */
+static bool is_report_due(struct sdr_node *node)
+{
+    enum { EVERY = 20000000 }; /* nanoseconds */
+    const struct sdr_run *run = node->run;
+    struct sdr_peer *peer = sdr_peer_of(node);
+    int64_t now = run->use.transport->now(node);
+    bool due = run->curve.on || run->options.settings.updates || now - peer->reported >= EVERY;
+    if (due)
+        peer->reported = now;
+    return due;
+}
+
 enum sdr_status sdr_peer_account(struct sdr_node *node)
 {
     struct sdr_peer *peer = sdr_peer_of(node);
@@ -415,6 +429,8 @@ enum sdr_status sdr_peer_account(struct sdr_node *node)
         peer->report = (struct sdr_peer_report){0};
         return SDR_OK;
     }
+    if (node->run->use.strategy->peer->alone && !ends && !is_report_due(node))
+        return SDR_OK;
     peer->report = (struct sdr_peer_report){0};
     SDR_TRY(sdr_peer_body(node, sizeof report, &message.body));
     memcpy(message.body->data, &report, sizeof report);

@@ -340,6 +340,6 @@ enum sdr_status sdr_peer_next_batch(struct sdr_node *node, struct sdr_batch *bat
         SDR_TRY(sdr_network_batch(run, number, node->worker, peer->row, batch));
     peer->at *= net->policy.share ? 0 : net->policy.batch;
     peer->number += sdr_peers_number_alike(&net->policy) ? 1 : (uint64_t)net->workers;
-    peer->report.rows = batch->count;
+    peer->report.rows = batch->count + (run->use.strategy->peer->alone ? peer->report.rows : 0);
     return SDR_OK;
 }

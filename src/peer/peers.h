@@ -100,7 +100,8 @@ struct sdr_peer {
     int64_t waited;                  /* nanoseconds, for messages */
     uint64_t draws;                  /* of times, so far */
     struct sdr_helper *helper;       /* owned; NULL: not needed so far */
-    struct sdr_peer_report report;   /* of the present update */
+    struct sdr_peer_report report;   /* of the present update, or of those since the last one */
+    int64_t reported;                /* when: nanoseconds */
     unsigned char *packed;           /* owned: pieces of a state; NULL: there are no slots */
     uint32_t *all_pieces;            /* owned: 0, 1, 2 …, of a state; NULL: there are no slots */
     struct sdr_stream random;        /* its choices of peers, slots and pieces */
