@@ -35,7 +35,7 @@ static const struct sdr_option table[] = {
      offsetof(struct options, slots), 0},
     {"send", SDR_FLAG, "yes", NULL, 0, 0, "no: workers never hear of each other",
      offsetof(struct options, send), 0},
-    {"part", SDR_NUMBER, "1", "F", 0, 1, "fraction of the state in a message: random pieces of it",
+    {"part", SDR_NUMBER, "1", "F", 1e-6, 1, "fraction of the state in a message: random pieces of it",
      offsetof(struct options, part), 0},
     {"touched", SDR_FLAG, "no", NULL, 0, 0,
      "messages have only pieces that have changed since the last one (k-means: centers)",
@@ -174,11 +174,16 @@ static bool mark(struct sdr_node *node, struct own *own)
         uint64_t at = p * own->shape.piece, bytes = length_of(own, p) * sizeof *own->told;
         own->marked[p] = !(options->touched && memcmp(own->told + at, own->after + at, bytes) == 0) &&
                          (options->part == 1 || sdr_peer_draw(node) < options->part);
-        if (own->marked[p] && options->touched)
-            memcpy(own->told + at, own->after + at, bytes);
         any = any || own->marked[p];
     }
     return any;
+}
+
+static void remember(struct own *own)
+{
+    for (uint32_t p = 0; p < own->shape.pieces; p++)
+        if (own->marked[p])
+            memcpy(own->told + p * own->shape.piece, own->after + p * own->shape.piece, length_of(own, p) * sizeof *own->told);
 }
 
 /* One message at most is on its way to a peer. If that is slow, messages become rarer, and later more frequent again. */
@@ -195,6 +200,8 @@ static enum sdr_status send(struct sdr_node *node, struct own *own)
     if (some && !mark(node, own))
         return SDR_OK;
     SDR_TRY(sdr_peer_put_state(node, to, own->after, some ? own->marked : NULL, &sent));
+    if (sent && options->touched)
+        remember(own);
     if (options->adapt && !sent)
         own->wait = own->wait < RAREST ? 2 * own->wait : RAREST;
     else if (options->adapt && own->wait > 1)
