@@ -5,19 +5,36 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 static unsigned char *map(int file, size_t size)
 {
     void *bytes = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file, 0);
-    return bytes == MAP_FAILED ? NULL : bytes;
+    if (bytes == MAP_FAILED)
+        return NULL;
+    madvise(bytes, size, MADV_DONTDUMP); /* a core dump would fill all of it */
+    return bytes;
+}
+
+/* As much as the machine has, and as a file may have. */
+static size_t size_of_arena(void)
+{
+    enum { LEAST = 64 << 20 };
+    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+    struct rlimit limit;
+    if (pages <= 0 || page <= 0 || getrlimit(RLIMIT_FSIZE, &limit) != 0)
+        return 0;
+    uint64_t size = (uint64_t)pages * (uint64_t)page;
+    if (limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur < size)
+        size = limit.rlim_cur / (uint64_t)page * (uint64_t)page;
+    return size < LEAST ? 0 : size;
 }
 
 bool sdr_arena_create(struct sdr_arena *arena)
 {
-    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-    *arena = (struct sdr_arena){.size = pages > 0 && page > 0 ? (size_t)pages * (size_t)page : 0, .file = -1};
+    *arena = (struct sdr_arena){.size = size_of_arena(), .file = -1};
     arena->file = memfd_create("sounder", MFD_CLOEXEC);
     if (arena->file >= 0 && arena->size && ftruncate(arena->file, (off_t)arena->size) == 0)
         arena->bytes = map(arena->file, arena->size);

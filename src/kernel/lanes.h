@@ -79,6 +79,75 @@ SDR_INLINE lanes lanes_sqrt(lanes v)
 {
     return (lanes)_mm512_sqrt_ps((__m512)v);
 }
+#elif defined(__AVX2__)
+/* Two registers of eight. */
+typedef float lanes_half __attribute__((vector_size(32)));
+SDR_INLINE __m256 lanes_low(lanes v)
+{
+    return (__m256)__builtin_shufflevector(v, v, 0, 1, 2, 3, 4, 5, 6, 7);
+}
+SDR_INLINE __m256 lanes_high(lanes v)
+{
+    return (__m256)__builtin_shufflevector(v, v, 8, 9, 10, 11, 12, 13, 14, 15);
+}
+SDR_INLINE lanes lanes_of(__m256 low, __m256 high)
+{
+    return __builtin_shufflevector((lanes_half)low, (lanes_half)high, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+}
+/* −1 for the first n of lanes first … first + 7. */
+SDR_INLINE __m256i lanes_mask(uint32_t n, uint32_t first)
+{
+    static const int32_t mask[2 * SDR_LANES] = {-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1};
+    return _mm256_loadu_si256((const __m256i *)(const void *)(mask + SDR_LANES - n + first));
+}
+SDR_INLINE lanes lanes_load(const float *from, uint32_t n)
+{
+    LANES_READS(float, from, n);
+    if (n == SDR_LANES)
+        return lanes_of(_mm256_loadu_ps(from), _mm256_loadu_ps(from + 8));
+    return lanes_of(_mm256_maskload_ps(from, lanes_mask(n, 0)), _mm256_maskload_ps(from + 8, lanes_mask(n, 8)));
+}
+SDR_INLINE void lanes_store(float *to, lanes v, uint32_t n)
+{
+    LANES_WRITES(to, v, n);
+    if (n == SDR_LANES) {
+        _mm256_storeu_ps(to, lanes_low(v));
+        _mm256_storeu_ps(to + 8, lanes_high(v));
+        return;
+    }
+    _mm256_maskstore_ps(to, lanes_mask(n, 0), lanes_low(v));
+    _mm256_maskstore_ps(to + 8, lanes_mask(n, 8), lanes_high(v));
+}
+SDR_INLINE lanes_index lanes_load16(const uint16_t *from, uint32_t n)
+{
+    uint16_t part[SDR_LANES] = {0};
+    LANES_READS(uint16_t, from, n);
+    if (n < SDR_LANES) {
+        for (uint32_t i = 0; i < n; i++)
+            part[i] = from[i];
+        from = part;
+    }
+    __m256i low = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)(const void *)from));
+    __m256i high = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)(const void *)(from + 8)));
+    return (lanes_index)lanes_of((__m256)low, (__m256)high);
+}
+SDR_INLINE lanes_index lanes_load32(const uint32_t *from, uint32_t n)
+{
+    return (lanes_index)lanes_load((const float *)(const void *)from, n);
+}
+SDR_INLINE lanes lanes_gather(const float *base, lanes_index at, uint32_t n)
+{
+    __m256i low = (__m256i)lanes_low((lanes)at), high = (__m256i)lanes_high((lanes)at);
+    LANES_GATHERS(base, at, n);
+    if (n == SDR_LANES)
+        return lanes_of(_mm256_i32gather_ps(base, low, 4), _mm256_i32gather_ps(base, high, 4));
+    return lanes_of(_mm256_mask_i32gather_ps(_mm256_setzero_ps(), base, low, (__m256)lanes_mask(n, 0), 4),
+                    _mm256_mask_i32gather_ps(_mm256_setzero_ps(), base, high, (__m256)lanes_mask(n, 8), 4));
+}
+SDR_INLINE lanes lanes_sqrt(lanes v)
+{
+    return lanes_of(_mm256_sqrt_ps(lanes_low(v)), _mm256_sqrt_ps(lanes_high(v)));
+}
 #else
 SDR_INLINE lanes lanes_load(const float *from, uint32_t n)
 {
@@ -109,18 +178,6 @@ SDR_INLINE lanes_index lanes_load32(const uint32_t *from, uint32_t n)
 SDR_INLINE lanes lanes_gather(const float *base, lanes_index at, uint32_t n)
 {
     lanes v = {0};
-#if defined(__AVX2__)
-    if (n == SDR_LANES) {
-        __m256i low, high;
-        LANES_GATHERS(base, at, n);
-        memcpy(&low, &at, 32);
-        memcpy(&high, (const char *)&at + 32, 32);
-        __m256 a = _mm256_i32gather_ps(base, low, 4), b = _mm256_i32gather_ps(base, high, 4);
-        memcpy(&v, &a, 32);
-        memcpy((char *)&v + 32, &b, 32);
-        return v;
-    }
-#endif
     for (uint32_t i = 0; i < n; i++)
         v[i] = base[at[i]];
     return v;
@@ -181,6 +238,11 @@ SDR_INLINE float lanes_sum(lanes v)
 {
 #if defined(__AVX512F__)
     return _mm512_reduce_add_ps((__m512)v); /* the same order */
+#elif defined(__AVX2__)
+    __m256 eight = _mm256_add_ps(lanes_low(v), lanes_high(v));
+    __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+    __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
 #else
     float a[SDR_LANES];
     memcpy(a, &v, sizeof a);

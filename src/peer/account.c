@@ -65,6 +65,8 @@ static enum sdr_status enter_alone(struct sdr_run *run, int from, uint64_t numbe
     net->states.accepted += report->states.accepted;
     net->states.rejected += report->states.rejected;
     net->states.torn += report->states.torn;
+    if (!net->peers->peer[from]) /* what other processes send is counted where it arrives */
+        sdr_count_bytes(net, report->states.bytes);
     return SDR_OK;
 }
 
@@ -182,6 +184,7 @@ enum sdr_status sdr_peer_lose(struct sdr_node *node, const struct sdr_message *m
         return SDR_OK;
     SDR_TRY(
         sdr_grow(&peer->group.lost, NULL, peer->group.losses, &peer->group.lost_room, sizeof *peer->group.lost, "workers"));
+    atomic_store(&net->slots.losses, true);
     peer->group.lost[peer->group.losses++] =
         (struct sdr_peer_loss){message->from, message->batch, message->value};
     if (message->from == 0)
@@ -312,13 +315,14 @@ static void count_updates(struct sdr_node *node, bool ends, double part)
     uint64_t version = run->parameters.version, workers = (uint64_t)node->workers, shards = 0;
     for (uint64_t w = 0; w < workers; w++)
         shards += (sdr_shard_start(run, (int)w + 1) - sdr_shard_start(run, (int)w) + run->pace.update_rows - 1) / run->pace.update_rows;
-    uint64_t end = (run->progress.epoch + 1) * shards;
+    uint64_t end = books->version + shards;
     bool all = run->network->lead.alive == node->workers;
     uint64_t counted = version + (uint64_t)fmax(0, (double)books->updates * part);
     if (all && (ends || counted > end))
         counted = end;
     books->updates -= (int64_t)(counted - version);
     run->parameters.version = counted;
+    books->version = ends ? counted : books->version;
 }
 
 /* Counts some of the rows that were reported, up to the end of the present epoch, and their part of the rest. */
@@ -343,11 +347,12 @@ static enum sdr_status count_rows(struct sdr_node *node, uint64_t rows)
                 SDR_TRY(mark_applied(run, n));
     }
     run->log.hold = net->peers->saves && !ends;
-    if (ends || sdr_point_due(run, false))
+    bool due = ends || sdr_point_due(run, false);
+    if (due)
         SDR_TRY(run->use.strategy->peer->publish(node));
     run->network->lead.ended = run->use.transport->now(node);
     SDR_TRY(sdr_account(run, rows));
-    return run->end.over && !ends ? run->use.strategy->peer->publish(node) : SDR_OK;
+    return run->end.over && !due ? run->use.strategy->peer->publish(node) : SDR_OK;
 }
 
 /* Counts what has been reported. */
@@ -356,7 +361,6 @@ static enum sdr_status count_alone(struct sdr_node *node)
     struct sdr_run *run = node->run;
     struct sdr_peer_books *books = books_of(node);
     uint64_t whole = run->set.train_rows.count, more = (uint64_t)books->credit, reported = books->sum.rows;
-    SDR_TRY(open_books(node));
     books->credit -= (double)more;
     books->sum.rows += more;
     if (all_done(node)) /* rounding, and rows of lost peers */
@@ -364,11 +368,17 @@ static enum sdr_status count_alone(struct sdr_node *node)
     books->untrained += books->sum.rows - reported;
     while (!run->end.over) {
         uint64_t left = whole - run->progress.at, rows = books->sum.rows < left ? books->sum.rows : left;
-        if (rows == left && !is_past(node, run->progress.epoch))
+        if (rows == left && !(is_past(node, run->progress.epoch) && sdr_peer_states_there(node)))
             rows--;
         if (rows == 0)
-            return SDR_OK;
+            break;
         SDR_TRY(count_rows(node, rows));
+    }
+    if (!run->end.over) {
+        SDR_TRY(sdr_poll_requests(run));
+        if (!run->end.over)
+            return SDR_OK;
+        SDR_TRY(run->use.strategy->peer->publish(node));
     }
     run->progress.rows_done -= books->untrained;
     return dismiss(node);

@@ -1,6 +1,7 @@
 /* The functions that loops of peers call: messages between any two peers, and batches by number. */
 #include "base/memory.h"
 #include "peer/peers.h"
+#include "run/order.h"
 #include "run/run.h"
 #include "server/network.h"
 #include "server/sampler.h"
@@ -88,7 +89,7 @@ void sdr_peer_part_without_lost(struct sdr_node *node)
 void sdr_peer_again(struct sdr_node *node)
 {
     struct sdr_peer *peer = sdr_peer_of(node);
-    peer->number -= node->run->network->policy.joint ? 1 : (uint64_t)node->workers;
+    peer->number -= sdr_peers_number_alike(&node->run->network->policy) ? 1 : (uint64_t)node->workers;
     peer->report = (struct sdr_peer_report){0};
     if (node->id > 0)
         return;
@@ -338,7 +339,7 @@ enum sdr_status sdr_peer_next_batch(struct sdr_node *node, struct sdr_batch *bat
         SDR_TRY(sdr_network_share(run, number, peer->group.rank, peer->group.members, peer->row, batch));
     else
         SDR_TRY(sdr_network_batch(run, number, node->worker, peer->row, batch));
-    peer->at *= net->policy.share ? 0 : net->policy.batch;
+    peer->at = net->policy.share ? sdr_shard_place(run, node->worker, batch->at) : peer->at * net->policy.batch;
     peer->number += sdr_peers_number_alike(&net->policy) ? 1 : (uint64_t)net->workers;
     peer->report.rows = batch->count + (run->use.strategy->peer->alone ? peer->report.rows : 0);
     return SDR_OK;

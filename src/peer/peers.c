@@ -170,6 +170,7 @@ enum sdr_status sdr_peers_work(struct sdr_run *run)
             first = false;
         }
     net->peers->books.missing = net->workers;
+    net->peers->books.version = run->parameters.version;
     net->peers->saves = beginning.saves;
     if (beginning.resumed && beginning.saves)
         SDR_TRY(sdr_peer_states_resume(run));

@@ -117,6 +117,7 @@ struct sdr_peer_books {
     int64_t updates;                /* likewise */
     double credit;                  /* rows in the place of those that lost peers would have reported */
     uint64_t untrained;             /* such rows that were counted */
+    uint64_t version;               /* updates at the beginning of the present epoch */
     const char *stop;               /* why the run ends; NULL: it does not */
 };
 
@@ -142,6 +143,7 @@ enum sdr_status sdr_peer_states_resume(struct sdr_run *run);
 /* At the end of an epoch: every peer gives its state, then peer 0 takes those of other processes. */
 enum sdr_status sdr_peer_give_state(struct sdr_node *node);
 enum sdr_status sdr_peer_take_states(struct sdr_node *node);
+bool sdr_peer_states_there(const struct sdr_node *node); /* that would not wait */
 
 /* Arrays of parameters that workers go on from: the values; of FTRL its state, too. */
 int sdr_peer_arrays_to_set(const struct sdr_parameters *p);

@@ -147,6 +147,10 @@ struct sdr_state_shape {
     uint64_t values, piece;
     uint32_t pieces;
 };
+static inline uint64_t sdr_state_length(const struct sdr_state_shape *shape, uint32_t piece)
+{
+    return piece + 1 < shape->pieces ? shape->piece : shape->values - (uint64_t)piece * shape->piece;
+}
 struct sdr_state_shape sdr_peer_state_shape(const struct sdr_node *node);
 uint64_t sdr_peer_state_bytes(const struct sdr_node *node); /* room for one that was found */
 void sdr_peer_copy_state(struct sdr_node *node, float *to);
@@ -154,15 +158,15 @@ void sdr_peer_set_state(struct sdr_node *node, const float *from);
 /* Writes the marked pieces (NULL: all) of a state into a random slot of a peer. *sent is false if an earlier one is still on its
    way to it, and nothing was done. */
 enum sdr_status sdr_peer_put_state(struct sdr_node *node, int to, const float *state, const bool *marked, bool *sent);
-/* What others have written since the last call: takes the next one into `memory`, sdr_peer_state_bytes long. False: there is none.
-   Pieces are in increasing order, their values one behind the other. */
+/* What others have written: takes the next one, from *slot on, into `memory`, sdr_peer_state_bytes long. False: there is none. Begin
+   with slot 0. Pieces are in increasing order, their values one behind the other. */
 struct sdr_state {
     uint32_t pieces;
     const uint32_t *piece;
     const float *value;
     bool torn;
 };
-bool sdr_peer_take_state(struct sdr_node *node, void *memory, struct sdr_state *state);
+bool sdr_peer_take_state(struct sdr_node *node, int *slot, void *memory, struct sdr_state *state);
 /* A random peer that is there, other than this one; −1: there is none. */
 int sdr_peer_any_other(struct sdr_node *node);
 double sdr_peer_draw(struct sdr_node *node); /* uniform in [0, 1) */

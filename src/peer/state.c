@@ -104,6 +104,21 @@ static enum sdr_status take_state(struct sdr_node *node, int from)
     return sound ? SDR_OK : sdr_fail(SDR_RUNTIME, "worker %d sent a state that makes no sense", from);
 }
 
+bool sdr_peer_states_there(const struct sdr_node *node)
+{
+    const struct sdr_peer *peer = sdr_peer_of(node);
+    for (int from = 0; node->run->network->peers->saves && from < node->workers; from++) {
+        bool there = sdr_peer_is_lost(node, from);
+        for (uint64_t i = 0; i < peer->count && !there; i++) {
+            const struct sdr_message *message = &peer->pending[(peer->from + i) % peer->room];
+            there = message->kind == SDR_MESSAGE_PEER && message->from == from && message->about == SDR_TAG_STATE;
+        }
+        if (!there)
+            return false;
+    }
+    return true;
+}
+
 enum sdr_status sdr_peer_take_states(struct sdr_node *node)
 {
     const struct sdr_peers *peers = node->run->network->peers;

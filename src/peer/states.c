@@ -60,13 +60,14 @@ void sdr_peer_copy_state(struct sdr_node *node, float *to)
 
 void sdr_peer_set_state(struct sdr_node *node, const float *from)
 {
-    const struct sdr_parameters *p = node->parameters;
+    struct sdr_parameters *p = node->parameters;
     const struct sdr_model_state *state = node->run->use.kind->state;
     const struct sdr_peer_vector *vector = &sdr_peer_of(node)->vector;
     if (state)
         state->set(p->layout->block, from, p->value);
     for (int i = 0; i < sdr_peer_arrays_to_set(p) && !state; i++)
         sdr_peer_vector_set(vector, p->layout, from + (uint64_t)i * vector->count, sdr_parameters_array(p, i));
+    sdr_parameters_recompute(p, node->run->pace.rate);
 }
 
 /* ---- choices ---- */
@@ -100,11 +101,6 @@ bool sdr_peer_plain_steps(const struct sdr_node *node)
 }
 
 /* ---- out ---- */
-static uint64_t length_of(const struct sdr_state_shape *shape, uint32_t piece)
-{
-    return piece + 1 < shape->pieces ? shape->piece : shape->values - (uint64_t)piece * shape->piece;
-}
-
 static struct head head_of(const struct sdr_state_shape *shape, const bool *marked, int from)
 {
     struct head head = {.from = (uint32_t)from, .pieces = marked ? 0 : shape->pieces};
@@ -121,8 +117,8 @@ static uint64_t pack(const struct sdr_state_shape *shape, const float *state, co
     for (uint32_t i = 0; i < shape->pieces; i++)
         if (marked[i]) {
             *piece++ = i;
-            memcpy(at, state + (uint64_t)i * shape->piece, length_of(shape, i) * sizeof *at);
-            at += length_of(shape, i);
+            memcpy(at, state + (uint64_t)i * shape->piece, sdr_state_length(shape, i) * sizeof *at);
+            at += sdr_state_length(shape, i);
         }
     return (uint64_t)((unsigned char *)at - bytes);
 }
@@ -144,6 +140,8 @@ enum sdr_status sdr_peer_put_state(struct sdr_node *node, int to, const float *s
     }
     peer->report.states.sent++;
     peer->report.bytes += sizeof head + count;
+    if (node->run->network->slots.at[to] && !transport->simulated)
+        peer->report.states.bytes += sizeof head + count;
     int slot = (int)sdr_stream_below(&peer->random, (uint64_t)node->run->network->slots.count);
     return sdr_slot_put(node, to, slot, &head, bytes, count);
 }
@@ -171,19 +169,19 @@ static bool unpack(const struct sdr_state_shape *shape, const uint32_t *all, con
     for (uint32_t i = 0; i < head.pieces; i++) {
         if (state->piece[i] >= shape->pieces || (i && state->piece[i] <= state->piece[i - 1]))
             return false;
-        values += length_of(shape, state->piece[i]);
+        values += sdr_state_length(shape, state->piece[i]);
     }
     return count >= sizeof head + numbers + values * sizeof(float);
 }
 
-bool sdr_peer_take_state(struct sdr_node *node, void *memory, struct sdr_state *state)
+bool sdr_peer_take_state(struct sdr_node *node, int *slot, void *memory, struct sdr_state *state)
 {
     const struct sdr_slots *slots = &node->run->network->slots;
     struct sdr_state_shape shape = sdr_peer_state_shape(node);
     struct sdr_peer *peer = sdr_peer_of(node);
-    for (int slot = 0; slot < slots->count; slot++) {
+    while (*slot < slots->count) {
         struct sdr_found found;
-        sdr_slot_read(slots, node->id, slot, memory, &found);
+        sdr_slot_read(slots, node->id, (*slot)++, memory, &found);
         if (!found.bytes)
             continue;
         state->torn = found.torn;

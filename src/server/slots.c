@@ -12,7 +12,8 @@ struct head {
     word mixed;           /* the last write that another one was under way with */
     word bytes;           /* of the last write */
     word read, looked;    /* by its node: writes begun at the last read, and at the last look that read nothing */
-    word spare[2];
+    word stuck;           /* by its node: writes that have begun and will not end: their process was killed */
+    word spare;
 };
 _Static_assert(sizeof(struct head) == 64, "a cache line");
 
@@ -43,6 +44,9 @@ enum sdr_status sdr_slots_create(struct sdr_run *run, int count, uint64_t bytes)
     SDR_TRY(sdr_allocate(&slots->at, (size_t)run->network->nodes, sizeof *slots->at, "slots"));
     slots->count = count;
     slots->bytes = bytes;
+    if (!run->use.transport->expose)
+        return sdr_fail(SDR_USAGE, "--transport %s has no one-sided writes, which --sync %s needs", run->use.transport->name,
+                        run->use.strategy->name);
     return run->use.transport->expose(run);
 }
 
@@ -83,6 +87,13 @@ static void copy_out(unsigned char *to, const word *from, uint64_t bytes)
 }
 #endif
 
+static void raise(word *to, uint64_t value)
+{
+    uint64_t old = atomic_load_explicit(to, memory_order_relaxed);
+    while (old < value && !atomic_compare_exchange_weak_explicit(to, &old, value, memory_order_relaxed, memory_order_relaxed))
+        ;
+}
+
 /* A writer that ends after another one has begun may have written into its bytes. */
 void sdr_slot_write(const struct sdr_slots *slots, int node, int slot, const void *first, const void *bytes, uint64_t count, bool whole)
 {
@@ -92,9 +103,10 @@ void sdr_slot_write(const struct sdr_slots *slots, int node, int slot, const voi
     atomic_store_explicit(&head->bytes, sizeof *at + count, memory_order_relaxed);
     copy_in(at, first, sizeof *at);
     copy_in(at + 1, bytes, whole ? count : count / 2);
-    uint64_t last = atomic_load_explicit(&head->begun, memory_order_acquire);
+    atomic_thread_fence(memory_order_seq_cst); /* the bytes are there before it looks who else has begun */
+    uint64_t last = atomic_load_explicit(&head->begun, memory_order_relaxed);
     if (last != mine || !whole)
-        atomic_store_explicit(&head->mixed, last, memory_order_relaxed);
+        raise(&head->mixed, last);
     atomic_fetch_add_explicit(&head->finished, 1, memory_order_release);
 }
 
@@ -119,10 +131,11 @@ void sdr_slot_read(const struct sdr_slots *slots, int node, int slot, void *byte
     uint64_t finished = atomic_load_explicit(&head->finished, memory_order_acquire);
     uint64_t begun = atomic_load_explicit(&head->begun, memory_order_acquire);
     uint64_t before = atomic_load_explicit(&head->read, memory_order_relaxed);
+    uint64_t stuck = atomic_load_explicit(&head->stuck, memory_order_relaxed), busy = begun - finished;
     *found = (struct sdr_found){0};
     if (begun == before)
         return;
-    if (begun != finished && atomic_load_explicit(&head->looked, memory_order_relaxed) != begun) {
+    if (busy > stuck && atomic_load_explicit(&head->looked, memory_order_relaxed) != begun) {
         atomic_store_explicit(&head->looked, begun, memory_order_relaxed);
         return;
     }
@@ -130,9 +143,11 @@ void sdr_slot_read(const struct sdr_slots *slots, int node, int slot, void *byte
     found->bytes = count < slots->bytes ? count : slots->bytes;
     copy_out(bytes, (const word *)(const void *)(head + 1), found->bytes);
     atomic_thread_fence(memory_order_acquire);
-    found->torn = begun != finished || atomic_load_explicit(&head->begun, memory_order_relaxed) != begun ||
+    found->torn = busy != stuck || atomic_load_explicit(&head->begun, memory_order_relaxed) != begun ||
                   atomic_load_explicit(&head->mixed, memory_order_relaxed) == begun;
     found->missed = begun - before - 1;
+    if (busy < stuck || atomic_load(&slots->losses))
+        atomic_store_explicit(&head->stuck, busy, memory_order_relaxed);
     atomic_store_explicit(&head->read, begun, memory_order_relaxed);
 }
 

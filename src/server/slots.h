@@ -19,12 +19,14 @@ struct sdr_slots {
     int count;      /* per node; 0: there are none */
     uint64_t bytes; /* of each, at most */
     uint64_t **at;  /* owned, per node: its slots, of the transport; NULL: they are in another memory */
+    atomic_bool losses; /* a node was lost: a write that does not end may be its last one */
 };
 
 /* States that peers write into slots of others. accepted and rejected: of those that were found, torn ones too; the others were
    overwritten, lost on their way or came too late. */
 struct sdr_state_counts {
     uint64_t sent, accepted, rejected, torn;
+    uint64_t bytes; /* written to memory of others, not sent */
 };
 
 /* What was found in a slot. */
@@ -46,8 +48,8 @@ void sdr_slots_place(const struct sdr_slots *slots, int nodes, unsigned char *me
 void sdr_slot_write(const struct sdr_slots *slots, int node, int slot, const void *head, const void *bytes, uint64_t count, bool whole);
 /* Into a slot of any node: directly, or by a message. Never waits. */
 enum sdr_status sdr_slot_put(struct sdr_node *node, int to, int slot, const void *head, const void *bytes, uint64_t count);
-/* The node itself. `bytes` has room for slots->bytes. A write that is under way is left for the next time, unless it has not
-   ended since the last one. */
+/* The node itself. `bytes` has room for slots->bytes. A write that is under way is left for the next time; one that has not ended
+   since then is read as it is. */
 void sdr_slot_read(const struct sdr_slots *slots, int node, int slot, void *bytes, struct sdr_found *found);
 /* A PUT has arrived. */
 void sdr_slot_arrive(struct sdr_network *net, const struct sdr_message *message);

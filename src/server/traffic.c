@@ -165,6 +165,8 @@ bool sdr_message_admitted(struct sdr_network *net, const struct sdr_message *mes
     if (message->kind == SDR_MESSAGE_PUT) {
         if (sdr_message_sound(&net->node[message->to], message))
             sdr_slot_arrive(net, message);
+        else
+            add(net, &net->traffic.refused, 1);
         return false;
     }
     if (!net->admits || sdr_message_is_local(message->kind))

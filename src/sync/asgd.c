@@ -88,12 +88,6 @@ static void look_at_state(struct sdr_node *node, struct own *own)
 }
 
 /* ---- merging ---- */
-static uint64_t length_of(const struct own *own, uint32_t piece)
-{
-    uint64_t rest = own->shape.values - piece * own->shape.piece;
-    return rest < own->shape.piece ? rest : own->shape.piece;
-}
-
 /* Remembers the state before the steps of a share. */
 static void begin(struct sdr_node *node, struct own *own)
 {
@@ -109,7 +103,7 @@ static bool is_closer(const struct own *own, const struct sdr_state *state)
     const float *there = state->value;
     struct sdr_parzen parzen = {0};
     for (uint32_t p = 0; p < state->pieces; p++) {
-        uint64_t at = state->piece[p] * own->shape.piece, count = length_of(own, state->piece[p]);
+        uint64_t at = state->piece[p] * own->shape.piece, count = sdr_state_length(&own->shape, state->piece[p]);
         sdr_parzen_add(&parzen, own->before + at, own->after + at, there, count);
         there += count;
     }
@@ -120,7 +114,7 @@ static void add(struct own *own, const struct sdr_state *state)
 {
     const float *there = state->value;
     for (uint32_t p = 0; p < state->pieces; p++) {
-        uint64_t at = state->piece[p] * own->shape.piece, count = length_of(own, state->piece[p]);
+        uint64_t at = state->piece[p] * own->shape.piece, count = sdr_state_length(&own->shape, state->piece[p]);
         bool first = own->merged[state->piece[p]]++ == 0;
         for (uint64_t i = 0; i < count; i++)
             own->sum[at + i] = first ? there[i] : own->sum[at + i] + there[i];
@@ -132,7 +126,7 @@ static void add(struct own *own, const struct sdr_state *state)
 static void blend(struct own *own, float weight)
 {
     for (uint32_t p = 0; p < own->shape.pieces; p++) {
-        uint64_t at = p * own->shape.piece, count = length_of(own, p);
+        uint64_t at = p * own->shape.piece, count = sdr_state_length(&own->shape, p);
         float share = 1.0f / (float)(own->merged[p] + 1);
         for (uint64_t i = at; i < at + count && own->merged[p]; i++)
             own->after[i] -= weight * (own->before[i] - share * (own->before[i] + own->sum[i]));
@@ -171,7 +165,7 @@ static bool mark(struct sdr_node *node, struct own *own)
     const struct options *options = sdr_peer_options(node);
     bool any = false;
     for (uint32_t p = 0; p < own->shape.pieces; p++) {
-        uint64_t at = p * own->shape.piece, bytes = length_of(own, p) * sizeof *own->told;
+        uint64_t at = p * own->shape.piece, bytes = sdr_state_length(&own->shape, p) * sizeof *own->told;
         own->marked[p] = !(options->touched && memcmp(own->told + at, own->after + at, bytes) == 0) &&
                          (options->part == 1 || sdr_peer_draw(node) < options->part);
         any = any || own->marked[p];
@@ -183,7 +177,7 @@ static void remember(struct own *own)
 {
     for (uint32_t p = 0; p < own->shape.pieces; p++)
         if (own->marked[p])
-            memcpy(own->told + p * own->shape.piece, own->after + p * own->shape.piece, length_of(own, p) * sizeof *own->told);
+            memcpy(own->told + p * own->shape.piece, own->after + p * own->shape.piece, sdr_state_length(&own->shape, p) * sizeof *own->told);
 }
 
 /* One message at most is on its way to a peer. If that is slow, messages become rarer, and later more frequent again. */
@@ -215,9 +209,9 @@ static enum sdr_status train(struct sdr_node *node, struct own *own, struct sdr_
     for (;;) {
         struct sdr_batch share;
         struct sdr_work work;
-        int found = 0;
+        int found = 0, slot = 0;
         SDR_TRY(sdr_peer_next_batch(node, &share));
-        while (found < slots(sdr_peer_options(node)) && sdr_peer_take_state(node, own->memory[found], &state[found]))
+        while (found < slots(sdr_peer_options(node)) && sdr_peer_take_state(node, &slot, own->memory[found], &state[found]))
             found++;
         if (found)
             begin(node, own);

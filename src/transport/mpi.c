@@ -138,7 +138,8 @@ static enum sdr_status expose(struct sdr_run *run)
     struct shared *shared = run->network->shared;
     const struct sdr_network *net = run->network;
     uint64_t size = sdr_slots_size(&net->slots);
-    unsigned char *own = sdr_mpi_memory_take((uint64_t)net->nodes * size);
+    unsigned char *own;
+    SDR_TRY(sdr_mpi_memory_take((uint64_t)net->nodes * size, &own));
     if (!own) {
         SDR_TRY(sdr_allocate(&shared->links.threads.slots, (size_t)net->nodes, size, "slots"));
         own = shared->links.threads.slots;

@@ -15,6 +15,7 @@ struct sdr_mpi_sending {
     struct sdr_body *body; /* owned */
     atomic_uint *freed;    /* the body stays, until this is not 0; NULL: it is sent */
     int process;           /* the receiver */
+    bool put;              /* a one-sided write: the next one to this process waits until it has arrived */
     struct sdr_mpi_sending *next;
 };
 
@@ -288,13 +289,14 @@ static enum sdr_status post(struct sdr_run *run, int process, const struct sdr_m
     sending->body = message->body;
     sending->freed = NULL;
     sending->process = process;
+    sending->put = message->kind == SDR_MESSAGE_PUT;
     sending->next = links->out;
     links->out = sending;
     struct sdr_wire_place place;
     bool large = message->body && message->body->bytes > SDR_WIRE_SMALL,
          stays = large && sdr_mpi_memory_lend(message->body, process, &place, &sending->freed);
     size_t bytes = sdr_wire_pack(message, stays ? &place : NULL, sending->header);
-    if (job->mpi->send(process, HEADER_TAG, sending->header, bytes, sending->request[0]))
+    if ((sending->put ? job->mpi->send_slowly : job->mpi->send)(process, HEADER_TAG, sending->header, bytes, sending->request[0]))
         return lose(run, process);
     sending->done[0] = false;
     sending->done[1] = !stays;
@@ -336,7 +338,7 @@ bool sdr_mpi_idle(struct sdr_run *run, int process)
     pthread_mutex_lock(&job->calls);
     (void)!let_go(run); /* whoever polls learns of it */
     for (const struct sdr_mpi_sending *sending = links->out; sending; sending = sending->next)
-        idle = idle && (sending->process != process || sending->done[1]);
+        idle = idle && !(sending->put && sending->process == process);
     pthread_mutex_unlock(&job->calls);
     return idle;
 }

@@ -46,7 +46,7 @@ void sdr_mpi_links_free(struct sdr_mpi_links *links);
 /* Sends a message to another process, or drops it if that is lost. Takes ownership of the body,
    also on failure. */
 enum sdr_status sdr_mpi_post(struct sdr_run *run, int process, const struct sdr_message *message);
-/* Whether no large message is on its way to a process. */
+/* Whether no one-sided write is on its way to a process. */
 bool sdr_mpi_idle(struct sdr_run *run, int process);
 /* Polls for all nodes of this process, unless another thread does; *any: a message has arrived. */
 enum sdr_status sdr_mpi_poll(struct sdr_run *run, bool *any);

@@ -101,9 +101,13 @@ void sdr_mpi_memory_end(void)
         sdr_arena_reset(&memory.arena, (size_t)WORDS * WORD);
 }
 
-unsigned char *sdr_mpi_memory_take(uint64_t bytes)
+enum sdr_status sdr_mpi_memory_take(uint64_t bytes, unsigned char **at)
 {
-    return memory.shares && atomic_load(&memory.arena.used) == (size_t)WORDS * WORD ? sdr_arena_take(&memory.arena, bytes) : NULL;
+    bool first = atomic_load(&memory.arena.used) == (size_t)WORDS * WORD;
+    *at = memory.shares && first ? sdr_arena_take(&memory.arena, bytes) : NULL;
+    if (memory.shares && !*at)
+        return sdr_fail(SDR_RUNTIME, "no room for %.1f MB that other processes write: give mpi:share=no", (double)bytes * 1e-6);
+    return SDR_OK;
 }
 
 unsigned char *sdr_mpi_memory_there(int process)

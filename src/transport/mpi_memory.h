@@ -15,9 +15,9 @@ const char *sdr_mpi_memory_open(const struct sdr_mpi *mpi, int process, int proc
 void sdr_mpi_memory_begin(struct sdr_pool *pool, bool share);
 void sdr_mpi_memory_end(void);
 
-/* The same number of bytes in every process that has an arena, before any body: of this process (NULL: it has none, or no more),
-   and of another one (NULL: it cannot be written here). */
-unsigned char *sdr_mpi_memory_take(uint64_t bytes);
+/* The same number of bytes in every process that has an arena, before any body: of this process (NULL: it has none; fails if
+   there is no room), and of another one (NULL: it cannot be written here). */
+enum sdr_status sdr_mpi_memory_take(uint64_t bytes, unsigned char **memory);
 unsigned char *sdr_mpi_memory_there(int process);
 /* Whether a process can read this body where it is; if so, its place, and the word that is not 0 when the process is done.
    A word is the caller's until it calls `recycle`, when it is not 0. */

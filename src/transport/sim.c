@@ -441,6 +441,8 @@ static enum sdr_status open_sim(struct sdr_run *run, const void *options)
     SDR_TRY(sdr_allocate(&shared, 1, sizeof *shared, "the simulator"));
     net->shared = shared;
     shared->options = options;
+    if (shared->options->loss + shared->options->torn > 1)
+        return sdr_fail(SDR_USAGE, "sim:loss and sim:torn are fractions of the same writes: together at most 1");
     shared->random = sdr_stream_open(run->options.settings.seed, SDR_FOR_LOSSES, 0);
     shared->links.latency = shared->options->latency;
     shared->links.bandwidth = shared->options->bandwidth;

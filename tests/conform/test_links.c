@@ -306,7 +306,7 @@ LAW(a_death_is_told_to_every_survivor)
 {
     struct way mortal = *way;
     bool simulated = way->transport->simulated;
-    if (!simulated && !(with_deaths && way->processes == 3)) /* threads do not die */
+    if (!simulated && !(with_deaths && way->processes == 3 && !strchr(way->text, ':'))) /* threads do not die, processes once */
         return;
     const char *mark = strchr(way->text, ':') ? "," : ":";
     size_t room = sizeof mortal.text - strlen(way->text);

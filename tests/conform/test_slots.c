@@ -2,6 +2,9 @@
 #include "conform/transport.h"
 #include "server/slots.h"
 
+#include <pthread.h>
+#include <sched.h>
+
 enum { BYTES = 20000 };
 
 /* Bytes that tell who wrote them, and which time: all words are alike. */
@@ -127,6 +130,66 @@ LAW(a_mixture_is_torn)
     sdr_run_destroy(run);
 }
 
+/* Two threads write a few bytes at the same time, many times; then the slot is read. */
+enum { ROUNDS = 200000 };
+static struct {
+    struct sdr_slots slots;
+    uint64_t bytes;
+    atomic_int here; /* twice for every time that both have met */
+} pair;
+
+/* Waits for the other one. */
+static void meet(int times)
+{
+    enum { SPINS = 2000 };
+    atomic_fetch_add(&pair.here, 1);
+    for (int spins = 0; atomic_load(&pair.here) < 2 * times; spins++)
+        if (spins > SPINS)
+            sched_yield();
+}
+
+static void *write_in_step(void *argument)
+{
+    static uint64_t bytes[BYTES / 8];
+    (void)argument;
+    fill(bytes, 2, 0);
+    for (int round = 0; round < ROUNDS; round++) {
+        meet(2 * round + 1);
+        sdr_slot_write(&pair.slots, 0, 0, bytes, bytes + 1, pair.bytes - 8, true);
+        meet(2 * round + 2);
+    }
+    return NULL;
+}
+
+static void a_mixture_of_two_small_writes_is_torn(void **state)
+{
+    static uint64_t memory[BYTES / 8 + 16], own[BYTES / 8], bytes[BYTES / 8], *at[1] = {memory};
+    (void)state;
+    fill(own, 1, 0);
+    for (uint64_t size = 512; size <= 4096; size *= 2) {
+        pthread_t other;
+        uint64_t mixed = 0;
+        memset(memory, 0, sizeof memory);
+        pair.slots = (struct sdr_slots){.count = 1, .bytes = BYTES, .at = at};
+        pair.bytes = size;
+        atomic_store(&pair.here, 0);
+        assert_int_equal(pthread_create(&other, NULL, write_in_step, NULL), 0);
+        for (int round = 0; round < ROUNDS; round++) {
+            struct sdr_found found;
+            bool alike = true;
+            meet(2 * round + 1);
+            sdr_slot_write(&pair.slots, 0, 0, own, own + 1, size - 8, true);
+            meet(2 * round + 2);
+            sdr_slot_read(&pair.slots, 0, 0, bytes, &found);
+            for (uint64_t i = 1; i < size / 8; i++)
+                alike = alike && bytes[i] == bytes[0];
+            mixed += !found.bytes || (!alike && !found.torn);
+        }
+        pthread_join(other, NULL);
+        assert_int_equal(mixed, 0);
+    }
+}
+
 /* A write that was broken off is found, as torn, on top of what was there before. */
 static void a_part_is_torn(void **state)
 {
@@ -152,12 +215,37 @@ static void a_part_is_torn(void **state)
     assert_true(found.bytes == BYTES && !found.torn && is_filled(bytes));
 }
 
+/* A writer that was killed in the middle spoils one read; after that, writes of others are whole again. */
+static void a_killed_writer_spoils_one_read(void **state)
+{
+    static uint64_t memory[2 * (BYTES / 8 + 16)], bytes[BYTES / 8], *at[1] = {memory};
+    struct sdr_slots slots = {.count = 1, .bytes = BYTES, .at = at};
+    struct sdr_found found;
+    (void)state;
+    for (int killed = 0; killed < 3; killed++) {
+        memory[0]++; /* one has begun, and will not end */
+        sdr_slot_read(&slots, 0, 0, bytes, &found);
+        assert_int_equal(found.bytes, 0);
+        atomic_store(&slots.losses, true);
+        for (int time = 0; time < 10; time++) {
+            fill(bytes, 3, (uint64_t)time);
+            sdr_slot_write(&slots, 0, 0, bytes, bytes + 1, BYTES - 8, true);
+            for (found.bytes = 0; found.bytes == 0;)
+                sdr_slot_read(&slots, 0, 0, bytes, &found);
+            assert_true(is_filled(bytes));
+            assert_int_equal(found.torn, time == 0);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_killed_writer_spoils_one_read),
         cmocka_unit_test(what_is_written_is_found_once),
         cmocka_unit_test(the_last_write_is_found),
         cmocka_unit_test(a_mixture_is_torn),
+        cmocka_unit_test(a_mixture_of_two_small_writes_is_torn),
         cmocka_unit_test(a_part_is_torn),
     };
     struct sigaction action = {.sa_handler = too_long};

@@ -33,12 +33,13 @@ with open(formula, "w") as file:
         file.write("%g %s\n" % (label, " ".join("%d:%g" % (j + 1, v) for j, v in enumerate(row))))
 
 
-def asgd(window, blend, rate):
+def asgd(window, blend, schedule):
     shards = [(x[:ROWS // 2], y[:ROWS // 2]), (x[ROWS // 2:], y[ROWS // 2:])]
     w = [np.zeros(5), np.zeros(5)]
     states, taken = [], 0  # states[t][worker]
     steps = ROWS // 2 // BATCH
     for t in range(EPOCHS * steps):
+        rate = RATE * (1 - t / (EPOCHS * steps) if schedule == "linear" else 1)
         after = []
         for worker, (rows, labels) in enumerate(shards):
             at = slice(t % steps * BATCH, t % steps * BATCH + BATCH)
@@ -56,15 +57,15 @@ def asgd(window, blend, rate):
     return w, taken
 
 
-for window in ("parzen", "open", "closed"):
+for window, schedule in (("parzen", "constant"), ("open", "constant"), ("open", "linear"), ("closed", "constant")):
     for blend in ("full", "rate"):
         out = train([formula], "--model", "squared", "--no-intercept", "--scale", "none", "--optimizer", "sgd", "--lr", RATE, "--schedule",
-                    "constant", "--average", "no", "--shuffle", "none", "--batch", BATCH, "--epochs", EPOCHS, "--workers", 2, "--sync",
+                    schedule, "--average", "no", "--shuffle", "none", "--batch", BATCH, "--epochs", EPOCHS, "--workers", 2, "--sync",
                     "asgd:every=1,slots=1,window=%s,blend=%s" % (window, blend), "--transport", "sim:latency=0.4", "--compute",
                     "const:1", "--out", path("formula.model"))
-        (want, _), taken = asgd(window, blend, RATE)
+        (want, _), taken = asgd(window, blend, schedule)
         seen = read_tensors(path("formula.model"))[0]["weight"].ravel()
-        expect("%s, %s: the formula" % (window, blend), np.abs(seen - want).max() < 2e-6 and out["states_accepted"] == taken,
+        expect("%s, %s, %s: the formula" % (window, schedule, blend), np.abs(seen - want).max() < 2e-6 and out["states_accepted"] == taken,
                (np.abs(seen - want).max(), out["states_accepted"], taken))
 
 # ---- special cases ----

@@ -60,6 +60,15 @@ static const char *send(int to, int tag, const void *bytes, size_t count, void *
     return NULL;
 }
 
+static const char *send_slowly(int to, int tag, const void *bytes, size_t count, void *request)
+{
+    MPI_Request of;
+    if (MPI_Issend(bytes, (int)count, MPI_BYTE, to, tag, MPI_COMM_WORLD, &of) != MPI_SUCCESS)
+        return "MPI could not send";
+    memcpy(request, &of, sizeof of);
+    return NULL;
+}
+
 static const char *receive(int from, int tag, void *bytes, size_t count, void *request)
 {
     MPI_Request of;
@@ -168,6 +177,7 @@ const struct sdr_mpi sdr_mpi_shim = {
     .start = start,
     .gather = gather,
     .send = send,
+    .send_slowly = send_slowly,
     .receive = receive,
     .sum = sum,
     .test = test,

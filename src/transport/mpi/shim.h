@@ -14,6 +14,8 @@ struct sdr_mpi {
     const char *(*gather)(const void *bytes, size_t count, void *all);
     /* Begins; the bytes stay where they are until it is done. A request is at most 16 bytes. */
     const char *(*send)(int to, int tag, const void *bytes, size_t count, void *request);
+    /* The same; it is not done before the receiver has begun to receive it. */
+    const char *(*send_slowly)(int to, int tag, const void *bytes, size_t count, void *request);
     const char *(*receive)(int from, int tag, void *bytes, size_t count, void *request);
     /* Begins a sum over all processes, in place, which all begin in the same order. */
     const char *(*sum)(float *value, size_t count, void *request);
@@ -27,6 +29,6 @@ struct sdr_mpi {
     void (*finish)(void);
     void (*give_up)(int code); /* ends all processes */
 };
-enum { SDR_MPI_SHIM = 6, SDR_MPI_REQUEST_BYTES = 16 };
+enum { SDR_MPI_SHIM = 7, SDR_MPI_REQUEST_BYTES = 16 };
 
 #endif
