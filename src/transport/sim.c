@@ -6,7 +6,6 @@
    computing until a time, or ready to go on. Work that is cancelled is never done. */
 #include "base/coroutine.h"
 #include "base/memory.h"
-#include "base/rng.h"
 #include "base/text.h"
 #include "run/run.h"
 #include "server/compute_times.h"
@@ -15,6 +14,7 @@
 #include "server/placement.h"
 #include "transport/sim_link.h"
 #include "transport/sim_moments.h"
+#include "transport/sim_puts.h"
 #include "transport/sim_queue.h"
 
 #include <math.h>
@@ -75,8 +75,7 @@ struct shared {
     struct sdr_sim_queue queue;
     struct sdr_sim_links links;
     bool instant;   /* messages arrive at once */
-    struct sdr_stream random; /* of losses */
-    unsigned char *slots;     /* owned: see server/slots.h */
+    struct sdr_sim_puts puts;
     int32_t *ready; /* owned: a ring of nodes that can continue */
     uint64_t ready_from, ready_count, ready_mask;
     enum sdr_status (*loop)(struct sdr_node *node);
@@ -132,15 +131,6 @@ static bool unwinds(const struct sdr_node *node)
     return ((const struct shared *)node->run->network->shared)->unwinds;
 }
 
-/* Whether a one-sided write is lost; or only a part of it may arrive. */
-static bool strikes(struct shared *shared, struct sdr_message *message)
-{
-    double draw = sdr_stream_uniform(&shared->random);
-    if (draw >= shared->options->loss && draw < shared->options->loss + shared->options->torn)
-        message->flags |= SDR_TORN;
-    return draw < shared->options->loss;
-}
-
 static enum sdr_status send(struct sdr_node *node, struct sdr_message *message)
 {
     struct shared *shared = node->run->network->shared;
@@ -148,7 +138,7 @@ static enum sdr_status send(struct sdr_node *node, struct sdr_message *message)
         sdr_body_drop(message->body);
         return SDR_OK;
     }
-    if (message->kind == SDR_MESSAGE_PUT && strikes(shared, message)) {
+    if (message->kind == SDR_MESSAGE_PUT && sdr_sim_put_is_lost(&shared->puts, message)) {
         sdr_body_drop(message->body);
         return SDR_OK;
     }
@@ -237,11 +227,7 @@ static bool idle(struct sdr_node *node, int to)
 
 static enum sdr_status expose(struct sdr_run *run)
 {
-    struct shared *shared = run->network->shared;
-    const struct sdr_slots *slots = &run->network->slots;
-    SDR_TRY(sdr_allocate(&shared->slots, (size_t)run->network->nodes, sdr_slots_size(slots), "slots"));
-    sdr_slots_place(slots, run->network->nodes, shared->slots);
-    return SDR_OK;
+    return sdr_sim_puts_expose(&((struct shared *)run->network->shared)->puts, run);
 }
 
 static int64_t now(const struct sdr_node *node)
@@ -441,9 +427,9 @@ static enum sdr_status open_sim(struct sdr_run *run, const void *options)
     SDR_TRY(sdr_allocate(&shared, 1, sizeof *shared, "the simulator"));
     net->shared = shared;
     shared->options = options;
-    if (shared->options->loss + shared->options->torn > 1)
-        return sdr_fail(SDR_USAGE, "sim:loss and sim:torn are fractions of the same writes: together at most 1");
-    shared->random = sdr_stream_open(run->options.settings.seed, SDR_FOR_LOSSES, 0);
+    shared->puts.loss = shared->options->loss;
+    shared->puts.torn = shared->options->torn;
+    SDR_TRY(sdr_sim_puts_open(&shared->puts, run->options.settings.seed));
     shared->links.latency = shared->options->latency;
     shared->links.bandwidth = shared->options->bandwidth;
     shared->links.port = shared->options->port;
@@ -481,7 +467,7 @@ static void close_sim(struct sdr_run *run)
         sdr_coroutine_destroy(endpoint->coroutine);
     }
     sdr_release(shared->ready);
-    sdr_release(shared->slots);
+    sdr_sim_puts_free(&shared->puts);
     sdr_release(shared->endpoint);
     sdr_release(shared);
     run->network->shared = NULL;
