@@ -17,6 +17,7 @@
 
 #include <string.h>
 
+enum { SCANS_MOST = 4 }; /* shards that are each looked for by themselves */
 enum { CHUNK_LEAST = 16, CHUNK_MOST = 32, WINDOW = 512, BLOCKS_MOST = 1024, PIECE = 128 * WINDOW };
 
 static enum sdr_shuffle_choice choose(const struct sdr_run *run)
@@ -101,6 +102,13 @@ static enum sdr_status shuffle_piece(void *context, size_t piece)
     return SDR_OK;
 }
 
+/* Workers of this process: all of them need the order. In virtual time they are one thread. */
+static int threads_of(const struct sdr_run *run)
+{
+    int workers = run->network ? run->workers / run->processes : run->workers;
+    return workers < 1 || (run->network && run->use.transport->simulated) ? 1 : workers;
+}
+
 static void shuffle_chunks(struct laying *l)
 {
     const struct sdr_run *run = l->run;
@@ -110,8 +118,7 @@ static void shuffle_chunks(struct laying *l)
     sdr_shuffle(run->rows.chunk, whole, &stream);
     run->rows.chunk[whole] = whole; /* the last, incomplete chunk comes last */
     /* Cannot fail: it allocates nothing. */
-    (void)sdr_parallel(run->network ? 1 : run->workers, (count + PIECE - 1) / PIECE, shuffle_piece,
-                       l);
+    (void)sdr_parallel(threads_of(run), (count + PIECE - 1) / PIECE, shuffle_piece, l);
 }
 
 /* The first position in the list of rows at or behind a row. */
@@ -233,13 +240,41 @@ static uint64_t shard_of(const struct sdr_run *run, uint32_t row)
     return ((place + 1) * (uint64_t)run->workers - 1) / run->set.train_rows.count;
 }
 
+struct grouping {
+    const struct sdr_run *run;
+    const uint32_t *order;
+    uint32_t *grouped;
+};
+
+/* The rows of a shard are all between its first and its last one. */
+static enum sdr_status group_shard(void *context, size_t worker)
+{
+    const struct grouping *g = context;
+    const struct sdr_row_list *list = &g->run->set.train_rows;
+    uint64_t first = sdr_shard_start(g->run, (int)worker), end = sdr_shard_start(g->run, (int)worker + 1);
+    if (first == end)
+        return SDR_OK;
+    uint32_t from = list->row ? list->row[first] : (uint32_t)first, to = list->row ? list->row[end - 1] : (uint32_t)end - 1;
+    uint32_t *next = g->grouped + first;
+    for (const uint32_t *row = g->order; next < g->grouped + end; row++) { /* others are overwritten */
+        *next = *row;
+        next += *row - from <= to - from;
+    }
+    return SDR_OK;
+}
+
 void sdr_group_by_shard(const struct sdr_run *run, uint32_t *order, uint32_t *scratch)
 {
     uint32_t count = run->set.train_rows.count, *next = scratch + count;
     for (int w = 0; w < run->workers; w++)
         next[w] = (uint32_t)sdr_shard_start(run, w);
-    for (uint32_t i = 0; i < count; i++)
-        scratch[next[shard_of(run, order[i])]++] = order[i];
+    if (threads_of(run) > 1 && run->workers <= SCANS_MOST) { /* every shard by itself: cannot fail, it allocates nothing */
+        struct grouping grouping = {run, order, scratch};
+        (void)sdr_parallel(threads_of(run), (size_t)run->workers, group_shard, &grouping);
+    } else {
+        for (uint32_t i = 0; i < count; i++)
+            scratch[next[shard_of(run, order[i])]++] = order[i];
+    }
     memcpy(order, scratch, count * sizeof *order);
 }
 
