@@ -1,4 +1,4 @@
-/* Shared by mini-batch k-means (kmeans.c) and Lloyd's algorithm (kmeans_lloyd.c). */
+/* Shared by mini-batch k-means (kmeans.c), Lloyd's algorithm (kmeans_lloyd.c) and states (kmeans_state.c). */
 #ifndef SDR_MODEL_KMEANS_H
 #define SDR_MODEL_KMEANS_H
 
@@ -10,5 +10,6 @@
 double sdr_kmeans_assign(const struct sdr_view *view, const struct sdr_batch *batch,
                          uint32_t *cluster, float *bound);
 extern const struct sdr_full_batch sdr_kmeans_lloyd;
+extern const struct sdr_model_state sdr_kmeans_state;
 
 #endif

@@ -2,14 +2,11 @@
 #include "base/memory.h"
 #include "peer/peers.h"
 #include "run/checkpoint.h"
-#include "run/order.h"
-#include "run/point.h"
 #include "run/run.h"
 #include "server/network.h"
 #include "server/traffic.h"
 #include "team/accounting.h"
 
-#include <math.h>
 #include <string.h>
 
 static struct sdr_peer_books *books_of(const struct sdr_node *node)
@@ -18,8 +15,8 @@ static struct sdr_peer_books *books_of(const struct sdr_node *node)
 }
 
 /* ---- reports ---- */
-static void log_report(struct sdr_run *run, int worker, uint64_t number,
-                       const struct sdr_peer_report *report)
+void sdr_peer_log_report(struct sdr_run *run, int worker, uint64_t number,
+                         const struct sdr_peer_report *report)
 {
     uint64_t version = run->parameters.version;
     struct sdr_ledger_record record = {.worker = (uint32_t)worker,
@@ -35,7 +32,7 @@ static void log_report(struct sdr_run *run, int worker, uint64_t number,
         sdr_network_lose(run);
 }
 
-static enum sdr_status mark_applied(struct sdr_run *run, uint64_t number)
+enum sdr_status sdr_peer_mark_applied(struct sdr_run *run, uint64_t number)
 {
     struct sdr_batch_queue *queue = &run->network->lead.queue;
     uint64_t first = number;
@@ -45,28 +42,6 @@ static enum sdr_status mark_applied(struct sdr_run *run, uint64_t number)
         queue->next = n >= queue->next ? n + 1 : queue->next;
         SDR_TRY(sdr_batch_queue_mark_applied(queue, n));
     }
-    return SDR_OK;
-}
-
-/* If nobody waits for others. The rows of a lost peer are left out; the others count for it. */
-static enum sdr_status enter_alone(struct sdr_run *run, int from, uint64_t number, const struct sdr_peer_report *report)
-{
-    struct sdr_network *net = run->network;
-    struct sdr_peer_books *books = &net->peers->books;
-    uint64_t at;
-    books->sum.rows += report->rows;
-    books->updates += (int64_t)report->updates;
-    books->sum.loss += report->loss;
-    books->sum.weight += report->weight;
-    books->credit += (double)report->rows * (net->workers - net->lead.alive) / net->lead.alive;
-    books->done[from] = sdr_network_ends_epoch(run, number) &&
-                        sdr_divide(&net->policy.epochs, number, &at) + 1 == run->pace.epochs;
-    net->states.sent += report->states.sent;
-    net->states.accepted += report->states.accepted;
-    net->states.rejected += report->states.rejected;
-    net->states.torn += report->states.torn;
-    if (!net->peers->peer[from]) /* what other processes send is counted where it arrives */
-        sdr_count_bytes(net, report->states.bytes);
     return SDR_OK;
 }
 
@@ -87,11 +62,10 @@ static enum sdr_status enter(struct sdr_run *run, int from, uint64_t number,
     sum->hash = report->hash;
     sum->computing = report->computing;
     sum->waiting = report->waiting;
-    sum->updates += report->updates;
     if (run->network->policy.joint)
         return SDR_OK;
-    log_report(run, from, number, report);
-    return run->use.strategy->peer->alone ? enter_alone(run, from, number, report) : mark_applied(run, number);
+    sdr_peer_log_report(run, from, number, report);
+    return sdr_peer_mark_applied(run, number);
 }
 
 /* Whether a report can be of a part of the batch. Losses may be no numbers: training may diverge. */
@@ -122,7 +96,8 @@ enum sdr_status sdr_peer_file_report(struct sdr_node *node, struct sdr_message *
     if (books->told[message->from] && node->run->network->policy.joint)
         return sdr_peer_keep(sdr_peer_of(node), message);
     sdr_body_drop(message->body);
-    return enter(node->run, message->from, message->batch, &report);
+    return node->run->use.strategy->peer->alone ? sdr_peer_enter_alone(node->run, message->from, message->batch, &report)
+                                                : enter(node->run, message->from, message->batch, &report);
 }
 
 /* Begins the next update, with the reports that have already arrived. */
@@ -151,7 +126,7 @@ static enum sdr_status end_without(struct sdr_node *node, int lost)
     /* The step is taken: the checkpoint is of the next batch. If replicas differ, there is none but at ends of epochs. */
     if (peer->accounting && !run->network->peers->saves) {
         uint64_t number = peer->number - 1;
-        SDR_TRY(mark_applied(run, number));
+        SDR_TRY(sdr_peer_mark_applied(run, number));
         SDR_TRY(sdr_account(run, sdr_network_rows(run, number)));
         peer->accounting = false;
     }
@@ -219,7 +194,7 @@ static uint64_t count_reports(struct sdr_run *run, uint64_t number)
         run->progress.loss_sum.weight += report->weight;
         rows += report->rows;
         if (run->network->policy.joint)
-            log_report(run, p, number, report);
+            sdr_peer_log_report(run, p, number, report);
     }
     /* Of the rows of a worker that was lost meanwhile nobody may have told. */
     if (run->network->policy.joint && run->network->lead.alive < run->network->workers)
@@ -248,7 +223,7 @@ static enum sdr_status compare_replicas(const struct sdr_node *node)
     return status;
 }
 
-static enum sdr_status dismiss(struct sdr_node *node)
+enum sdr_status sdr_peer_dismiss(struct sdr_node *node)
 {
     for (int to = 1; to < node->workers; to++) {
         struct sdr_message stop = {.kind = SDR_MESSAGE_STOP, .flags = SDR_URGENT, .to = to};
@@ -270,7 +245,7 @@ static enum sdr_status keep_books(struct sdr_node *node, const struct sdr_peer_r
     peer->accounting = true; /* until all are there: the wait may be broken off */
     while (run->network->policy.joint && books->missing > 0)
         SDR_TRY(sdr_peer_pump(node));
-    SDR_TRY(run->network->policy.joint ? mark_applied(run, number)
+    SDR_TRY(run->network->policy.joint ? sdr_peer_mark_applied(run, number)
                                        : sdr_peer_any(node, &any)); /* reports that have arrived */
     peer->accounting = false;
     bool ends = sdr_network_ends_epoch(run, number);
@@ -286,111 +261,7 @@ static enum sdr_status keep_books(struct sdr_node *node, const struct sdr_peer_r
         run->end.over = run->end.ended_early = true;
         run->end.why_over = books->stop;
     }
-    return run->end.over ? dismiss(node) : open_books(node);
-}
-
-/* ---- nobody waits ---- */
-/* Whether peer 0 is done with its part of an epoch: before that the epoch does not end. */
-static bool is_past(const struct sdr_node *node, uint64_t epoch)
-{
-    uint64_t at, own = sdr_divide(&node->run->network->policy.epochs, sdr_peer_of(node)->number, &at);
-    return own > epoch || (own == epoch && at >= sdr_shard_shares(node->run, epoch));
-}
-
-static bool all_done(const struct sdr_node *node)
-{
-    const struct sdr_peer_books *books = books_of(node);
-    for (int p = 0; p < node->workers; p++)
-        if (!books->done[p] && !sdr_peer_is_lost(node, p))
-            return false;
-    return true;
-}
-
-/* At the end of an epoch those of all shards, although some peers may be ahead and others behind; before that a part of those
-   that were reported. Of lost peers nobody knows. */
-static void count_updates(struct sdr_node *node, bool ends, double part)
-{
-    struct sdr_run *run = node->run;
-    struct sdr_peer_books *books = books_of(node);
-    uint64_t version = run->parameters.version, workers = (uint64_t)node->workers, shards = 0;
-    for (uint64_t w = 0; w < workers; w++)
-        shards += (sdr_shard_start(run, (int)w + 1) - sdr_shard_start(run, (int)w) + run->pace.update_rows - 1) / run->pace.update_rows;
-    uint64_t end = books->version + shards;
-    bool all = run->network->lead.alive == node->workers;
-    uint64_t counted = version + (uint64_t)fmax(0, (double)books->updates * part);
-    if (all && (ends || counted > end))
-        counted = end;
-    books->updates -= (int64_t)(counted - version);
-    run->parameters.version = counted;
-    books->version = ends ? counted : books->version;
-}
-
-/* Counts some of the rows that were reported, up to the end of the present epoch, and their part of the rest. */
-static enum sdr_status count_rows(struct sdr_node *node, uint64_t rows)
-{
-    struct sdr_run *run = node->run;
-    const struct sdr_network *net = run->network;
-    struct sdr_peer_report *sum = &books_of(node)->sum;
-    bool ends = run->progress.at + rows == run->set.train_rows.count;
-    uint64_t epoch = run->progress.epoch;
-    double part = (double)rows / (double)sum->rows, loss = sum->loss * part, weight = sum->weight * part;
-    sum->rows -= rows;
-    sum->loss -= loss;
-    sum->weight -= weight;
-    run->progress.loss_sum.loss += loss;
-    run->progress.loss_sum.weight += weight;
-    count_updates(node, ends, part);
-    if (ends) {
-        SDR_TRY(sdr_peer_take_states(node));
-        for (uint64_t n = epoch * net->policy.per_epoch; n < (epoch + 1) * net->policy.per_epoch; n++)
-            if (sdr_network_share_exists(run, n))
-                SDR_TRY(mark_applied(run, n));
-    }
-    run->log.hold = net->peers->saves && !ends;
-    bool due = ends || sdr_point_due(run, false);
-    if (due)
-        SDR_TRY(run->use.strategy->peer->publish(node));
-    run->network->lead.ended = run->use.transport->now(node);
-    SDR_TRY(sdr_account(run, rows));
-    return run->end.over && !due ? run->use.strategy->peer->publish(node) : SDR_OK;
-}
-
-/* Counts what has been reported. */
-static enum sdr_status count_alone(struct sdr_node *node)
-{
-    struct sdr_run *run = node->run;
-    struct sdr_peer_books *books = books_of(node);
-    uint64_t whole = run->set.train_rows.count, more = (uint64_t)books->credit, reported = books->sum.rows;
-    books->credit -= (double)more;
-    books->sum.rows += more;
-    if (all_done(node)) /* rounding, and rows of lost peers */
-        books->sum.rows = (run->pace.epochs - run->progress.epoch) * whole - run->progress.at;
-    books->untrained += books->sum.rows - reported;
-    while (!run->end.over) {
-        uint64_t left = whole - run->progress.at, rows = books->sum.rows < left ? books->sum.rows : left;
-        if (rows == left && !(is_past(node, run->progress.epoch) && sdr_peer_states_there(node)))
-            rows--;
-        if (rows == 0)
-            break;
-        SDR_TRY(count_rows(node, rows));
-    }
-    if (!run->end.over) {
-        SDR_TRY(sdr_poll_requests(run));
-        if (!run->end.over)
-            return SDR_OK;
-        SDR_TRY(run->use.strategy->peer->publish(node));
-    }
-    run->progress.rows_done -= books->untrained;
-    return dismiss(node);
-}
-
-enum sdr_status sdr_peer_await_end(struct sdr_node *node)
-{
-    for (;;) {
-        if (node->id == 0)
-            SDR_TRY(count_alone(node));
-        SDR_TRY(sdr_peer_pump(node));
-    }
+    return run->end.over ? sdr_peer_dismiss(node) : open_books(node);
 }
 
 /* The end of an epoch for a replica. Peer 0 charges all penalties then: bits depend on when they are charged. Of replicas that
@@ -406,17 +277,14 @@ static enum sdr_status end_epoch(struct sdr_node *node)
     return sdr_peer_give_state(node);
 }
 
-/* If nobody waits: reports of thousands of peers would fill the network of peer 0. Points of a curve and --updates need all of them. */
-static bool is_report_due(struct sdr_node *node)
+enum sdr_status sdr_peer_send_report(struct sdr_node *node, uint64_t number)
 {
-    enum { EVERY = 20000000 }; /* nanoseconds */
-    const struct sdr_run *run = node->run;
     struct sdr_peer *peer = sdr_peer_of(node);
-    int64_t now = run->use.transport->now(node);
-    bool due = run->curve.on || run->options.settings.updates || now - peer->reported >= EVERY;
-    if (due)
-        peer->reported = now;
-    return due;
+    struct sdr_message message = {.kind = SDR_MESSAGE_REPORT, .to = 0, .batch = number};
+    SDR_TRY(sdr_peer_body(node, sizeof peer->report, &message.body));
+    memcpy(message.body->data, &peer->report, sizeof peer->report);
+    peer->report = (struct sdr_peer_report){0};
+    return sdr_send(node, &message);
 }
 
 enum sdr_status sdr_peer_account(struct sdr_node *node)
@@ -428,23 +296,13 @@ enum sdr_status sdr_peer_account(struct sdr_node *node)
     bool ends = sdr_network_ends_epoch(node->run, number);
     if (ends && !peer->accounting)
         SDR_TRY(end_epoch(node));
-    struct sdr_message message = {.kind = SDR_MESSAGE_REPORT, .to = 0, .batch = number};
-    if (node->id == 0) {
-        if (node->run->use.strategy->peer->alone) {
-            SDR_TRY(enter(node->run, 0, number, &report));
-            peer->report = (struct sdr_peer_report){0};
-            return count_alone(node);
-        }
-        SDR_TRY(keep_books(node, &report, number));
-        peer->report = (struct sdr_peer_report){0};
-        return SDR_OK;
-    }
-    if (node->run->use.strategy->peer->alone && !ends && !is_report_due(node))
-        return SDR_OK;
+    if (node->run->use.strategy->peer->alone)
+        return sdr_peer_account_alone(node, number, ends);
+    if (node->id > 0)
+        return sdr_peer_send_report(node, number);
+    SDR_TRY(keep_books(node, &report, number));
     peer->report = (struct sdr_peer_report){0};
-    SDR_TRY(sdr_peer_body(node, sizeof report, &message.body));
-    memcpy(message.body->data, &report, sizeof report);
-    return sdr_send(node, &message);
+    return SDR_OK;
 }
 
 void sdr_peer_check_replica(struct sdr_node *node)

@@ -160,7 +160,15 @@ enum sdr_status sdr_peer_pump(struct sdr_node *node);
 enum sdr_status sdr_peer_file_report(struct sdr_node *node, struct sdr_message *message);
 /* Peer 0 asks for the model of this one: answers. */
 enum sdr_status sdr_peer_give_model(struct sdr_node *node);
-/* A peer whose batches are done, if nobody waits for others: until the end of the run. */
+/* For bookkeeping: notes a report in the ledger; marks a batch as applied; sends the present report to peer 0; ends the run, at
+   peer 0. */
+void sdr_peer_log_report(struct sdr_run *run, int worker, uint64_t number, const struct sdr_peer_report *report);
+enum sdr_status sdr_peer_mark_applied(struct sdr_run *run, uint64_t number);
+enum sdr_status sdr_peer_send_report(struct sdr_node *node, uint64_t number);
+enum sdr_status sdr_peer_dismiss(struct sdr_node *node);
+/* Peers that are alone (alone.c): a report arrives at peer 0; a batch is done; all batches of a peer are: it waits for the end. */
+enum sdr_status sdr_peer_enter_alone(struct sdr_run *run, int from, uint64_t number, const struct sdr_peer_report *report);
+enum sdr_status sdr_peer_account_alone(struct sdr_node *node, uint64_t number, bool ends);
 enum sdr_status sdr_peer_await_end(struct sdr_node *node);
 /* Keeps a message until a loop asks for it. Takes ownership, also on failure. */
 enum sdr_status sdr_peer_keep(struct sdr_peer *peer, const struct sdr_message *message);

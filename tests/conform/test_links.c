@@ -338,14 +338,5 @@ int main(int count, char **arguments)
     };
     const struct CMUnitTest deaths[] = {cmocka_unit_test(a_death_is_told_to_every_survivor)};
     with_deaths = count > 1 && strcmp(arguments[1], "deaths") == 0;
-    struct sigaction action = {.sa_handler = too_long};
-    sigaction(SIGALRM, &action, NULL);
-    setenv("OMPI_MCA_ess_singleton_isolated", "1", 0); /* one process needs no daemon */
-    if (sdr_data_dense(row[0], 8, 4, 4, label, NULL, &data) != SDR_OK)
-        return 1;
-    int failed = with_deaths ? cmocka_run_group_tests(deaths, NULL, NULL)
-                             : cmocka_run_group_tests(tests, NULL, NULL);
-    sdr_data_destroy(data);
-    sdr_job_leave(failed ? SDR_RUNTIME : SDR_OK);
-    return failed;
+    return with_deaths ? run_laws(deaths, 1) : run_laws(tests, sizeof tests / sizeof *tests);
 }

@@ -248,13 +248,5 @@ int main(void)
         cmocka_unit_test(a_mixture_of_two_small_writes_is_torn),
         cmocka_unit_test(a_part_is_torn),
     };
-    struct sigaction action = {.sa_handler = too_long};
-    sigaction(SIGALRM, &action, NULL);
-    setenv("OMPI_MCA_ess_singleton_isolated", "1", 0); /* one process needs no daemon */
-    if (sdr_data_dense(row[0], 8, 4, 4, label, NULL, &data) != SDR_OK)
-        return 1;
-    int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    sdr_data_destroy(data);
-    sdr_job_leave(failed ? SDR_RUNTIME : SDR_OK);
-    return failed;
+    return run_laws(tests, sizeof tests / sizeof *tests);
 }

@@ -111,6 +111,25 @@ static inline void over_transports(const char *name, void (*law)(const struct wa
     }                                                                                              \
     static void check_##name(const struct way *way)
 
+/* All of a program's laws; at the end it leaves the job. */
+static struct sdr_data *data; /* of every run */
+static const float row[8][4] = {{1, 2, 3, 4}, {2, 1, 0, 1}, {0, 1, 1, 0}, {3, 1, 2, 2},
+                                {1, 0, 0, 1}, {2, 2, 1, 0}, {0, 0, 3, 1}, {1, 1, 1, 1}};
+static const float label[8] = {0, 1, 0, 1, 1, 0, 1, 0};
+
+static inline int run_laws(const struct CMUnitTest *laws, size_t count)
+{
+    struct sigaction action = {.sa_handler = too_long};
+    sigaction(SIGALRM, &action, NULL);
+    setenv("OMPI_MCA_ess_singleton_isolated", "1", 0); /* one process needs no daemon */
+    if (sdr_data_dense(row[0], 8, 4, 4, label, NULL, &data) != SDR_OK)
+        return 1;
+    int failed = _cmocka_run_group_tests("laws", laws, count, NULL, NULL);
+    sdr_data_destroy(data);
+    sdr_job_leave(failed ? SDR_RUNTIME : SDR_OK);
+    return failed;
+}
+
 /* ---- a run, and loops of our own ---- */
 /* What the loops of a launch find, and leave behind. Each writes what is its own node's. */
 static struct {
@@ -126,11 +145,6 @@ static struct {
 struct times {
     const char *compute, *delay, *slow; /* compute and slow: where time is virtual */
 };
-
-static const float row[8][4] = {{1, 2, 3, 4}, {2, 1, 0, 1}, {0, 1, 1, 0}, {3, 1, 2, 2},
-                                {1, 0, 0, 1}, {2, 2, 1, 0}, {0, 0, 3, 1}, {1, 1, 1, 1}};
-static const float label[8] = {0, 1, 0, 1, 1, 0, 1, 0};
-static struct sdr_data *data;
 
 static inline struct sdr_run *create_as(const struct way *way, struct times times, const char *sync,
                                         const char *workers, const char *servers)

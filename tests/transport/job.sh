@@ -37,3 +37,11 @@ wait $!
 echo $? >"$work/code.$OMPI_COMM_WORLD_RANK"
 X
 chmod +x "$work/member"
+# kill_in_training RANK FOLDER: kills that process of "$work/member", once the run in the folder has ended an epoch.
+kill_in_training() {
+    for _ in $(seq 15000); do
+        [ -s "$work/pid.$1" ] && [ -s "$2/metrics.jsonl" ] && break
+        sleep 0.02
+    done
+    kill -9 "$(cat "$work/pid.$1")"
+}

@@ -27,11 +27,7 @@ rm -f "$work"/pid.* "$work"/code.*
 timeout 250 mpirun -x work -enable-recovery --mca pml ob1 --mca btl tcp,self --oversubscribe --bind-to none -n 4 "$work/member" "$SOUNDER" $points \
     --epochs 40 --delay exp:mean=0.001 --sync asgd:every=3 --transport mpi:silence=2 --run "$work/run" >"$work/many.json" 2>"$work/err" &
 job=$!
-for _ in $(seq 2000); do
-    [ -s "$work/pid.2" ] && [ -s "$work/run/metrics.jsonl" ] && break
-    sleep 0.02
-done
-kill -9 "$(cat "$work/pid.2")"
+kill_in_training 2 "$work/run"
 wait $job || complain "the job did not end ($?)"
 for p in 0 1 3; do
     [ "$(cat "$work/code.$p" 2>/dev/null)" = 0 ] || complain "process $p ended with $(cat "$work/code.$p"), not 0: $(tail -n 3 "$work/err")"

@@ -45,24 +45,12 @@ timeout 250 mpirun $dying -n 3 "$(dirname "$SOUNDER")/test_links" deaths >"$work
 [ "$(grep -c "was told of all deaths" "$work/out")" = 3 ] || complain "a death is not told to all: $(cat "$work/out")"
 
 # A ring that is broken ends everywhere with exit code 6 and goes on from its checkpoint to the bits of an unbroken one.
-cat >"$work/member" <<'Y'
-#!/bin/bash
-"$@" &
-echo $! >"$work/pid.$OMPI_COMM_WORLD_RANK"
-wait $!
-echo $? >"$work/code.$OMPI_COMM_WORLD_RANK"
-Y
-chmod +x "$work/member"
 ring="$ring --epochs 6"
 "$program" $ring --workers 4 >"$work/one.json" || complain "threads, 6 epochs"
 ring="$ring --delay exp:mean=0.03 --run $work/run"
 timeout 600 mpirun -x work $dying -n 4 "$work/member" "$program" $ring --transport mpi:silence=3 >"$work/out" 2>"$work/err" &
 job=$!
-for _ in $(seq 6000); do
-    [ -s "$work/pid.2" ] && [ -s "$work/run/metrics.jsonl" ] && break
-    sleep 0.05
-done
-kill -9 "$(cat "$work/pid.2")"
+kill_in_training 2 "$work/run"
 wait $job || complain "the job did not end ($?)"
 grep -q "worker 2 was lost.*--resume" "$work/err" || complain "the lost worker is not named: $(tail -n 3 "$work/err")"
 for p in 0 1 3; do
