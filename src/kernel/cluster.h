@@ -7,7 +7,7 @@
 #include "base/cpu.h"
 #include <stdint.h>
 
-enum { SDR_TOGETHER = 4 };
+enum { SDR_TOGETHER = 12 };
 struct sdr_cluster_kernels {
     /* score[r · outputs + k] = Σ_i sum[i · outputs + k]·(x[r][i] − center[i]) for at most
        SDR_TOGETHER dense rows; center may be NULL. */

@@ -1,7 +1,7 @@
-/* The vector type of the hot loops: sixteen floats. The same source is compiled for several CPU
-   levels (see cmake/registry.cmake); only the primitives below differ. All levels compute the same
-   bits: always sixteen lanes, one order of summation, no fused multiply-add, IEEE 754 square roots
-   and divisions. */
+/* The vector type of the hot loops: as many floats as a register has. The same source is compiled for
+   several CPU levels (see cmake/registry.cmake); only the primitives below differ. All levels compute the
+   same bits: sums always have sixteen chains and one order, there is no fused multiply-add, square roots
+   and divisions are those of IEEE 754. */
 #ifndef SDR_KERNEL_LANES_H
 #define SDR_KERNEL_LANES_H
 
@@ -13,15 +13,21 @@
 #include <immintrin.h>
 #endif
 
+#if defined(__AVX512F__)
 enum { SDR_LANES = 16 };
-typedef float lanes __attribute__((vector_size(64), aligned(64)));
-typedef int32_t lanes_index __attribute__((vector_size(64), aligned(64)));
+#elif defined(__AVX2__)
+enum { SDR_LANES = 8 };
+#else
+enum { SDR_LANES = 4 };
+#endif
+typedef float lanes __attribute__((vector_size(SDR_LANES * 4)));
+typedef int32_t lanes_index __attribute__((vector_size(SDR_LANES * 4)));
 
 #define SDR_INLINE static inline __attribute__((always_inline, unused))
 
 SDR_INLINE lanes lanes_all(float x)
 {
-    return (lanes){x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x};
+    return x - (lanes){0}; /* x + 0 would change −0 */
 }
 
 /* GCC's sanitizers do not see the memory accesses of masked loads, masked stores and gathers; TSan
@@ -31,19 +37,15 @@ SDR_INLINE lanes lanes_all(float x)
 #define LANES_READS(type, from, n)                                                                 \
     for (uint32_t i_ = 0; i_ < (n); i_++)                                                          \
     (void)((const volatile type *)(from))[i_]
-#define LANES_GATHERS(base, at, n)                                                                 \
-    for (uint32_t i_ = 0; i_ < (n); i_++)                                                          \
-    (void)((const volatile float *)(base))[(at)[i_]]
 #define LANES_WRITES(to, v, n)                                                                     \
     for (uint32_t i_ = 0; i_ < (n); i_++)                                                          \
     ((volatile float *)(to))[i_] = (v)[i_]
 #else
 #define LANES_READS(type, from, n) ((void)0)
-#define LANES_GATHERS(base, at, n) ((void)0)
 #define LANES_WRITES(to, v, n)     ((void)0)
 #endif
 
-/* ---- contiguous memory: n is 1 … 16; lanes from n on load as zero and are not stored ---- */
+/* ---- contiguous memory: n is 1 … SDR_LANES; lanes from n on load as zero and are not stored ---- */
 #if defined(__AVX512F__)
 SDR_INLINE __mmask16 lanes_mask(uint32_t n)
 {
@@ -59,128 +61,53 @@ SDR_INLINE void lanes_store(float *to, lanes v, uint32_t n)
     LANES_WRITES(to, v, n);
     _mm512_mask_storeu_ps(to, lanes_mask(n), (__m512)v);
 }
-SDR_INLINE lanes_index lanes_load16(const uint16_t *from, uint32_t n)
-{
-    LANES_READS(uint16_t, from, n);
-    return (lanes_index)_mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(lanes_mask(n), from));
-}
-SDR_INLINE lanes_index lanes_load32(const uint32_t *from, uint32_t n)
-{
-    LANES_READS(uint32_t, from, n);
-    return (lanes_index)_mm512_maskz_loadu_epi32(lanes_mask(n), from);
-}
-SDR_INLINE lanes lanes_gather(const float *base, lanes_index at, uint32_t n)
-{
-    LANES_GATHERS(base, at, n);
-    return (lanes)_mm512_mask_i32gather_ps(_mm512_setzero_ps(), lanes_mask(n), (__m512i)at, base,
-                                           4);
-}
 SDR_INLINE lanes lanes_sqrt(lanes v)
 {
     return (lanes)_mm512_sqrt_ps((__m512)v);
 }
 #elif defined(__AVX2__)
-/* Two registers of eight. */
-typedef float lanes_half __attribute__((vector_size(32)));
-SDR_INLINE __m256 lanes_low(lanes v)
+SDR_INLINE __m256i lanes_mask(uint32_t n)
 {
-    return (__m256)__builtin_shufflevector(v, v, 0, 1, 2, 3, 4, 5, 6, 7);
-}
-SDR_INLINE __m256 lanes_high(lanes v)
-{
-    return (__m256)__builtin_shufflevector(v, v, 8, 9, 10, 11, 12, 13, 14, 15);
-}
-SDR_INLINE lanes lanes_of(__m256 low, __m256 high)
-{
-    return __builtin_shufflevector((lanes_half)low, (lanes_half)high, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-}
-/* −1 for the first n of lanes first … first + 7. */
-SDR_INLINE __m256i lanes_mask(uint32_t n, uint32_t first)
-{
-    static const int32_t mask[2 * SDR_LANES] = {-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1};
-    return _mm256_loadu_si256((const __m256i *)(const void *)(mask + SDR_LANES - n + first));
+    static const int32_t mask[2 * SDR_LANES] = {-1, -1, -1, -1, -1, -1, -1, -1};
+    return _mm256_loadu_si256((const __m256i *)(const void *)(mask + SDR_LANES - n));
 }
 SDR_INLINE lanes lanes_load(const float *from, uint32_t n)
 {
     LANES_READS(float, from, n);
-    if (n == SDR_LANES)
-        return lanes_of(_mm256_loadu_ps(from), _mm256_loadu_ps(from + 8));
-    return lanes_of(_mm256_maskload_ps(from, lanes_mask(n, 0)), _mm256_maskload_ps(from + 8, lanes_mask(n, 8)));
+    return (lanes)(n == SDR_LANES ? _mm256_loadu_ps(from) : _mm256_maskload_ps(from, lanes_mask(n)));
 }
 SDR_INLINE void lanes_store(float *to, lanes v, uint32_t n)
 {
     LANES_WRITES(to, v, n);
-    if (n == SDR_LANES) {
-        _mm256_storeu_ps(to, lanes_low(v));
-        _mm256_storeu_ps(to + 8, lanes_high(v));
-        return;
-    }
-    _mm256_maskstore_ps(to, lanes_mask(n, 0), lanes_low(v));
-    _mm256_maskstore_ps(to + 8, lanes_mask(n, 8), lanes_high(v));
-}
-SDR_INLINE lanes_index lanes_load16(const uint16_t *from, uint32_t n)
-{
-    uint16_t part[SDR_LANES] = {0};
-    LANES_READS(uint16_t, from, n);
-    if (n < SDR_LANES) {
-        for (uint32_t i = 0; i < n; i++)
-            part[i] = from[i];
-        from = part;
-    }
-    __m256i low = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)(const void *)from));
-    __m256i high = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)(const void *)(from + 8)));
-    return (lanes_index)lanes_of((__m256)low, (__m256)high);
-}
-SDR_INLINE lanes_index lanes_load32(const uint32_t *from, uint32_t n)
-{
-    return (lanes_index)lanes_load((const float *)(const void *)from, n);
-}
-SDR_INLINE lanes lanes_gather(const float *base, lanes_index at, uint32_t n)
-{
-    __m256i low = (__m256i)lanes_low((lanes)at), high = (__m256i)lanes_high((lanes)at);
-    LANES_GATHERS(base, at, n);
     if (n == SDR_LANES)
-        return lanes_of(_mm256_i32gather_ps(base, low, 4), _mm256_i32gather_ps(base, high, 4));
-    return lanes_of(_mm256_mask_i32gather_ps(_mm256_setzero_ps(), base, low, (__m256)lanes_mask(n, 0), 4),
-                    _mm256_mask_i32gather_ps(_mm256_setzero_ps(), base, high, (__m256)lanes_mask(n, 8), 4));
+        _mm256_storeu_ps(to, (__m256)v);
+    else
+        _mm256_maskstore_ps(to, lanes_mask(n), (__m256)v);
 }
 SDR_INLINE lanes lanes_sqrt(lanes v)
 {
-    return lanes_of(_mm256_sqrt_ps(lanes_low(v)), _mm256_sqrt_ps(lanes_high(v)));
+    return (lanes)_mm256_sqrt_ps((__m256)v);
 }
 #else
 SDR_INLINE lanes lanes_load(const float *from, uint32_t n)
 {
     lanes v = {0};
     LANES_READS(float, from, n);
-    memcpy(&v, from, n * sizeof *from);
+    if (n == SDR_LANES)
+        memcpy(&v, from, sizeof v);
+    else
+        for (uint32_t i = 0; i < n; i++)
+            v[i] = from[i];
     return v;
 }
 SDR_INLINE void lanes_store(float *to, lanes v, uint32_t n)
 {
     LANES_WRITES(to, v, n);
-    memcpy(to, &v, n * sizeof *to);
-}
-SDR_INLINE lanes_index lanes_load16(const uint16_t *from, uint32_t n)
-{
-    lanes_index v = {0};
-    for (uint32_t i = 0; i < n; i++)
-        v[i] = from[i];
-    return v;
-}
-SDR_INLINE lanes_index lanes_load32(const uint32_t *from, uint32_t n)
-{
-    lanes_index v = {0};
-    LANES_READS(uint32_t, from, n);
-    memcpy(&v, from, n * sizeof *from);
-    return v;
-}
-SDR_INLINE lanes lanes_gather(const float *base, lanes_index at, uint32_t n)
-{
-    lanes v = {0};
-    for (uint32_t i = 0; i < n; i++)
-        v[i] = base[at[i]];
-    return v;
+    if (n == SDR_LANES)
+        memcpy(to, &v, sizeof v);
+    else
+        for (uint32_t i = 0; i < n; i++)
+            to[i] = v[i];
 }
 SDR_INLINE lanes lanes_sqrt(lanes v)
 {
@@ -190,20 +117,27 @@ SDR_INLINE lanes lanes_sqrt(lanes v)
 }
 #endif
 
-/* base[index[i]] = v[i] for the first n lanes. Scalar stores at every level: the next row reads
-   many of the same weights, and a load can forward from a pending scalar store but not from a
-   scatter. */
-#define LANES_PUT(name, type)                                                                      \
-    SDR_INLINE void name(float *base, const type *index, lanes v, uint32_t n)                      \
+/* ---- listed values ----
+   Loaded and stored one by one at every level: the next row reads many of the same weights, and a load
+   can take a value from a plain store still under way, but a gather cannot, and nothing from a scatter. */
+#define LANES_LISTED(bits, type)                                                                   \
+    SDR_INLINE lanes lanes_pick##bits(const float *base, const type *index, uint32_t n)            \
+    {                                                                                              \
+        lanes v = {0};                                                                             \
+        for (uint32_t i = 0; i < n; i++)                                                           \
+            v[i] = base[index[i]];                                                                 \
+        return v;                                                                                  \
+    }                                                                                              \
+    SDR_INLINE void lanes_put##bits(float *base, const type *index, lanes v, uint32_t n)           \
     {                                                                                              \
         float part[SDR_LANES] __attribute__((aligned(64)));                                        \
         memcpy(part, &v, sizeof part);                                                             \
         for (uint32_t i = 0; i < n; i++)                                                           \
             base[index[i]] = part[i];                                                              \
     }
-LANES_PUT(lanes_put16, uint16_t)
-LANES_PUT(lanes_put32, uint32_t)
-#undef LANES_PUT
+LANES_LISTED(16, uint16_t)
+LANES_LISTED(32, uint32_t)
+#undef LANES_LISTED
 
 /* a where the mask lane is −1, b where it is 0; comparisons of lanes give such masks. */
 SDR_INLINE lanes lanes_select(lanes_index mask, lanes a, lanes b)
@@ -233,25 +167,49 @@ SDR_INLINE lanes lanes_copysign(lanes a, lanes b)
     return (lanes)(((lanes_index)a & 0x7FFFFFFF) | ((lanes_index)b & (int32_t)0x80000000u));
 }
 
-/* Sum in a fixed order: lanes 8 apart, then 4, 2, 1. */
-SDR_INLINE float lanes_sum(lanes v)
+/* ---- sums ---- */
+/* Sixteen partial sums. Entry i of a row belongs to chain i mod 16. */
+enum { SDR_CHAINS = 16, SDR_CHAIN_VECTORS = SDR_CHAINS / SDR_LANES };
+struct chains {
+    lanes part[SDR_CHAIN_VECTORS];
+};
+
+SDR_INLINE struct chains chains_of(const float *sums)
+{
+    struct chains c;
+    for (int v = 0; v < SDR_CHAIN_VECTORS; v++)
+        c.part[v] = lanes_load(sums + v * SDR_LANES, SDR_LANES);
+    return c;
+}
+
+/* Their sum in a fixed order: chains 8 apart, then 4, 2, 1. */
+SDR_INLINE float chains_sum(struct chains c)
 {
 #if defined(__AVX512F__)
-    return _mm512_reduce_add_ps((__m512)v); /* the same order */
+    return _mm512_reduce_add_ps((__m512)c.part[0]); /* the same order */
 #elif defined(__AVX2__)
-    __m256 eight = _mm256_add_ps(lanes_low(v), lanes_high(v));
+    __m256 eight = (__m256)(c.part[0] + c.part[1]);
     __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
     __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
     return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
 #else
-    float a[SDR_LANES];
-    memcpy(a, &v, sizeof a);
-    for (int half = SDR_LANES / 2; half; half /= 2)
-        for (int i = 0; i < half; i++)
-            a[i] += a[i + half];
-    return a[0];
+    lanes four = (c.part[0] + c.part[2]) + (c.part[1] + c.part[3]);
+    return (four[0] + four[2]) + (four[1] + four[3]);
 #endif
 }
+
+/* A sum over i < n of an expression of lanes: `term` may use i, and m, the number of lanes from i on. */
+#define CHAINS_ADD(sum, n, term)                                                                   \
+    do {                                                                                           \
+        uint32_t i = 0, m = SDR_LANES;                                                             \
+        for (; i + SDR_CHAINS <= (n);)                                                             \
+            _Pragma("GCC unroll 4") for (int v_ = 0; v_ < SDR_CHAIN_VECTORS; v_++, i += SDR_LANES) \
+                (sum).part[v_] += (term);                                                          \
+        for (int v_ = 0; i < (n); v_++, i += m) {                                                  \
+            m = (n) - i < SDR_LANES ? (n) - i : SDR_LANES;                                         \
+            (sum).part[v_] += (term);                                                              \
+        }                                                                                          \
+    } while (0)
 
 /* exp for x ≤ 0 in float: Cody–Waite reduction and the Taylor polynomial of degree 7, relative
  * error < 2e-7. */

@@ -5,12 +5,12 @@
 
 static float dot16(const float *w, const uint16_t *index, const float *x, uint32_t n)
 {
-    return lanes_dot16(w, index, x, n, NULL);
+    return lanes_dot16(w, index, x, n);
 }
 
 static float dot32(const float *w, const uint32_t *index, const float *x, uint32_t n)
 {
-    return lanes_dot32(w, index, x, n, NULL);
+    return lanes_dot32(w, index, x, n);
 }
 
 static float dot(const float *w, const float *x, const float *center, uint32_t n)

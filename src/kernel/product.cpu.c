@@ -121,7 +121,7 @@ static void product(const struct sdr_product *x)
 
 /* ---- cross ---- */
 /* Sums over examples: `m` rows × `n` columns, sixteen chains each, in registers. */
-enum { PARTS = SDR_LANES / WIDE };
+enum { PARTS = SDR_CHAINS / WIDE };
 #if defined(__AVX512F__)
 enum { CROSS_ROWS = 4, CROSS_COLS = 6 };
 #elif defined(__AVX2__)
@@ -141,7 +141,7 @@ SDR_INLINE void cross_tile(const struct sdr_cross *x, uint32_t i, uint32_t j, co
         b[c] = x->b + (j + (uint32_t)c) * x->b_row;
     for (uint32_t q = 0; q < x->inner; q++) {
         size_t at = x->q_at[q], bt = (size_t)q * x->lanes;
-        for (uint32_t l = 0; l < x->lanes; l += SDR_LANES)
+        for (uint32_t l = 0; l < x->lanes; l += SDR_CHAINS)
             _Pragma("GCC unroll 4") for (int part = 0; part < PARTS; part++)
             {
                 vector left[CROSS_ROWS];
@@ -158,13 +158,13 @@ SDR_INLINE void cross_tile(const struct sdr_cross *x, uint32_t i, uint32_t j, co
                 }
             }
     }
-    float chain[CROSS_ROWS * CROSS_COLS][SDR_LANES] __attribute__((aligned(64)));
+    float chain[CROSS_ROWS * CROSS_COLS][SDR_CHAINS] __attribute__((aligned(64)));
     _Pragma("GCC unroll 32") for (int k = 0; k < m * n * PARTS; k++)
         store(&chain[0][0] + k * WIDE, sum[k]);
     for (int r = 0; r < m; r++)
         for (int c = 0; c < n; c++) {
             x->to[(i + (uint32_t)r) * x->to_row + j + (uint32_t)c] =
-                lanes_sum(lanes_load(chain[c * m + r], SDR_LANES));
+                chains_sum(chains_of(chain[c * m + r]));
         }
 }
 

@@ -56,6 +56,16 @@ static inline __attribute__((always_inline)) void sdr_fetch(const void *from, si
     for (; at < end; at += LINE)
         __builtin_prefetch(at);
 }
+/* The same without a branch for the first lines, since the lengths of rows cannot be predicted. */
+static inline __attribute__((always_inline)) void sdr_fetch_part(const void *from, size_t bytes, const size_t lines)
+{
+    enum { LINE = 64 };
+    const char *at = from, *last = at + (bytes ? bytes - 1 : 0);
+    _Pragma("GCC unroll 8") for (size_t i = 0; i < lines; i++)
+        __builtin_prefetch(at + i * LINE < last ? at + i * LINE : last);
+    if (bytes > lines * LINE)
+        sdr_fetch(at + lines * LINE, bytes - lines * LINE);
+}
 static inline __attribute__((always_inline)) void sdr_fetch_row(const struct sdr_problem *problem,
                                                                 uint32_t row)
 {
@@ -66,11 +76,11 @@ static inline __attribute__((always_inline)) void sdr_fetch_row(const struct sdr
         return;
     }
     struct sdr_sparse_row r = sdr_sparse_row(rows, row);
-    sdr_fetch(r.x, r.n * sizeof(float));
+    sdr_fetch_part(r.x, r.n * sizeof(float), 8);
     if (r.index16)
-        sdr_fetch(r.index16, r.n * sizeof(uint16_t));
+        sdr_fetch_part(r.index16, r.n * sizeof(uint16_t), 4);
     else
-        sdr_fetch(r.index32, r.n * sizeof(uint32_t));
+        sdr_fetch_part(r.index32, r.n * sizeof(uint32_t), 8);
 }
 
 /* The input of a score or a gradient. */

@@ -10,6 +10,7 @@ struct sdr_target {
     float *value;
     float *slot[2];      /* optimizer state; NULL where the optimizer has less */
     float *penalty_paid; /* penalty already charged, in units of Σ rate; NULL: no penalty */
+    float *cell;        /* the same, a cell a feature (optimizer/cell_loops.h): fused steps on it alone; NULL: none */
     const float *scale; /* 1 / size of each feature: steps are taken in scaled units; NULL: all 1 */
     const float *center;   /* dense rows: subtracted from x; NULL: nothing */
     const float *constant; /* what begin() computed */

@@ -1,8 +1,6 @@
 /* Fused steps: catch up, score, loss and step, row by row; bit-identical to pull, gradient and
    commit. Included by step_loops.h. */
 
-enum { KEPT = 4096 }; /* weights cached between the score of a row and its step */
-
 /* Applies the penalties due to the values of a row. */
 static void catch_up_for(const struct sdr_fused_steps *fused, uint32_t row, double penalty_due)
 {
@@ -13,7 +11,11 @@ static void catch_up_for(const struct sdr_fused_steps *fused, uint32_t row, doub
         return;
     }
     struct sdr_sparse_row r = sdr_sparse_row(rows, row);
-    if (r.index16)
+    if (fused->weight->cell && r.index16)
+        cells_catch_up16(fused->weight, r.index16, r.n);
+    else if (fused->weight->cell)
+        cells_catch_up32(fused->weight, r.index32, r.n);
+    else if (r.index16)
         catch_up16(fused->weight, r.index16, r.n, 1);
     else
         catch_up32(fused->weight, r.index32, r.n, 1);
@@ -57,7 +59,7 @@ SDR_INLINE void finish_row(struct sdr_fused_steps *fused, const float *c, uint64
             memcpy(&count, fused->intercept->value + 1, sizeof count);
             atomic_signal_fence(memory_order_seq_cst); /* keeps the compiler from reordering */
         }
-        step_run(fused->intercept, differs ? own : c, 0, 1, lanes_all(dloss), lanes_all(1.0f));
+        step_one(fused->intercept, differs ? own : c, dloss);
         if (shared) {
             atomic_signal_fence(memory_order_seq_cst);
             count++;
@@ -73,28 +75,24 @@ SDR_INLINE void finish_row(struct sdr_fused_steps *fused, const float *c, uint64
 
 #define FUSED_SPARSE(bits, index)                                                                  \
     do {                                                                                           \
-        if (shared) {                                                                              \
-            dloss = dloss_of(fused, row, lanes_dot##bits(t->value, index, r.x, r.n, NULL));        \
-            sparse##bits##_loop(t, c, index, r.x, r.n, dloss, scaled, NULL);                       \
-        } else if (r.n <= KEPT) {                                                                  \
-            dloss = dloss_of(fused, row, lanes_dot##bits(t->value, index, r.x, r.n, kept));        \
-            sparse##bits##_loop(t, c, index, r.x, r.n, dloss, scaled, kept);                       \
+        if (cells) {                                                                               \
+            dloss = dloss_of(fused, row, cells_dot##bits(t->cell, CELL_FLOATS, index, r.x, r.n));  \
+            cells_step##bits(t->cell, c, index, r.x, r.n, dloss);                                  \
         } else {                                                                                   \
-            memcpy(fused->constant, c, sizeof c);                                                  \
-            dloss = dloss_of(fused, row, kernels->dot##bits(t->value, index, r.x, r.n));           \
-            sparse##bits(t, index, r.x, r.n, dloss);                                               \
+            dloss = dloss_of(fused, row, lanes_dot##bits(t->value, index, r.x, r.n));              \
+            sparse##bits##_loop(t, c, index, r.x, r.n, dloss, scaled);                             \
         }                                                                                          \
     } while (0)
 
-/* shared: other workers write the same weights. The step loads them again instead of using cached
-   values: stores of others between load and store are lost, so that time must be short. */
-SDR_INLINE void fused_rows(struct sdr_fused_steps *fused, const bool scaled, const bool shared)
+/* shared: other workers write the same weights. Stores of others between load and store are lost, so that time
+   must be short: the step loads the weights again. */
+SDR_INLINE void fused_rows(struct sdr_fused_steps *fused, const bool cells, const bool scaled,
+                           const bool shared)
 {
     const struct sdr_rows *rows = fused->problem->rows;
-    const struct sdr_linear_kernels *kernels = fused->problem->kernels;
     const void *options = fused->optimizer_options;
     struct sdr_target *t = fused->weight;
-    float kept[KEPT] __attribute__((aligned(64))), dloss, c[SDR_CONSTANTS] = {0};
+    float dloss, c[SDR_CONSTANTS] = {0};
     for (uint32_t i = 0; i < fused->count; i++) {
         uint32_t row = fused->row[i], at = fused->place ? fused->place[i] : i;
         uint64_t update = fused->version + at + 1;
@@ -223,10 +221,12 @@ static void fused(struct sdr_fused_steps *w)
         pairs(w);
         return;
     }
-    if (w->weight->scale)
-        fused_rows(w, true, false);
+    if (w->weight->cell)
+        fused_rows(w, true, true, false);
+    else if (w->weight->scale)
+        fused_rows(w, false, true, false);
     else
-        fused_rows(w, false, false);
+        fused_rows(w, false, false, false);
 }
 
 /* The only data races of the program. Hogwild! reads and writes floats that other threads write.
@@ -236,7 +236,7 @@ static void fused(struct sdr_fused_steps *w)
 static __attribute__((no_sanitize("thread"))) void fused_shared(struct sdr_fused_steps *w)
 {
     if (!w->factors)
-        fused_rows(w, w->weight->scale != NULL, true);
+        fused_rows(w, false, w->weight->scale != NULL, true);
     else
 #if defined(__SANITIZE_THREAD__)
         fused_pairs(w);

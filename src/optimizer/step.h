@@ -25,6 +25,7 @@
 #ifndef SDR_OPTIMIZER_STEP_H
 #define SDR_OPTIMIZER_STEP_H
 
+#include "kernel/cells.h"
 #include "kernel/dot.h"
 #include "kernel/level.h"
 #include "kernel/linear.h"

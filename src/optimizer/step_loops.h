@@ -21,19 +21,17 @@ SDR_INLINE lanes moved_unscaled(const float *c, lanes w, lanes g, lanes *s0, lan
 }
 
 /* ---- steps on one output ---- */
-/* kept: the values w[index[i]] if already loaded, else NULL. Members of the target are copied to
-   locals first: the compiler must assume that a store changes the target. */
-#define SPARSE_BLOCK(load, put, m)                                                                 \
+/* Members of the target are copied to locals first: the compiler must assume that a store changes the target. */
+#define SPARSE_BLOCK(pick, put, m)                                                                 \
     do {                                                                                           \
-        lanes_index at = load(index + i, m);                                                       \
         lanes g = lanes_load(x + i, m) * u, s0 = {0}, s1 = {0};                                    \
-        lanes w = kept ? lanes_load(kept + i, m) : lanes_gather(value, at, m);                     \
+        lanes w = pick(value, index + i, m);                                                       \
         if (SDR_STEP_SLOTS > 0)                                                                    \
-            s0 = lanes_gather(slot0, at, m);                                                       \
+            s0 = pick(slot0, index + i, m);                                                        \
         if (SDR_STEP_SLOTS > 1)                                                                    \
-            s1 = lanes_gather(slot1, at, m);                                                       \
+            s1 = pick(slot1, index + i, m);                                                        \
         if (scaled)                                                                                \
-            w = moved(constant, w, g, lanes_gather(scale, at, m), &s0, &s1);                       \
+            w = moved(constant, w, g, pick(scale, index + i, m), &s0, &s1);                        \
         else                                                                                       \
             w = moved_unscaled(constant, w, g, &s0, &s1);                                          \
         put(value, index + i, w, m);                                                               \
@@ -43,30 +41,30 @@ SDR_INLINE lanes moved_unscaled(const float *c, lanes w, lanes g, lanes *s0, lan
             put(slot1, index + i, s1, m);                                                          \
     } while (0)
 
-#define SPARSE_STEP(name, type, load, put)                                                         \
+#define SPARSE_STEP(name, type, pick, put)                                                         \
     SDR_INLINE void name##_loop(const struct sdr_target *t, const float *constant,                 \
                                 const type *index, const float *x, uint32_t n, float u,            \
-                                const bool scaled, const float *kept)                              \
+                                const bool scaled)                                                 \
     {                                                                                              \
         float *value = t->value, *slot0 = t->slot[0], *slot1 = t->slot[1];                         \
         const float *scale = t->scale;                                                             \
         uint32_t i = 0;                                                                            \
         (void)slot0, (void)slot1, (void)scale;                                                     \
         for (; i + SDR_LANES <= n; i += SDR_LANES)                                                 \
-            SPARSE_BLOCK(load, put, SDR_LANES);                                                    \
+            SPARSE_BLOCK(pick, put, SDR_LANES);                                                    \
         if (i < n)                                                                                 \
-            SPARSE_BLOCK(load, put, n - i);                                                        \
+            SPARSE_BLOCK(pick, put, n - i);                                                        \
     }                                                                                              \
     static void name(const struct sdr_target *t, const type *index, const float *x, uint32_t n,    \
                      float u)                                                                      \
     {                                                                                              \
         if (t->scale)                                                                              \
-            name##_loop(t, t->constant, index, x, n, u, true, NULL);                               \
+            name##_loop(t, t->constant, index, x, n, u, true);                                     \
         else                                                                                       \
-            name##_loop(t, t->constant, index, x, n, u, false, NULL);                              \
+            name##_loop(t, t->constant, index, x, n, u, false);                                    \
     }
-SPARSE_STEP(sparse16, uint16_t, lanes_load16, lanes_put16)
-SPARSE_STEP(sparse32, uint32_t, lanes_load32, lanes_put32)
+SPARSE_STEP(sparse16, uint16_t, lanes_pick16, lanes_put16)
+SPARSE_STEP(sparse32, uint32_t, lanes_pick32, lanes_put32)
 
 /* Steps m consecutive values from `at`, with gradient g and scale q. */
 SDR_INLINE void step_run(const struct sdr_target *t, const float *constant, size_t at, uint32_t m,
@@ -83,6 +81,21 @@ SDR_INLINE void step_run(const struct sdr_target *t, const float *constant, size
         lanes_store(t->slot[0] + at, s0, m);
     if (SDR_STEP_SLOTS > 1)
         lanes_store(t->slot[1] + at, s1, m);
+}
+
+/* Steps one value, the first of an unscaled target: masked loads and stores would take longer. */
+SDR_INLINE void step_one(const struct sdr_target *t, const float *constant, float g)
+{
+    lanes s0 = {0}, s1 = {0};
+    if (SDR_STEP_SLOTS > 0)
+        s0 = lanes_all(t->slot[0][0]);
+    if (SDR_STEP_SLOTS > 1)
+        s1 = lanes_all(t->slot[1][0]);
+    t->value[0] = moved_unscaled(constant, lanes_all(t->value[0]), lanes_all(g), &s0, &s1)[0];
+    if (SDR_STEP_SLOTS > 0)
+        t->slot[0][0] = s0[0];
+    if (SDR_STEP_SLOTS > 1)
+        t->slot[1][0] = s1[0];
 }
 
 SDR_INLINE void dense_loop(const struct sdr_target *t, const float *constant, const float *x,
@@ -220,7 +233,7 @@ SDR_INLINE void catch_up_row(const struct sdr_target *t, uint32_t j, uint32_t ou
     }
 }
 
-#define CATCH_UP(name, type, load, put)                                                            \
+#define CATCH_UP(name, type, pick, put)                                                            \
     static void name(const struct sdr_target *t, const type *index, uint32_t n, uint32_t outputs)  \
     {                                                                                              \
         if (outputs > 1) {                                                                         \
@@ -230,20 +243,19 @@ SDR_INLINE void catch_up_row(const struct sdr_target *t, uint32_t j, uint32_t ou
         }                                                                                          \
         for (uint32_t i = 0, m; i < n; i += m) {                                                   \
             m = lanes_left(n, i);                                                                  \
-            lanes_index at = load(index + i, m);                                                   \
-            lanes w = lanes_gather(t->value, at, m), s0 = {0}, s1 = {0};                           \
+            lanes w = pick(t->value, index + i, m), s0 = {0}, s1 = {0};                            \
             if (SDR_STEP_SLOTS > 0)                                                                \
-                s0 = lanes_gather(t->slot[0], at, m);                                              \
+                s0 = pick(t->slot[0], index + i, m);                                               \
             if (SDR_STEP_SLOTS > 1)                                                                \
-                s1 = lanes_gather(t->slot[1], at, m);                                              \
-            lanes q = t->scale ? lanes_gather(t->scale, at, m) : lanes_all(1.0f);                  \
-            lanes penalty_paid = lanes_gather(t->penalty_paid, at, m);                             \
+                s1 = pick(t->slot[1], index + i, m);                                               \
+            lanes q = t->scale ? pick(t->scale, index + i, m) : lanes_all(1.0f);                   \
+            lanes penalty_paid = pick(t->penalty_paid, index + i, m);                              \
             put(t->value, index + i, shrunk(t, w, q, s0, s1, &penalty_paid), m);                   \
             put(t->penalty_paid, index + i, penalty_paid, m);                                      \
         }                                                                                          \
     }
-CATCH_UP(catch_up16, uint16_t, lanes_load16, lanes_put16)
-CATCH_UP(catch_up32, uint32_t, lanes_load32, lanes_put32)
+CATCH_UP(catch_up16, uint16_t, lanes_pick16, lanes_put16)
+CATCH_UP(catch_up32, uint32_t, lanes_pick32, lanes_put32)
 
 static void catch_up_all(const struct sdr_target *t, uint32_t n, uint32_t outputs)
 {
@@ -257,4 +269,5 @@ static void catch_up_all(const struct sdr_target *t, uint32_t n, uint32_t output
         }
 }
 
+#include "optimizer/cell_loops.h"
 #include "optimizer/fused_loops.h"

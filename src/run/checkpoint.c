@@ -159,6 +159,7 @@ static enum sdr_status list_arrays(struct sdr_run *run, struct sdr_tensor **list
                          sizeof *tensor, "a checkpoint"));
     *list = tensor;
     struct sdr_parameters *p = &run->parameters;
+    sdr_cells_unpack(p);
     struct {
         const char *name;
         enum sdr_dtype dtype;

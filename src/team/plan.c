@@ -102,6 +102,22 @@ static enum sdr_status compute_damping(struct sdr_run *run)
     return SDR_OK;
 }
 
+/* Cells, where fused steps on sparse rows touch the model often enough between two looks at it. */
+static enum sdr_status allocate_cells(struct sdr_run *run)
+{
+    const struct sdr_plan *plan = &run->shared.plan;
+    uint64_t rows = plan->known.rows;
+    bool alone = run->workers == 1 && !plan->copies;
+    if (plan->copies)
+        rows = plan->known.deterministic ? plan->share / (uint64_t)plan->copies : plan->share;
+    if (!plan->known.fused || run->data->rows.dense || plan->known.pairs || plan->in_place || plan->windows ||
+        (double)rows * plan->known.row_values < 0.5 * (double)run->problem.features)
+        return SDR_OK;
+    for (int c = 0; c < run->shared.replicas; c++)
+        SDR_TRY(sdr_cells_allocate(&run->shared.replica[c]));
+    return alone ? sdr_cells_allocate(&run->parameters) : SDR_OK;
+}
+
 enum sdr_status sdr_plan_carry_out(struct sdr_run *run)
 {
     const struct sdr_plan *plan = &run->shared.plan;
@@ -124,6 +140,7 @@ enum sdr_status sdr_plan_carry_out(struct sdr_run *run)
         SDR_TRY(sdr_parameters_replicate(&run->shared.replica[run->shared.replicas++],
                                          &run->parameters, plan->copies > 0,
                                          !plan->known.deterministic && !plan->shards));
+    SDR_TRY(allocate_cells(run));
     if (plan->damped)
         SDR_TRY(compute_damping(run));
     if (plan->windows)

@@ -73,6 +73,7 @@ enum sdr_status sdr_parameters_replicate(struct sdr_parameters *p, const struct 
     p->scratch = (struct sdr_scratch){0};
     p->published = NULL;
     p->target = NULL;
+    p->cell = NULL;
     if (copy) {
         p->value = p->slot[0] = p->slot[1] = p->penalty_paid = NULL;
         SDR_TRY(allocate_state(p));
@@ -125,6 +126,7 @@ void sdr_parameters_destroy(struct sdr_parameters *p)
     }
     for (int i = 0; i < 3; i++)
         sdr_release(p->base[i]);
+    sdr_release(p->cell);
     sdr_release(p->target);
     sdr_release(p->published);
     sdr_release(p->average.sum);
@@ -173,6 +175,7 @@ void sdr_parameters_copy_touched(const struct sdr_parameters *p, const struct sd
 void sdr_parameters_recompute(struct sdr_parameters *p, double rate)
 {
     const struct sdr_step_rule *rule = &p->rule;
+    sdr_cells_unpack(p);
     for (int b = 0; b < p->layout->blocks; b++) {
         const struct sdr_block *block = &p->layout->block[b];
         for (uint32_t j = 0; j < block->rows && rule->project && block->per_feature; j++)
@@ -192,6 +195,7 @@ void sdr_parameters_recompute(struct sdr_parameters *p, double rate)
 void sdr_parameters_reset(struct sdr_parameters *p, const float *value)
 {
     uint64_t first = p->held.first, count = p->held.end - first;
+    p->in_cells = false;
     memcpy(p->value + first, value + first, count * sizeof *value);
     for (int s = 0; s < p->rule.optimizer->slots; s++)
         memset(p->slot[s] + first, 0, count * sizeof(float));
@@ -270,10 +274,11 @@ static int changed_arrays(const struct sdr_parameters *p, double due, float *arr
     return count;
 }
 
-enum sdr_status sdr_parameters_save(const struct sdr_parameters *p, struct sdr_saved *saved)
+enum sdr_status sdr_parameters_save(struct sdr_parameters *p, struct sdr_saved *saved)
 {
     uint64_t held = p->held.end - p->held.first;
     float *array[4];
+    sdr_cells_unpack(p);
     *saved = (struct sdr_saved){.penalty_due = p->penalty_due, .any = true};
     int count = changed_arrays(p, p->penalty_due, array);
     for (int i = 0; i < count; i++) {
@@ -288,6 +293,7 @@ void sdr_parameters_restore(struct sdr_parameters *p, struct sdr_saved *saved)
     uint64_t held = p->held.end - p->held.first;
     float *array[4];
     int count = changed_arrays(p, saved->penalty_due, array);
+    sdr_cells_unpack(p);
     for (int i = 0; i < count && saved->array[i]; i++)
         memcpy(array[i] + p->held.first, saved->array[i], held * sizeof(float));
     p->penalty_due = saved->penalty_due;

@@ -38,6 +38,8 @@ struct sdr_parameters {
     uint64_t version;                      /* updates applied */
     double penalty_due;                    /* Σ rate since all penalties were last charged */
     float *value, *slot[2], *penalty_paid; /* owned; penalty_paid is NULL without a penalty */
+    float *cell;   /* owned: the first block in cells, for fused steps on sparse rows; NULL: none */
+    bool in_cells; /* what is current are the cells, not the arrays */
     double rate;                           /* of the step begun last */
     uint64_t begun;                        /* number of that step, from 1 */
     float constant[SDR_CONSTANTS];         /* of that step */
@@ -105,6 +107,15 @@ void sdr_parameters_apply_blocks(struct sdr_parameters *p, const struct sdr_upda
 /* One step per row; fills in the members that the parameters determine. */
 void sdr_parameters_fused_steps(struct sdr_parameters *p, struct sdr_fused_steps *fused);
 
+/* ---- cells (cells.c) ---- */
+/* Fused steps on sparse rows work on cells: value, state, scale and penalty paid of a feature side by side
+   (optimizer/cell_loops.h). The arrays are copied there before the first step, and back when somebody asks for
+   them: all functions here do; whoever reads the arrays directly calls sdr_cells_unpack first. */
+/* Fused steps use cells from now on. They are worth their copies from half an entry of a row a feature on. */
+enum sdr_status sdr_cells_allocate(struct sdr_parameters *p);
+void sdr_cells_pack(struct sdr_parameters *p);
+void sdr_cells_unpack(struct sdr_parameters *p);
+
 /* ---- replicas (replicas.c) ---- */
 /* Moves the arrays of a replica to the NUMA node of a worker. */
 struct sdr_affinity;
@@ -150,7 +161,7 @@ struct sdr_saved {
     double penalty_due;
     bool any; /* something was saved, and not restored yet */
 };
-enum sdr_status sdr_parameters_save(const struct sdr_parameters *p, struct sdr_saved *saved);
+enum sdr_status sdr_parameters_save(struct sdr_parameters *p, struct sdr_saved *saved);
 void sdr_parameters_restore(struct sdr_parameters *p, struct sdr_saved *saved);
 void sdr_saved_free(struct sdr_saved *saved);
 /* Adds the weights to the average. */

@@ -64,6 +64,7 @@ static void catch_up_touched(struct sdr_parameters *p, int b, const struct sdr_b
 void sdr_parameters_catch_up(struct sdr_parameters *p, const struct sdr_batch *batch,
                              struct sdr_span span)
 {
+    sdr_cells_unpack(p);
     if (nothing_due(p))
         return;
     for (int b = 0; b < p->layout->blocks; b++) {
@@ -81,6 +82,7 @@ void sdr_parameters_catch_up(struct sdr_parameters *p, const struct sdr_batch *b
 
 void sdr_parameters_catch_up_span(struct sdr_parameters *p, struct sdr_span span)
 {
+    sdr_cells_unpack(p);
     if (nothing_due(p))
         return;
     for (int b = 0; b < p->layout->blocks; b++) {
@@ -93,6 +95,7 @@ void sdr_parameters_catch_up_span(struct sdr_parameters *p, struct sdr_span span
 
 void sdr_parameters_catch_up_all(struct sdr_parameters *p)
 {
+    sdr_cells_unpack(p);
     if (nothing_due(p))
         return;
     for (int b = 0; b < p->layout->blocks; b++) {

@@ -34,6 +34,7 @@ void sdr_replica_place(struct sdr_parameters *replica, struct sdr_affinity *affi
 
 void sdr_replica_pull(struct sdr_parameters *replica, const struct sdr_parameters *shared)
 {
+    replica->in_cells = false; /* what they hold is replaced */
     for (int i = 0; i <= replica->rule.optimizer->slots; i++)
         if (replica->base[0])
             sdr_exchange_take(sdr_parameters_array(shared, i), sdr_parameters_array(replica, i),

@@ -111,6 +111,7 @@ static void apply_part(struct sdr_parameters *p, const struct sdr_update *update
 void sdr_parameters_begin_as(struct sdr_parameters *p, uint64_t update, double rate)
 {
     const struct sdr_step_rule *rule = &p->rule;
+    sdr_cells_unpack(p);
     p->rate = rate;
     p->begun = update;
     struct sdr_target penalised = {.l1 = (float)rule->penalty.l1,
@@ -171,6 +172,11 @@ void sdr_parameters_fused_steps(struct sdr_parameters *p, struct sdr_fused_steps
     const struct sdr_optimizer *o = p->rule.optimizer;
     fused->optimizer = o;
     fused->optimizer_options = p->rule.optimizer_options;
+    if (fused->place)
+        sdr_cells_unpack(p);
+    else if (p->cell)
+        sdr_cells_pack(p);
+    p->target[0].cell = p->in_cells ? p->cell : NULL;
     fused->weight = &p->target[0];
     fused->columns = p->layout->block[0].cols;
     fused->intercept = p->layout->blocks > 1 ? &p->target[1] : NULL;
