@@ -1,4 +1,4 @@
-/* Clustering kernels: products of dense rows with all centers, and the nearest center. Sums are
+/* Clustering kernels: lengths, distances, and the nearest center. Sums are
    feature-major like the weights of linear models: sum[feature · outputs + cluster]. One table per
    CPU level. */
 #ifndef SDR_KERNEL_CLUSTER_H
@@ -7,12 +7,7 @@
 #include "base/cpu.h"
 #include <stdint.h>
 
-enum { SDR_TOGETHER = 12 };
 struct sdr_cluster_kernels {
-    /* score[r · outputs + k] = Σ_i sum[i · outputs + k]·(x[r][i] − center[i]) for at most
-       SDR_TOGETHER dense rows; center may be NULL. */
-    void (*products)(const float *sum, const float *const *x, uint32_t rows, const float *center,
-                     uint32_t n, uint32_t outputs, float *score);
     /* square[k] = Σ_i (sum[i · outputs + k]·share[k])² */
     void (*squares)(const float *sum, const float *share, uint32_t n, uint32_t outputs,
                     float *square);

@@ -48,6 +48,84 @@ static void scores(const float *w, const float *x, const float *center, uint32_t
     }
 }
 
+/* ---- rows together ---- */
+enum {
+    CHUNK = 256,   /* features per chunk: the centered values stay in the L1 cache */
+    TILE_ROWS = 6, /* the sums of a tile stay in registers */
+#if defined(__AVX512F__)
+    VECTORS = 4
+#else
+    VECTORS = 2
+#endif
+};
+
+/* A chunk of features times `vectors` of outputs: each loaded weight serves six rows. `last`: lanes of
+   the last vector. */
+SDR_INLINE void tile(const float *w, float x[][CHUNK], uint32_t n, uint32_t outputs, const int vectors, uint32_t last,
+                     float *const *score)
+{
+    lanes total[TILE_ROWS * VECTORS];
+    _Pragma("GCC unroll 8") for (int r = 0; r < TILE_ROWS; r++)
+        _Pragma("GCC unroll 4") for (int v = 0; v < vectors; v++)
+            total[r * VECTORS + v] = lanes_load(score[r] + v * SDR_LANES, v + 1 < vectors ? (uint32_t)SDR_LANES : last);
+    for (uint32_t i = 0; i < n; i++, w += outputs) {
+        lanes s[VECTORS];
+        _Pragma("GCC unroll 4") for (int v = 0; v < vectors; v++)
+            s[v] = lanes_load(w + v * SDR_LANES, v + 1 < vectors ? (uint32_t)SDR_LANES : last);
+        _Pragma("GCC unroll 8") for (int r = 0; r < TILE_ROWS; r++)
+            _Pragma("GCC unroll 4") for (int v = 0; v < vectors; v++)
+                total[r * VECTORS + v] += s[v] * x[r][i];
+    }
+    _Pragma("GCC unroll 8") for (int r = 0; r < TILE_ROWS; r++)
+        _Pragma("GCC unroll 4") for (int v = 0; v < vectors; v++)
+            lanes_store(score[r] + v * SDR_LANES, total[r * VECTORS + v], v + 1 < vectors ? (uint32_t)SDR_LANES : last);
+}
+
+SDR_INLINE void columns(const float *w, float x[][CHUNK], uint32_t n, uint32_t outputs, float *const *to, uint32_t left)
+{
+    uint32_t last = (left - 1) % SDR_LANES + 1;
+    if (left >= VECTORS * SDR_LANES)
+        tile(w, x, n, outputs, VECTORS, SDR_LANES, to);
+#if defined(__AVX512F__)
+    else if (left > 3 * SDR_LANES)
+        tile(w, x, n, outputs, 4, last, to);
+    else if (left > 2 * SDR_LANES)
+        tile(w, x, n, outputs, 3, last, to);
+#endif
+    else if (left > SDR_LANES)
+        tile(w, x, n, outputs, 2, last, to);
+    else
+        tile(w, x, n, outputs, 1, last, to);
+}
+
+static void scores_together(const float *w, const float *const *x, uint32_t rows, const float *center,
+                            uint32_t n, uint32_t outputs, float *score)
+{
+    float part[SDR_TOGETHER][CHUNK], spare[VECTORS * SDR_LANES] = {0};
+    uint32_t tiles = (rows + TILE_ROWS - 1) / TILE_ROWS;
+    for (uint32_t from = 0; from < n; from += CHUNK) {
+        uint32_t count = n - from < CHUNK ? n - from : CHUNK;
+        for (uint32_t r = 0; r < tiles * TILE_ROWS; r++) { /* missing rows repeat the first */
+            const float *row = x[r < rows ? r : 0] + from;
+            for (uint32_t i = 0, m; i < count; i += m) {
+                m = count - i < SDR_LANES ? count - i : SDR_LANES;
+                lanes v = lanes_load(row + i, m);
+                if (center)
+                    v -= lanes_load(center + from + i, m);
+                lanes_store(part[r] + i, v, m);
+            }
+        }
+        const float *part_of_w = w + (size_t)from * outputs;
+        for (uint32_t k = 0; k < outputs; k += VECTORS * SDR_LANES)
+            for (uint32_t t = 0; t < tiles; t++) {
+                float *to[TILE_ROWS];
+                for (uint32_t r = 0; r < TILE_ROWS; r++)
+                    to[r] = t * TILE_ROWS + r < rows ? score + (size_t)(t * TILE_ROWS + r) * outputs + k : spare;
+                columns(part_of_w + k, part + t * TILE_ROWS, count, outputs, to, outputs - k);
+            }
+    }
+}
+
 static void add(float *to, float a, const float *x, const float *center, uint32_t n)
 {
     for (uint32_t i = 0, m; i < n; i += m) {
@@ -99,4 +177,4 @@ static void merge(float *shared, const float *const *copy, int copies, uint64_t 
 extern const struct sdr_product_kernels SDR_FOR_LEVEL(sdr_product_kernels);
 const struct sdr_linear_kernels SDR_FOR_LEVEL(sdr_linear_kernels);
 const struct sdr_linear_kernels SDR_FOR_LEVEL(sdr_linear_kernels) = {
-    dot16, dot32, dot, scores16, scores32, scores, add, merge, &SDR_FOR_LEVEL(sdr_product_kernels)};
+    dot16, dot32, dot, scores16, scores32, scores, scores_together, add, merge, &SDR_FOR_LEVEL(sdr_product_kernels)};

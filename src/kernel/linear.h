@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 /* Weights are feature-major: w[feature * outputs + output]. Nothing here allocates or fails. */
+enum { SDR_TOGETHER = 12 };
 struct sdr_linear_kernels {
     /* Σ w[index[i]]·x[i] */
     float (*dot16)(const float *w, const uint16_t *index, const float *x, uint32_t n);
@@ -22,6 +23,9 @@ struct sdr_linear_kernels {
                      uint32_t outputs, float *score);
     void (*scores)(const float *w, const float *x, const float *center, uint32_t n,
                    uint32_t outputs, float *score);
+    /* The same as `scores` for up to SDR_TOGETHER rows x[r] and their scores, one behind the other; the same bits. */
+    void (*scores_together)(const float *w, const float *const *x, uint32_t rows, const float *center, uint32_t n,
+                            uint32_t outputs, float *score);
     /* to[i] += a·(x[i] − center[i]); center may be NULL */
     void (*add)(float *to, float a, const float *x, const float *center, uint32_t n);
     /* Merges replicas that started from `shared` into it, in order; count is a multiple of 16. If k

@@ -113,7 +113,8 @@ static void multiply(const struct sdr_problem *problem, const struct centers *c,
     if (rows->dense) {
         for (uint32_t i = 0; i < count; i++)
             x[i] = sdr_dense_row(rows, row[i]);
-        c->kernels->products(c->sum, x, count, c->origin, rows->features, c->count, product);
+        memset(product, 0, (size_t)count * c->count * sizeof *product);
+        problem->kernels->scores_together(c->sum, x, count, c->origin, rows->features, c->count, product);
         return;
     }
     for (uint32_t i = 0; i < count; i++, product += c->count) {

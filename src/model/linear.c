@@ -32,22 +32,33 @@ static float score_one(const struct sdr_problem *problem, const float *w, uint64
                      : kernels->dot32(w, r.index32, r.x, r.n);
 }
 
-static void score_many(const struct sdr_problem *problem, const float *w, uint64_t row,
-                       float *score)
+/* Scores of sparse rows with several outputs. */
+static void score_sparse(const struct sdr_problem *problem, const float *w, uint64_t row, float *score)
 {
-    const struct sdr_rows *rows = problem->rows;
-    const struct sdr_linear_kernels *kernels = problem->kernels;
-    uint32_t outputs = problem->outputs;
-    if (rows->dense) {
-        kernels->scores(w, sdr_dense_row(rows, row), problem->center, rows->features, outputs,
-                        score);
+    struct sdr_sparse_row r = sdr_sparse_row(problem->rows, row);
+    if (r.index16)
+        problem->kernels->scores16(w, r.index16, r.x, r.n, problem->outputs, score);
+    else
+        problem->kernels->scores32(w, r.index32, r.x, r.n, problem->outputs, score);
+}
+
+/* Dense rows with several outputs, some at a time, so that each weight loaded serves several rows. */
+static void score_dense(const struct sdr_problem *problem, const float *w, const uint32_t *row, uint32_t count,
+                        float *score)
+{
+    const float *x[SDR_TOGETHER];
+    if (count == 1) {
+        problem->kernels->scores(w, sdr_dense_row(problem->rows, row[0]), problem->center, problem->features,
+                                 problem->outputs, score);
         return;
     }
-    struct sdr_sparse_row r = sdr_sparse_row(rows, row);
-    if (r.index16)
-        kernels->scores16(w, r.index16, r.x, r.n, outputs, score);
-    else
-        kernels->scores32(w, r.index32, r.x, r.n, outputs, score);
+    for (uint32_t i = 0, n; i < count; i += n) {
+        n = count - i < SDR_TOGETHER ? count - i : SDR_TOGETHER;
+        for (uint32_t r = 0; r < n; r++)
+            x[r] = sdr_dense_row(problem->rows, row[i + r]);
+        problem->kernels->scores_together(w, x, n, problem->center, problem->features, problem->outputs,
+                                          score + (size_t)i * problem->outputs);
+    }
 }
 
 enum sdr_status sdr_linear_score(const struct sdr_view *view, const struct sdr_batch *batch,
@@ -58,15 +69,19 @@ enum sdr_status sdr_linear_score(const struct sdr_view *view, const struct sdr_b
     const float *intercept = problem->intercept ? view->w + view->block[1].offset : NULL;
     uint32_t outputs = problem->outputs;
     (void)workspace;
-    for (uint32_t i = 0; i < batch->count; i++, score += outputs) {
+    for (uint32_t i = 0; i < batch->count; i++) {
+        float *to = score + (size_t)i * outputs;
         if (outputs == 1) {
-            *score = score_one(problem, weight, batch->row[i]) + (intercept ? *intercept : 0.0f);
+            *to = score_one(problem, weight, batch->row[i]) + (intercept ? *intercept : 0.0f);
             continue;
         }
         for (uint32_t k = 0; k < outputs; k++)
-            score[k] = intercept ? intercept[k] : 0.0f;
-        score_many(problem, weight, batch->row[i], score);
+            to[k] = intercept ? intercept[k] : 0.0f;
+        if (!problem->rows->dense)
+            score_sparse(problem, weight, batch->row[i], to);
     }
+    if (outputs > 1 && problem->rows->dense)
+        score_dense(problem, weight, batch->row, batch->count, score);
     return SDR_OK;
 }
 

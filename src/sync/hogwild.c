@@ -109,7 +109,7 @@ static enum sdr_status plan(const void *options, struct sdr_plan *plan)
     plan->copies = straight || copies == 1 ? 0 : (int)copies;
     plan->share = plan->known.deterministic ? rows * copies : rows;
     plan->damped =
-        o->damping && plan->copies && (plan->known.deterministic || (chosen && copies > 2));
+        o->damping && plan->copies > 2 && (plan->known.deterministic || chosen);
     return SDR_OK;
 }
 

@@ -339,6 +339,7 @@ enum sdr_status sdr_train(struct sdr_node *node, const struct sdr_batch *share)
         SDR_TRY(sdr_gradient(node, &view, &batch, &gradient));
         sdr_commit(node, &gradient);
     }
-    sdr_cells_unpack(node->parameters);
+    if (node->run->shared.plan.shards)
+        sdr_cells_unpack(node->parameters);
     return SDR_OK;
 }

@@ -109,7 +109,8 @@ enum sdr_status sdr_next_recorded(struct sdr_node *node, struct sdr_batch *share
 
 void sdr_catch_up(struct sdr_node *node)
 {
-    sdr_parameters_catch_up_all(node->parameters);
+    if (!sdr_cells_merged(node->parameters))
+        sdr_parameters_catch_up_all(node->parameters);
 }
 
 void sdr_merge(struct sdr_node *node, int copies, uint64_t part, uint64_t parts)

@@ -34,6 +34,10 @@ void sdr_replica_place(struct sdr_parameters *replica, struct sdr_affinity *affi
 
 void sdr_replica_pull(struct sdr_parameters *replica, const struct sdr_parameters *shared)
 {
+    if (sdr_cells_merged(replica)) {
+        sdr_cells_pull(replica, shared);
+        return;
+    }
     replica->in_cells = false; /* what they hold is replaced */
     for (int i = 0; i <= replica->rule.optimizer->slots; i++)
         if (replica->base[0])
@@ -104,7 +108,12 @@ void sdr_replicas_merge(struct sdr_parameters *shared, struct sdr_parameters *re
     enum { REPLICAS_MOST = 1024 };
     const float *array[REPLICAS_MOST];
     uint64_t first = part_start(shared, part, parts), end = part_start(shared, part + 1, parts);
-    for (int i = 0; i <= shared->rule.optimizer->slots; i++) {
+    if (sdr_cells_merged(&replica[0])) {
+        uint64_t cells = shared->layout->block[0].rows, rest = (cells + BLOCK_ALIGN - 1) / BLOCK_ALIGN * BLOCK_ALIGN;
+        sdr_cells_merge(shared, replica, replicas, damping, first, end < cells ? end : cells);
+        first = first > rest ? first : rest;
+    }
+    for (int i = 0; i <= shared->rule.optimizer->slots && first < end; i++) {
         for (int c = 0; c < replicas; c++)
             array[c] = sdr_parameters_array(&replica[c], i) + first;
         shared->rule.kernels->merge(sdr_parameters_array(shared, i) + first, array, replicas,
