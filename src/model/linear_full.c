@@ -100,7 +100,7 @@ static uint32_t listed(const struct summing *job, uint64_t at)
 
 /* Turns the scores of a block into factors of its rows, adds them up, and returns the sum of losses. Meanwhile the rows
    from `ahead` to `end` are fetched: losses read no memory, and the CPU does not see a stream in the scores of several
-   rows at a time (37 ms a pass instead of 20, 500 000 rows of 100 features). */
+   rows at a time. 500 000 rows of 100 features, one thread: 23 ms a pass, and 35 ms without. */
 static double factors_of_block(const struct summing *job, const uint32_t *row, uint32_t count,
                                uint64_t ahead, uint64_t end, double *score, float *scratch,
                                double *sum)
