@@ -109,12 +109,18 @@ struct sdr_model_state {
 };
 
 struct sdr_model_kind;
-/* Operations on all rows at once, for --sync batch. One of the two may be NULL. */
+/* Operations on all rows at once, for --sync batch: gradient and curvatures, or round. */
 struct sdr_full_batch {
     /* Smooth losses of linear scores, in double: the mean loss at w and its gradient. With
-       `curve`: the product of w with a bound on the Hessian, and no loss. */
-    double (*gradient)(const struct sdr_model_kind *kind, const struct sdr_view *view,
-                       const struct sdr_batch *rows, const double *w, bool curve, double *gradient);
+       `curve`: the product of w with a bound on the Hessian, and a loss of 0. The same bits for
+       any number of threads. Does not write values that belong to no block. */
+    enum sdr_status (*gradient)(const struct sdr_model_kind *kind, const struct sdr_view *view,
+                                const struct sdr_batch *rows, int threads, const double *w,
+                                bool curve, double *loss, double *gradient);
+    /* The diagonal D of that bound B, and *most with B ≼ most·D. */
+    enum sdr_status (*curvatures)(const struct sdr_model_kind *kind, const struct sdr_view *view,
+                                  const struct sdr_batch *rows, int threads, double *diagonal,
+                                  double *most);
     /* An exact round instead of steps (Lloyd's): improves w; *loss is that of the view. *memory
        is NULL in the first round, and passed to forget() after the last. */
     enum sdr_status (*round)(const struct sdr_view *view, const struct sdr_batch *rows, int threads,

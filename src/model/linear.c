@@ -1,9 +1,5 @@
 /* Linear models: see linear.h. */
 #include "model/linear.h"
-#include "base/memory.h"
-
-#include <math.h>
-#include <string.h>
 
 int sdr_linear_shape(const struct sdr_problem *problem, struct sdr_block *block)
 {
@@ -132,94 +128,4 @@ void sdr_linear_uncenter(const struct sdr_block *block, const float *center, flo
     }
 }
 
-/* ---- full gradient ---- */
-/* Iterates over the features of a row, scaled and centered as in training. */
-struct entries {
-    const struct sdr_problem *problem;
-    struct sdr_sparse_row sparse;
-    const float *dense;
-    uint32_t count;
-};
-
-static struct entries entries_of(const struct sdr_problem *problem, uint32_t row)
-{
-    const struct sdr_rows *rows = problem->rows;
-    struct entries e = {.problem = problem};
-    if (rows->dense) {
-        e.dense = sdr_dense_row(rows, row);
-        e.count = rows->features;
-    } else {
-        e.sparse = sdr_sparse_row(rows, row);
-        e.count = e.sparse.n;
-    }
-    return e;
-}
-
-static inline double entry(const struct entries *e, uint32_t n, uint32_t *feature)
-{
-    if (!e->dense) {
-        *feature = sdr_row_index(&e->sparse, n);
-        return e->sparse.x[n];
-    }
-    *feature = n;
-    return (double)e->dense[n] - (e->problem->center ? e->problem->center[n] : 0.0f);
-}
-
-/* Σ u·x over all rows, in double: with float sums first-order methods stall long before
-   convergence. u is the derivative of the loss at the scores of w, or with `curve` the scores
-   themselves. */
-static double full_gradient(const struct sdr_model_kind *kind, const struct sdr_view *view,
-                            const struct sdr_batch *rows, const double *w, bool curve,
-                            double *gradient)
-{
-    enum { PASS = 8192, OUTPUTS = 64 };
-    const struct sdr_problem *problem = view->problem;
-    uint32_t outputs = problem->outputs, feature, passed = 0;
-    uint64_t intercept = problem->intercept ? view->block[1].offset : 0;
-    uint64_t count = (uint64_t)problem->features * outputs;
-    double total = 0;
-    float few[OUTPUTS], *many = NULL, *u = few;
-    if (outputs > OUTPUTS && sdr_allocate(&many, outputs, sizeof *u, "scores") != SDR_OK)
-        return NAN;
-    u = many ? many : few;
-    memset(gradient, 0, count * sizeof *gradient);
-    for (uint32_t k = 0; k < outputs && problem->intercept; k++)
-        gradient[intercept + k] = 0;
-    for (uint32_t i = 0; i < rows->count; i++) {
-        uint32_t row = rows->row ? rows->row[i] : i;
-        if (row >= passed + PASS) {
-            sdr_rows_release(problem->rows, passed, row);
-            passed = row;
-        }
-        struct entries e = entries_of(problem, row);
-        for (uint32_t k = 0; k < outputs; k++) {
-            double score = problem->intercept ? w[intercept + k] : 0.0;
-            for (uint32_t n = 0; n < e.count; n++) {
-                double x = entry(&e, n, &feature);
-                score += w[(uint64_t)feature * outputs + k] * x;
-            }
-            u[k] = (float)score;
-        }
-        double weight = problem->row_weight ? problem->row_weight[row] : 1.0;
-        if (!curve)
-            total +=
-                weight * kind->loss(problem->model_options, u, outputs, problem->target[row], u);
-        for (uint32_t n = 0; n < e.count; n++) {
-            double x = weight * entry(&e, n, &feature);
-            for (uint32_t k = 0; k < outputs; k++)
-                gradient[(uint64_t)feature * outputs + k] += u[k] * x;
-        }
-        for (uint32_t k = 0; k < outputs && problem->intercept; k++)
-            gradient[intercept + k] += weight * u[k];
-    }
-    sdr_release(many);
-    double share = (curve ? kind->curvature : 1.0) / rows->count;
-    for (uint64_t i = 0; i < count; i++)
-        gradient[i] *= share;
-    for (uint32_t k = 0; k < outputs && problem->intercept; k++)
-        gradient[intercept + k] *= share;
-    return total / rows->count;
-}
-
 const struct sdr_fused_model sdr_linear_fused = {NULL, NULL};
-const struct sdr_full_batch sdr_linear_full = {.gradient = full_gradient};

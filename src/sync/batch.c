@@ -1,16 +1,17 @@
-/* Full-batch gradient descent.
+/* Full-batch methods.
 
+   lbfgs:       L-BFGS, and OWL-QN with an L1 penalty (lbfgs.c)
    plain:       w ← prox(w − η∇f(w))
-   accelerated: FISTA (Beck and Teboulle, 2009), y ← w' + ((t−1)/t')(w' − w),
+   fista:       accelerated, FISTA (Beck and Teboulle, 2009), y ← w' + ((t−1)/t')(w' − w),
                 t' = (1 + √(1 + 4t²))/2; restarts when the step opposes the momentum
                 (O'Donoghue and Candès, 2015)
    optimizer:   steps of --optimizer
    kmeans:      Lloyd's algorithm
 
-   The step of the first two is 1/L. L bounds the curvature of the mean loss: the largest eigenvalue
+   The step of plain and fista is 1/L. L bounds the curvature of the mean loss: the largest eigenvalue
    of curvature·XᵀX/N in scaled units, by power iteration. */
 #include "base/rng.h"
-#include "team/role.h"
+#include "sync/lbfgs.h"
 
 #include <math.h>
 #include <string.h>
@@ -18,10 +19,11 @@
 struct options {
     int method;
 };
-enum { FISTA, PLAIN, OPTIMIZER };
+enum { AUTO, LBFGS, FISTA, PLAIN, OPTIMIZER };
 static const struct sdr_option table[] = {
-    {"method", SDR_CHOICE, "fista", "fista|plain|optimizer", 0, 0,
-     "accelerated proximal gradient steps, plain ones, or steps of --optimizer",
+    {"method", SDR_CHOICE, "auto", "auto|lbfgs|fista|plain|optimizer", 0, 0,
+     "L-BFGS (with --l1: OWL-QN), accelerated proximal gradient steps, plain ones, or steps of "
+     "--optimizer; auto: lbfgs, or fista with --group-lasso",
      offsetof(struct options, method), 0},
     {0}};
 
@@ -29,6 +31,7 @@ struct state {
     double bound;     /* L */
     double momentum;  /* t */
     double objective; /* at the last gradient's point */
+    struct sdr_lbfgs lbfgs;
 };
 
 struct arrays {
@@ -54,10 +57,11 @@ static double dot(const double *a, const double *b, uint64_t n)
 }
 
 /* L: the largest eigenvalue of the Hessian's bound, in scaled units, by power iteration. */
-static double find_bound(struct sdr_node *node, struct arrays *a)
+static enum sdr_status find_bound(struct sdr_node *node, struct arrays *a, double *found)
 {
     enum { ITERATIONS = 200, STEADY = 8 };
     double bound = 0;
+    *found = 1;
     int steady =
         0; /* consecutive small changes; one alone also occurs if the start is nearly orthogonal */
     struct sdr_stream stream = sdr_stream_open(1, SDR_FOR_START, a->count);
@@ -67,15 +71,16 @@ static double find_bound(struct sdr_node *node, struct arrays *a)
         double norm = sqrt(dot(a->y, a->y, a->count)), before = bound;
         for (uint64_t i = 0; i < a->count; i++)
             a->w[i] = sdr_unit(node, i) * (a->y[i] / norm);
-        sdr_curve(node, a->w, a->y);
+        SDR_TRY(sdr_curve(node, a->w, a->y));
         for (uint64_t i = 0; i < a->count; i++)
             a->y[i] *= sdr_unit(node, i);
         bound = sqrt(dot(a->y, a->y, a->count));
         if (!(bound > 0))
-            return 1;
+            return SDR_OK;
         steady = fabs(bound - before) < 1e-3 * bound ? steady + 1 : 0;
     }
-    return 1.02 * bound; /* margin: power iteration converges from below */
+    *found = 1.02 * bound; /* margin: power iteration converges from below */
+    return SDR_OK;
 }
 
 /* One proximal step from y to w; `last` keeps the previous w. */
@@ -121,7 +126,9 @@ static enum sdr_status own_steps(struct sdr_node *node, bool accelerated)
     SDR_TRY(open_arrays(node, &a));
     if (s->bound == 0) {
         const float *start = sdr_weights(node);
-        *s = (struct state){.bound = find_bound(node, &a), .momentum = 1, .objective = INFINITY};
+        SDR_TRY(find_bound(node, &a, &s->bound));
+        s->momentum = 1;
+        s->objective = INFINITY;
         for (uint64_t i = 0; i < a.count; i++)
             a.w[i] = a.y[i] = a.last[i] = start[i];
     }
@@ -131,7 +138,7 @@ static enum sdr_status own_steps(struct sdr_node *node, bool accelerated)
         SDR_TRY(sdr_next_full_batch(node, &batch, &more));
         if (!more)
             return SDR_OK;
-        sdr_full_gradient(node, a.y, &loss, a.gradient);
+        SDR_TRY(sdr_full_gradient(node, a.y, &loss, a.gradient));
         double objective = loss + sdr_penalty(node, a.y);
         if (rose(s, objective, accelerated)) {
             /* L was too small: double it and repeat from the last good point. */
@@ -140,7 +147,7 @@ static enum sdr_status own_steps(struct sdr_node *node, bool accelerated)
             s->momentum = 1;
             memcpy(a.w, good, a.count * sizeof *a.w);
             memcpy(a.y, a.w, a.count * sizeof *a.y);
-            sdr_full_gradient(node, a.y, &loss, a.gradient);
+            SDR_TRY(sdr_full_gradient(node, a.y, &loss, a.gradient));
             objective = loss + sdr_penalty(node, a.y);
         }
         s->objective = objective;
@@ -197,7 +204,7 @@ static enum sdr_status rounds(struct sdr_node *node)
 static enum sdr_status worker(struct sdr_node *node)
 {
     const struct options *o = node->options;
-    if (sdr_has_rounds(node) && o->method != FISTA)
+    if (sdr_has_rounds(node) && o->method != AUTO)
         return sdr_fail(SDR_USAGE,
                         "--sync batch with clusters is Lloyd's algorithm: it has no method");
     if (sdr_has_rounds(node))
@@ -207,7 +214,11 @@ static enum sdr_status worker(struct sdr_node *node)
     if (!sdr_has_full_gradient(node))
         return sdr_fail(SDR_USAGE, "--sync batch needs a smooth loss: hinge is not "
                                    "(try --model squared-hinge, or batch:optimizer)");
-    return own_steps(node, o->method == FISTA);
+    if (o->method == LBFGS && sdr_has_groups(node))
+        return sdr_fail(SDR_USAGE, "--sync batch:lbfgs has no --group-lasso (try batch:fista)");
+    if (o->method == LBFGS || (o->method == AUTO && !sdr_has_groups(node)))
+        return sdr_lbfgs_steps(node, &((struct state *)node->state)->lbfgs);
+    return own_steps(node, o->method != PLAIN);
 }
 
 static bool takes_own_steps(const void *options)
@@ -217,7 +228,7 @@ static bool takes_own_steps(const void *options)
 
 SDR_REGISTER(strategy, batch) = {
     .name = "batch",
-    .summary = "full-batch gradient descent: one step per epoch, accelerated and proximal (FISTA)",
+    .summary = "full batches: one pass over the rows per epoch, by L-BFGS (with --l1: OWL-QN)",
     .options = table,
     .options_size = sizeof(struct options),
     .state_size = sizeof(struct state),

@@ -99,23 +99,37 @@ bool sdr_has_rounds(const struct sdr_node *node)
     return node->run->use.kind->full && node->run->use.kind->full->round;
 }
 
-static double full_gradient(struct sdr_node *node, const double *w, bool curve, double *gradient)
+static enum sdr_status full_gradient(struct sdr_node *node, const double *w, bool curve,
+                                     double *loss, double *gradient)
 {
     const struct sdr_run *run = node->run;
     struct sdr_view view = view_of(node);
     struct sdr_batch rows = all_rows(run);
-    memset(gradient, 0, run->parameters.layout->count * sizeof *gradient); /* padding too */
-    return run->use.kind->full->gradient(run->use.kind, &view, &rows, w, curve, gradient);
+    memset(gradient, 0, run->parameters.layout->count * sizeof *gradient); /* padding */
+    return run->use.kind->full->gradient(run->use.kind, &view, &rows, sdr_run_threads(run), w,
+                                         curve, loss, gradient);
 }
 
-void sdr_full_gradient(struct sdr_node *node, const double *w, double *loss, double *gradient)
+enum sdr_status sdr_full_gradient(struct sdr_node *node, const double *w, double *loss,
+                                  double *gradient)
 {
-    *loss = full_gradient(node, w, false, gradient);
+    return full_gradient(node, w, false, loss, gradient);
 }
 
-void sdr_curve(struct sdr_node *node, const double *v, double *product)
+enum sdr_status sdr_curve(struct sdr_node *node, const double *v, double *product)
 {
-    full_gradient(node, v, true, product);
+    double none;
+    return full_gradient(node, v, true, &none, product);
+}
+
+enum sdr_status sdr_curvatures(struct sdr_node *node, double *diagonal, double *most)
+{
+    const struct sdr_run *run = node->run;
+    struct sdr_view view = view_of(node);
+    struct sdr_batch rows = all_rows(run);
+    memset(diagonal, 0, run->parameters.layout->count * sizeof *diagonal); /* padding */
+    return run->use.kind->full->curvatures(run->use.kind, &view, &rows, sdr_run_threads(run),
+                                           diagonal, most);
 }
 
 enum sdr_status sdr_full_round(struct sdr_node *node, double *loss, double *w)
@@ -151,6 +165,21 @@ void sdr_put(struct sdr_node *node, const double *w, double loss)
 double sdr_penalty(struct sdr_node *node, const double *w)
 {
     return sdr_parameters_penalty(&node->run->parameters, NULL, w);
+}
+
+void sdr_penalty_of(const struct sdr_node *node, uint64_t i, double *l1, double *l2)
+{
+    const struct sdr_parameters *p = &node->run->parameters;
+    const struct sdr_penalty *penalty = &p->rule.penalty;
+    double unit = penalty->standardize ? sdr_unit(node, i) : 1;
+    bool penalised = block_of(p->layout, i)->penalised;
+    *l1 = penalised ? penalty->l1 / unit : 0;
+    *l2 = penalised ? penalty->l2 / (unit * unit) : 0;
+}
+
+bool sdr_has_groups(const struct sdr_node *node)
+{
+    return node->run->parameters.rule.penalty.group > 0;
 }
 
 /* Proximal step of one row of a penalised block. */

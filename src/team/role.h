@@ -111,10 +111,15 @@ enum sdr_status sdr_node_array_renew(struct sdr_node *node, const char *name, ui
    rounds (Lloyd's algorithm). */
 bool sdr_has_full_gradient(const struct sdr_node *node);
 bool sdr_has_rounds(const struct sdr_node *node);
-/* The mean loss and its gradient at w; both arrays have the layout of the blocks. */
-void sdr_full_gradient(struct sdr_node *node, const double *w, double *loss, double *gradient);
-/* product = B·v, where B = curvature·XᵀX/N bounds the Hessian of the mean loss. */
-void sdr_curve(struct sdr_node *node, const double *v, double *product);
+/* One pass over the rows, on --threads threads, with the same bits for any number of threads: the
+   mean loss and its gradient at w; both arrays have the layout of the blocks. */
+enum sdr_status sdr_full_gradient(struct sdr_node *node, const double *w, double *loss,
+                                  double *gradient);
+/* One pass: product = B·v, where B = curvature·XᵀX/N bounds the Hessian of the mean loss. */
+enum sdr_status sdr_curve(struct sdr_node *node, const double *v, double *product);
+/* The diagonal D of B, 0 where no row has a value, and a bound *most with B ≼ most·D. One pass at
+   most. */
+enum sdr_status sdr_curvatures(struct sdr_node *node, double *diagonal, double *most);
 /* One round of the model on all rows, on --threads threads, with the same bits for any number of
    threads. It improves w; *loss is the loss of the current weights. _converged: the reason to stop
    once w no longer changes. */
@@ -127,6 +132,10 @@ void sdr_put(struct sdr_node *node, const double *w, double loss);
 /* Proximal step of the penalty in place: w ← argmin ½‖w − x‖²/step + penalty(w), per value
  * step·unit². */
 void sdr_proximal(struct sdr_node *node, double *w, double step);
+/* Weights of |w| and ½w² of value i in the penalty. */
+void sdr_penalty_of(const struct sdr_node *node, uint64_t i, double *l1, double *l2);
+/* Whether there is a penalty on groups of values. */
+bool sdr_has_groups(const struct sdr_node *node);
 /* The penalty of weights w. */
 double sdr_penalty(struct sdr_node *node, const double *w);
 /* Scale of value i: steps are taken in multiples of it (1 without scaling). */

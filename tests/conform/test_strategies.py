@@ -180,12 +180,13 @@ class Promise:
     serial   one worker makes the steps of --sync serial
     share    part of a worker's step that the model keeps
     behind   for models it is not made for: the part of the way to the best loss that may be missing
-    apart    with these options the model has a share of every worker's steps, and nothing else"""
+    apart    with these options the model has a share of every worker's steps, and nothing else
+    endless  with these options it never ends by itself"""
 
     def __init__(self, updates=None, quorum=lambda p: 1, stale=lambda p: math.inf, mean=None, bits=None, serial=True,
-                 share=lambda p: 1, behind=None, apart=None):
+                 share=lambda p: 1, behind=None, apart=None, endless=None):
         self.updates, self.quorum, self.stale, self.mean, self.bits = updates, quorum, stale, mean, bits
-        self.serial, self.share, self.behind, self.apart = serial, share, behind or {}, apart
+        self.serial, self.share, self.behind, self.apart, self.endless = serial, share, behind or {}, apart, endless
 
 
 def never(p):
@@ -198,7 +199,7 @@ def half(p):
 
 PROMISES = {
     "serial": Promise(by_batches, stale=never, bits="count"),
-    "batch": Promise(by_epochs, stale=never, bits="count", serial=False),
+    "batch": Promise(by_epochs, stale=never, bits="count", serial=False, endless="batch:plain"),
     "hogwild": Promise(by_batches),
     "locked": Promise(by_batches),
     "round-robin": Promise(by_batches, stale=lambda p: p - 1, mean=lambda p: p - 1, bits="count"),
@@ -233,6 +234,7 @@ class Place:
 class Strategy:
     def __init__(self, name):
         self.name, self.sync, self.promise = name, ["--sync", name], PROMISES.get(name, Promise())
+        self.endless = ["--sync", self.promise.endless or name]
         self.models = [problem for problem in PROBLEMS if takes(problem.path, *self.sync, *self.fit(problem), "--epochs", 1)]
         if not self.models:
             return
@@ -353,7 +355,7 @@ def counts(strategy, place):
         alone = train(*common)[0]
         expect(name + "each pair once an epoch", told["model_hash"] == alone["model_hash"] and told["updates"] == 101 * EPOCHS)
     for updates in ((1, 7, 60) if not OVER_MPI else (60,)) if strategy.cuts else ():
-        told = train(*strategy.once, *strategy.team(), *place.options, "--epochs", 0, "--updates", updates)[0]
+        told = train(*strategy.once, *strategy.endless, *strategy.team(), *place.options, "--epochs", 0, "--updates", updates)[0]
         expect(name + "--updates %d" % updates, told["updates"] == updates, str(told["updates"]))
     if not strategy.cuts:
         _, _, said = ask("train", *strategy.once, "--updates", 5, "--quiet")
@@ -394,7 +396,7 @@ def stops(strategy, place):
     name, folder = "%s, %s: " % (strategy.name, place.name), path_of("stopped")
     rows = {"mf": 140}.get(strategy.base.name, ROWS)
     # Of pairs the model's own options go, and their optimizer; steps do not depend on how long the run is.
-    common = [strategy.base.path, *strategy.sync, "--model", strategy.base.model, *strategy.team(), *strategy.lot(), *place.options,
+    common = [strategy.base.path, *strategy.endless, "--model", strategy.base.model, *strategy.team(), *strategy.lot(), *place.options,
               *(SGD if strategy.promise.updates != by_epochs else [])]
 
     def finished(way, told, epochs, hash_wanted):

@@ -99,7 +99,7 @@ def schedules():
 
 
 def full_batch():
-    for method, model in itertools.product(("batch", "batch:plain"), LINEAR):
+    for method, model in itertools.product(("batch", "batch:fista", "batch:plain"), LINEAR):
         for form, penalty in (("svm", "--l2 0.01"), ("csv", "--l1 0.01 --l2 0 --no-intercept"),
                               ("npy", "--l1 0.01 --l2 0.01 --standardize")):
             yield "%s --model %s --epochs 20 %s --sync %s" % (data_of(model, form), model, penalty, method)
@@ -328,7 +328,7 @@ REFUSED = (
     ("steps of ftrl cannot be added up", lambda o: adds_steps(o["--sync"]) and o["--optimizer"] == "ftrl"),
     ("group lasso needs equal steps within a feature", lambda o: "--group-lasso" in o and o["--optimizer"] == "adagrad"),
     ("adamw has a decay of its own", lambda o: o["--optimizer"] == "adamw" and (o["--l1"] or o["--l2"] not in ("", "0"))),
-    ("the hinge is not smooth", lambda o: o["--sync"] in ("batch", "batch:plain") and o["--model"] == "hinge"),
+    ("the hinge is not smooth", lambda o: o["--sync"] in ("batch", "batch:fista", "batch:plain") and o["--model"] == "hinge"),
     ("several locks cannot charge penalties",
      lambda o: o["--sync"].startswith("locked:") and (o["--l1"] or o["--l2"] not in ("", "0"))),
 )
@@ -344,7 +344,7 @@ def c_functions(text):
     """Functions of the C library that the run calls where its bits may depend on them."""
     o = options_of(text)
     times = o["--compute"] + o.get("--delay", "") if "sim" in o.get("--transport", "") else ""
-    own_steps = o["--sync"] in ("batch", "batch:plain")
+    own_steps = o["--sync"] in ("batch", "batch:fista", "batch:plain")
     uses = {
         "pow": o["--optimizer"].startswith("adam") or o["--schedule"].startswith("step") or "pareto" in times or
                not ("--lr" in o or own_steps or o["--model"].startswith("kmeans")),
