@@ -1,16 +1,16 @@
 /* Vectors of doubles as wide as the registers of the CPU level, loaded from floats. Every operation gives the same
-   bits at every level: no fused multiply-add, and one order of summation over SDR_CHAINS chains. */
+   bits at every level: no fused multiply-add, and one order of summation over SDR_DOUBLE_CHAINS chains. */
 #ifndef SDR_KERNEL_DOUBLES_H
 #define SDR_KERNEL_DOUBLES_H
 
 #include "kernel/lanes.h"
 
-enum { SDR_CHAINS = 8 };
+enum { SDR_DOUBLE_CHAINS = 8 };
 
 /* doubles_tail: the first n of DOUBLES floats, 1 ≤ n ≤ DOUBLES; zeros behind them.
-   doubles_sum: the sum of SDR_CHAINS chains in PARTS vectors: chains 4 apart, then 2, then 1. */
+   doubles_sum: the sum of SDR_DOUBLE_CHAINS chains in PARTS vectors: chains 4 apart, then 2, then 1. */
 #if defined(__AVX512F__)
-enum { DOUBLES = 8, PARTS = SDR_CHAINS / DOUBLES };
+enum { DOUBLES = 8, PARTS = SDR_DOUBLE_CHAINS / DOUBLES };
 typedef __m512d doubles;
 SDR_INLINE doubles doubles_all(double x)
 {
@@ -41,7 +41,7 @@ SDR_INLINE double doubles_sum(const doubles *part)
     return _mm_cvtsd_f64(two) + _mm_cvtsd_f64(_mm_unpackhi_pd(two, two));
 }
 #elif defined(__AVX2__)
-enum { DOUBLES = 4, PARTS = SDR_CHAINS / DOUBLES };
+enum { DOUBLES = 4, PARTS = SDR_DOUBLE_CHAINS / DOUBLES };
 typedef __m256d doubles;
 SDR_INLINE doubles doubles_all(double x)
 {
@@ -73,7 +73,7 @@ SDR_INLINE double doubles_sum(const doubles *part)
     return _mm_cvtsd_f64(two) + _mm_cvtsd_f64(_mm_unpackhi_pd(two, two));
 }
 #else
-enum { DOUBLES = 2, PARTS = SDR_CHAINS / DOUBLES };
+enum { DOUBLES = 2, PARTS = SDR_DOUBLE_CHAINS / DOUBLES };
 typedef double doubles __attribute__((vector_size(16)));
 SDR_INLINE doubles doubles_all(double x)
 {

@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-/* Sums that stay in registers: SCORE_ROWS × SCORE_OUTPUTS scores of SDR_CHAINS chains each, and ADD_VECTORS vectors of
+/* Sums that stay in registers: SCORE_ROWS × SCORE_OUTPUTS scores of SDR_DOUBLE_CHAINS chains each, and ADD_VECTORS vectors of
    features for ADD_OUTPUTS outputs, or ONE_VECTORS for one. */
 #if defined(__AVX512F__)
 enum { SCORE_ROWS = 4, SCORE_OUTPUTS = 5, ADD_VECTORS = 4, ADD_OUTPUTS = 5, ONE_VECTORS = 8 };
@@ -24,7 +24,7 @@ SDR_INLINE void score_tile(const double *w, size_t w_row, uint32_t outputs, cons
     doubles sum[SCORE_MOST * SCORE_OUTPUTS * PARTS];
     uint32_t j = 0;
     _Pragma("GCC unroll 32") for (int i = 0; i < m * c * PARTS; i++) sum[i] = doubles_all(0);
-    for (; j + SDR_CHAINS <= n; j += SDR_CHAINS)
+    for (; j + SDR_DOUBLE_CHAINS <= n; j += SDR_DOUBLE_CHAINS)
         _Pragma("GCC unroll 4") for (int p = 0; p < PARTS; p++)
         {
             doubles row[SCORE_MOST];

@@ -226,6 +226,30 @@ enum { GATHERED = 8 };
 GATHER(gather16, uint16_t)
 GATHER(gather32, uint32_t)
 
+/* ---- scatter ---- */
+SDR_INLINE void scatter_part(float *to, const uint32_t *place, const float *x, uint32_t n, const float *u, uint32_t cols,
+                             const bool whole, tail last)
+{
+    vector v = whole ? load(u) : load_tail(u, last);
+    for (uint32_t i = 0; i < n; i++) {
+        float *row = to + (size_t)place[i] * cols;
+        vector sum = multiply_add(all(x[i]), v, whole ? load(row) : load_tail(row, last));
+        if (whole)
+            store(row, sum);
+        else
+            store_tail(row, sum, last);
+    }
+}
+
+static void scatter(float *to, const uint32_t *place, const float *x, uint32_t n, const float *u, uint32_t cols)
+{
+    uint32_t j = 0;
+    for (; j + WIDE <= cols; j += WIDE)
+        scatter_part(to + j, place, x, n, u + j, cols, true, tail_of(WIDE));
+    if (j < cols)
+        scatter_part(to + j, place, x, n, u + j, cols, false, tail_of(cols - j));
+}
+
 /* ---- transpose ---- */
 /* By squares that both sides have in the first cache. */
 static void transpose(const float *from, size_t from_row, uint32_t rows, uint32_t cols, float *to,
@@ -352,6 +376,7 @@ const struct sdr_product_kernels SDR_FOR_LEVEL(sdr_product_kernels) = {
     .cross = cross,
     .gather16 = gather16,
     .gather32 = gather32,
+    .scatter = scatter,
     .transpose = transpose,
     .activate = activate,
     .slope = slope,

@@ -50,6 +50,8 @@ struct sdr_product_kernels {
                      uint32_t cols, float *to);
     void (*gather32)(const float *from, const uint32_t *index, const float *x, uint32_t n,
                      uint32_t cols, float *to);
+    /* to[place[i]·cols + j] += x[i]·u[j]   for i < n, j < cols: the next link of each chain */
+    void (*scatter)(float *to, const uint32_t *place, const float *x, uint32_t n, const float *u, uint32_t cols);
     /* to[j·to_row + i] = from[i·from_row + j]   for i < rows, j < cols */
     void (*transpose)(const float *from, size_t from_row, uint32_t rows, uint32_t cols, float *to,
                       size_t to_row);

@@ -134,7 +134,7 @@ struct sdr_model_defaults {
     uint64_t batch;                   /* --batch; 0: 1 */
     uint64_t epochs;                  /* minimum of --epochs */
     const char *optimizer, *schedule; /* NULL: adagrad, and its schedule */
-    const char *sync;                 /* a strategy that can repeat, for several cores; NULL: serial */
+    const char *sync;                 /* --sync auto: a repeatable strategy; NULL: see run/automatic.c */
     double step;                      /* factor on the automatic step of a linear model; 0: 1 */
 };
 

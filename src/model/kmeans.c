@@ -415,7 +415,7 @@ SDR_REGISTER(model_kind, kmeans) = {
     .sense = SDR_STATISTIC,
     .picks = true,
     .total = "inertia",
-    .defaults = {.batch = 1024, .epochs = 10, .optimizer = "sgd", .schedule = "recent"},
+    .defaults = {.sync = "batch", .batch = 1024, .epochs = 10, .optimizer = "sgd", .schedule = "recent"},
     .full = &sdr_kmeans_lloyd,
     .state = &sdr_kmeans_state,
     .outputs = outputs_of,

@@ -213,7 +213,7 @@ SDR_REGISTER(model_kind, mf) = {
     .curvature = 1,
     .needs = SDR_NEEDS_LABELS | SDR_NEEDS_PAIRS | SDR_NEEDS_SIDES,
     .bilinear = true,
-    .defaults = {.optimizer = "sgd", .step = 0.35, .epochs = 10},
+    .defaults = {.sync = "rotation", .optimizer = "sgd", .step = 0.35, .epochs = 10},
     .fused = &fused,
     .loss = sdr_squared_loss,
     .shape = shape,

@@ -106,6 +106,7 @@ void sdr_choose_length(struct sdr_run *run)
     const struct sdr_settings *s = &run->options.settings;
     double rows = run->set.train_rows.count;
     double by_updates = (double)s->updates / sdr_updates_an_epoch(run);
+    bool batches = !run->use.kind->layered && run->pace.update_rows >= 64;
     if (s->epochs)
         run->pace.epochs = s->epochs;
     else if (s->updates)
@@ -113,7 +114,7 @@ void sdr_choose_length(struct sdr_run *run)
     else if (run->use.strategy->full_batch)
         run->pace.epochs = 100;
     else
-        run->pace.epochs = (uint64_t)fmax(fmin(fmax(ceil(300000 / rows), 2), 20),
+        run->pace.epochs = (uint64_t)fmax(fmin(fmax(ceil((batches ? 480000 : 300000) / rows), 2), batches ? 32 : 20),
                                           (double)run->use.kind->defaults.epochs);
     run->pace.per_row = 1 / rows;
     run->pace.length = (double)run->pace.epochs;

@@ -131,8 +131,9 @@ const struct sdr_option sdr_settings_table[] = {
      "unit that is shuffled in each epoch: rows, chunks (16 or 32 adjacent rows) or blocks (of "
      "streamed data); none: file order; auto: rows, chunks for large data, blocks for streamed data",
      AT(shuffle), TRAINS | OPTIMISATION},
-    {"sync", SDR_TEXT, "serial", "NAME", 0, 0,
-     "parallel strategy ('sounder list sync'); serial: one worker", AT(sync),
+    {"sync", SDR_TEXT, "auto", "NAME", 0, 0,
+     "parallel strategy ('sounder list sync'); serial: one worker; auto: all cores, the same model for any number "
+     "of them", AT(sync),
      SDR_TRAIN | PARALLEL | COMMON},
     {"transport", SDR_TEXT, "threads", "NAME", 0, 0,
      "how servers and workers exchange messages ('sounder list transport'), for strategies with a "

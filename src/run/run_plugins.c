@@ -13,8 +13,8 @@ enum sdr_status sdr_choose_plugins(struct sdr_run *run)
     const struct sdr_settings *s = &run->options.settings;
     const struct sdr_plugin *plugin;
     bool automatic = strcmp(s->optimizer, "auto") == 0;
-    SDR_TRY(sdr_plugin_choose("strategy", sdr_strategy_table, s->sync, &plugin,
-                              &run->use.strategy_options));
+    SDR_TRY(sdr_plugin_choose("strategy", sdr_strategy_table, strcmp(s->sync, "auto") == 0 ? "serial" : s->sync,
+                              &plugin, &run->use.strategy_options));
     run->use.strategy = (const struct sdr_strategy *)plugin;
     SDR_TRY(sdr_plugin_choose("optimizer", sdr_optimizers(), automatic ? "adagrad" : s->optimizer,
                               &plugin, &run->use.optimizer_options));
@@ -49,25 +49,6 @@ enum sdr_status sdr_choose_plugins(struct sdr_run *run)
         run->options.settings.resume = false;
     }
     return SDR_OK;
-}
-
-enum sdr_status sdr_choose_strategy(struct sdr_run *run)
-{
-    const struct sdr_settings *s = &run->options.settings;
-    const char *sync = run->use.kind->defaults.sync;
-    const struct sdr_plugin *plugin;
-    bool alone = s->replay || s->record || s->restarts || sdr_options_given(&run->options, "average");
-    if (!sync || sdr_options_given(&run->options, "sync") || alone) /* which serial can do */
-        return SDR_OK;
-    sdr_plugin_free(run->use.strategy, run->use.strategy_options);
-    run->use.strategy_options = NULL;
-    SDR_TRY(sdr_plugin_choose("strategy", sdr_strategy_table, sync, &plugin,
-                              &run->use.strategy_options));
-    run->use.strategy = (const struct sdr_strategy *)plugin;
-    run->options.settings.deterministic = true;
-    sdr_release(run->options.settings.sync);
-    run->options.settings.sync = NULL;
-    return sdr_copy_string(&run->options.settings.sync, sync);
 }
 
 enum sdr_status sdr_choose_by_model(struct sdr_run *run)

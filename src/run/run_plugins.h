@@ -13,7 +13,7 @@ struct sdr_run;
 enum sdr_status sdr_choose_plugins(struct sdr_run *run);
 /* Resolves `auto` by the model's defaults. */
 enum sdr_status sdr_choose_by_model(struct sdr_run *run);
-/* Without --sync: models that say so train on all cores, with the bits of one worker. */
+/* Resolves --sync auto, once the rows are known (automatic.c). */
 enum sdr_status sdr_choose_strategy(struct sdr_run *run);
 /* Whether nodes exchange messages. A strategy that needs no messages runs on threads that share memory. */
 bool sdr_by_messages(const struct sdr_run *run);

@@ -104,7 +104,7 @@ static enum sdr_status check_plugin(const char *name, const char *value)
                  {"format", "format", sdr_format_table}};
     const struct sdr_plugin *plugin = NULL;
     void *parsed = NULL;
-    if (strcmp(value, "auto") == 0 && strcmp(name, "sync") != 0)
+    if (strcmp(value, "auto") == 0)
         return SDR_OK;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         if (strcmp(name, kinds[i].option) == 0)

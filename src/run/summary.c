@@ -58,6 +58,7 @@ enum sdr_status sdr_run_summary(const struct sdr_run *run, char **json)
     set_integer(object, "features", run->problem.features);
     set_integer(object, "nonzeros", count_entries(run));
     set_integer(object, "workers", (uint64_t)run->workers);
+    sdr_json_set(object, "sync", json_string(run->options.settings.sync));
     sdr_json_set(object, "cpu", json_string(sdr_cpu_name(run->cpu)));
     set_integer(object, "epochs", run->progress.epoch);
     set_integer(object, "updates", run->parameters.version);

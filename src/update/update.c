@@ -143,11 +143,20 @@ static void expand_sparse(const struct sdr_product_kernels *products, const stru
                           const struct sdr_part *part, const struct sdr_batch *batch,
                           uint32_t first, uint32_t end, uint32_t *count)
 {
+    enum { PIECE = 256 };
+    uint32_t place[PIECE];
+    float *gradient = room->gradient + (size_t)first * room->cols;
     for (uint32_t i = 0; i < batch->count; i++) {
+        fetch_entries(batch, i + AHEAD);
         struct sdr_sparse_row r = sdr_row_within(batch->rows, batch->row[i], first, end);
-        for (uint32_t n = 0; n < r.n; n++)
-            products->gather32(part->value, &i, &r.x[n], 1, room->cols,
-                               sum_of_row(room, sdr_row_index(&r, n), first, count));
+        for (uint32_t n = 0, m; n < r.n; n += m) {
+            for (m = 0; m < PIECE && n + m < r.n; m++) {
+                uint32_t row = sdr_row_index(&r, n + m);
+                sum_of_row(room, row, first, count);
+                place[m] = room->place[row];
+            }
+            products->scatter(gradient, place, r.x + n, m, part->value + (size_t)i * room->cols, room->cols);
+        }
     }
 }
 

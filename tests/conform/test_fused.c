@@ -77,9 +77,10 @@ struct result {
     uint64_t version;
 };
 
-/* Goes over the rows in two stretches, or by single steps. */
+/* Goes over the rows in two stretches, on arrays or on cells, or by single steps. */
+enum way { STEPS, WALK, CELLS };
 static void go(const struct example *e, const struct variant *v, enum sdr_cpu level,
-               const char *name, bool walks, struct result *result)
+               const char *name, enum way way, struct result *result)
 {
     const struct sdr_plugin *plugin;
     const struct sdr_model_kind *kind = &sdr_model_kind_logistic;
@@ -124,6 +125,9 @@ static void go(const struct example *e, const struct variant *v, enum sdr_cpu le
                                  .kernels = problem.kernels};
     sdr_layout_make(&layout, block, kind->shape(&problem, block));
     assert_int_equal(sdr_parameters_create(&p, &layout, &rule, false, false), SDR_OK);
+    bool walks = way != STEPS;
+    if (way == CELLS)
+        assert_int_equal(sdr_cells_allocate(&p), SDR_OK);
     *result = (struct result){0};
     for (uint32_t at = 0, count; at < ROWS; at += count) {
         count = !walks ? 1 : at == 0 ? 23 : ROWS - at;
@@ -169,15 +173,17 @@ static void a_walk_is_one_step_after_the_other(void **unused)
         for (int bits = 0; bits < 48; bits++) {
             static const int form[3] = {0, 16, 32};
             struct variant v = {form[bits / 16], bits & 1, bits & 2, bits & 4, bits & 8};
-            go(&e, &v, SDR_CPU_PORTABLE, (*o)->name, false, &steps);
+            go(&e, &v, SDR_CPU_PORTABLE, (*o)->name, STEPS, &steps);
             assert_int_equal(steps.version, ROWS);
             for (enum sdr_cpu level = 0; level <= sdr_cpu_best(); level++) {
-                go(&e, &v, level, (*o)->name, true, &walk);
-                if (memcmp(&steps, &walk, sizeof steps) != 0)
-                    fail_msg("%s on %s, %d bits of index%s%s%s%s: a walk differs from its steps",
-                             (*o)->name, sdr_cpu_name(level), v.form, v.scaled ? ", scaled" : "",
-                             v.weighted ? ", weighted" : "", v.intercept ? ", intercept" : "",
-                             v.penalty ? ", penalty" : "");
+                for (enum way way = WALK; way <= (v.form ? CELLS : WALK); way++) {
+                    go(&e, &v, level, (*o)->name, way, &walk);
+                    if (memcmp(&steps, &walk, sizeof steps) != 0)
+                        fail_msg("%s on %s, %d bits of index%s%s%s%s%s: a walk differs from its steps",
+                                 (*o)->name, sdr_cpu_name(level), v.form, way == CELLS ? ", cells" : "",
+                                 v.scaled ? ", scaled" : "", v.weighted ? ", weighted" : "",
+                                 v.intercept ? ", intercept" : "", v.penalty ? ", penalty" : "");
+                }
             }
         }
     free_example(&e);

@@ -73,6 +73,38 @@ static void dots_are_the_sums_with_one_set_of_bits(void **unused)
         }
 }
 
+static void rows_together_have_the_scores_of_each(void **unused)
+{
+    enum { MOST = 600 };
+    static float w_of[MOST * OUTPUTS_MOST], x[SDR_TOGETHER][MOST], center[MOST];
+    const float *row[SDR_TOGETHER];
+    (void)unused;
+    for (size_t i = 0; i < sizeof w_of / sizeof *w_of; i++)
+        w_of[i] = random_float(1);
+    for (uint32_t i = 0; i < MOST; i++)
+        center[i] = random_float(1);
+    for (uint32_t r = 0; r < SDR_TOGETHER; r++)
+        for (uint32_t i = 0; i < MOST; i++)
+            x[r][i] = random_float(1);
+    for (uint32_t outputs = 1; outputs <= OUTPUTS_MOST; outputs++)
+        for (uint32_t rows = 1; rows <= SDR_TOGETHER; rows += 1 + random_below(3)) {
+            uint32_t n = random_below(MOST + 1);
+            const float *from = random_below(2) ? center : NULL;
+            FOR_EVERY_LEVEL(kernels)
+            {
+                float one[SDR_TOGETHER * OUTPUTS_MOST + GUARD], all[SDR_TOGETHER * OUTPUTS_MOST + GUARD];
+                for (uint32_t i = 0; i < sizeof one / sizeof *one; i++)
+                    one[i] = all[i] = (float)i;
+                for (uint32_t r = 0; r < rows; r++) {
+                    row[r] = x[r];
+                    kernels->scores(w_of, x[r], from, n, outputs, one + r * outputs);
+                }
+                kernels->scores_together(w_of, row, rows, from, n, outputs, all);
+                same_bits(one, all, sizeof one / sizeof *one, "rows together", n);
+            }
+        }
+}
+
 static void scores_are_the_sums_with_one_set_of_bits(void **unused)
 {
     const struct sdr_linear_kernels *portable = sdr_linear_kernels(SDR_CPU_PORTABLE);
@@ -144,6 +176,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(dots_are_the_sums_with_one_set_of_bits),
         cmocka_unit_test(scores_are_the_sums_with_one_set_of_bits),
+        cmocka_unit_test(rows_together_have_the_scores_of_each),
         cmocka_unit_test(add_adds_and_touches_nothing_else),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
