@@ -16,8 +16,10 @@ build/build.ninja: | deps
 deps:
 	@./scripts/deps
 
-# Installs what is missing, builds, trains on Fashion-MNIST, shows accuracy and some predictions.
-demo: all
+# Installs what is missing, builds the program alone, trains on Fashion-MNIST, shows accuracy and some predictions.
+demo: build/build.ninja
+	@echo "building build/sounder: a minute or two"
+	@cmake --build build --target sounder -- --quiet
 	@./scripts/demo
 
 # Everything that must hold: unit tests, conformance, numbers against numpy, the program from outside.

@@ -167,6 +167,18 @@ SDR_INLINE lanes lanes_copysign(lanes a, lanes b)
     return (lanes)(((lanes_index)a & 0x7FFFFFFF) | ((lanes_index)b & (int32_t)0x80000000u));
 }
 
+/* Whether a lane of a mask is −1. */
+SDR_INLINE int lanes_any(lanes_index mask)
+{
+#if defined(__AVX512F__)
+    return _mm512_movepi32_mask((__m512i)mask) != 0;
+#elif defined(__AVX2__)
+    return _mm256_movemask_ps((__m256)mask) != 0;
+#else
+    return (mask[0] | mask[1] | mask[2] | mask[3]) != 0;
+#endif
+}
+
 /* ---- sums ---- */
 /* Sixteen partial sums. Entry i of a row belongs to chain i mod 16. */
 enum { SDR_CHAINS = 16, SDR_CHAIN_VECTORS = SDR_CHAINS / SDR_LANES };
@@ -239,7 +251,8 @@ SDR_INLINE lanes lanes_one_minus_exp(lanes x)
     p = 1.0f / 6 - x * p;
     p = 0.5f - x * p;
     p = x - x * x * p;
-    return lanes_select(x < 0.35f, p, 1.0f - lanes_exp_negative(-x));
+    lanes_index small = x < 0.35f;
+    return lanes_any(~small) ? lanes_select(small, p, 1.0f - lanes_exp_negative(-x)) : p;
 }
 
 #endif

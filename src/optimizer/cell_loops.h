@@ -47,8 +47,7 @@ enum { CELL_VALUE, CELL_SLOT, CELL_SCALE, CELL_PAID, CELL_SLOT2, CELL_FLOATS = S
                                     (int32_t)(i - from));                                          \
         }                                                                                          \
     }                                                                                              \
-    SDR_INLINE void cells_catch_up##bits##_part(const struct sdr_target *t, const type *index,     \
-                                                uint32_t n)                                        \
+    SDR_INLINE lanes cells_paid##bits(const struct sdr_target *t, const type *index, uint32_t n)   \
     {                                                                                              \
         lanes v[4], w[4] = {0};                                                                    \
         cells_load##bits(t->cell, CELL_FLOATS, index, n, v);                                       \
@@ -57,14 +56,34 @@ enum { CELL_VALUE, CELL_SLOT, CELL_SCALE, CELL_PAID, CELL_SLOT2, CELL_FLOATS = S
         v[CELL_VALUE] =                                                                            \
             shrunk(t, v[CELL_VALUE], v[CELL_SCALE], v[CELL_SLOT], w[0], &v[CELL_PAID]);            \
         cells_store##bits(t->cell, CELL_FLOATS, index, n, v);                                      \
+        return v[CELL_VALUE];                                                                      \
     }                                                                                              \
-    static void cells_catch_up##bits(const struct sdr_target *t, const type *index, uint32_t n)    \
+    /* The inner product of cells_dot, of values that pay the penalties due first. Paying twice is paying once. */ \
+    SDR_INLINE float cells_dot_paid##bits(const struct sdr_target *t, const type *index,           \
+                                          const float *x, uint32_t n)                              \
     {                                                                                              \
+        struct chains sum = {0};                                                                   \
         uint32_t i = 0;                                                                            \
-        for (; i + SDR_LANES <= n; i += SDR_LANES)                                                 \
-            cells_catch_up##bits##_part(t, index + i, SDR_LANES);                                  \
-        if (i < n)                                                                                 \
-            cells_catch_up##bits##_part(t, index + i, n - i);                                      \
+        if (n < SDR_CHAINS) {                                                                      \
+            for (; i + SDR_LANES <= n; i += SDR_LANES)                                             \
+                cells_paid##bits(t, index + i, SDR_LANES);                                         \
+            if (i < n)                                                                             \
+                cells_paid##bits(t, index + i, n - i);                                             \
+            return cells_dot##bits(t->cell, CELL_FLOATS, index, x, n);                             \
+        }                                                                                          \
+        for (; i + SDR_CHAINS <= n; i += SDR_CHAINS)                                               \
+            _Pragma("GCC unroll 4") for (int v = 0; v < SDR_CHAIN_VECTORS; v++)                    \
+                sum.part[v] += cells_paid##bits(t, index + i + v * SDR_LANES, SDR_LANES) *         \
+                               lanes_load(x + i + v * SDR_LANES, SDR_LANES);                       \
+        if (i < n) {                                                                               \
+            int32_t done = (int32_t)(i - (n - SDR_CHAINS));                                        \
+            i = n - SDR_CHAINS;                                                                    \
+            _Pragma("GCC unroll 4") for (int v = 0; v < SDR_CHAIN_VECTORS; v++)                    \
+                sum.part[v] += cells_paid##bits(t, index + i + v * SDR_LANES, SDR_LANES) *         \
+                               (lanes)(lanes_since(done - v * SDR_LANES) &                         \
+                                       (lanes_index)lanes_load(x + i + v * SDR_LANES, SDR_LANES)); \
+        }                                                                                          \
+        return chains_sum(sum);                                                                    \
     }
 CELL_LOOPS(16, uint16_t)
 CELL_LOOPS(32, uint32_t)

@@ -2,20 +2,15 @@
    commit. Included by step_loops.h. */
 
 /* Applies the penalties due to the values of a row. */
-static void catch_up_for(const struct sdr_fused_steps *fused, uint32_t row, double penalty_due)
+static void catch_up_for(const struct sdr_fused_steps *fused, uint32_t row)
 {
     const struct sdr_rows *rows = fused->problem->rows;
-    fused->weight->penalty_due = (float)penalty_due;
     if (rows->dense) {
         catch_up_all(fused->weight, rows->features, 1);
         return;
     }
     struct sdr_sparse_row r = sdr_sparse_row(rows, row);
-    if (fused->weight->cell && r.index16)
-        cells_catch_up16(fused->weight, r.index16, r.n);
-    else if (fused->weight->cell)
-        cells_catch_up32(fused->weight, r.index32, r.n);
-    else if (r.index16)
+    if (r.index16)
         catch_up16(fused->weight, r.index16, r.n, 1);
     else
         catch_up32(fused->weight, r.index32, r.n, 1);
@@ -76,7 +71,9 @@ SDR_INLINE void finish_row(struct sdr_fused_steps *fused, const float *c, uint64
 #define FUSED_SPARSE(bits, index)                                                                  \
     do {                                                                                           \
         if (cells) {                                                                               \
-            dloss = dloss_of(fused, row, cells_dot##bits(t->cell, CELL_FLOATS, index, r.x, r.n));  \
+            float score = due ? cells_dot_paid##bits(t, index, r.x, r.n)                           \
+                              : cells_dot##bits(t->cell, CELL_FLOATS, index, r.x, r.n);            \
+            dloss = dloss_of(fused, row, score);                                                   \
             cells_step##bits(t->cell, c, index, r.x, r.n, dloss);                                  \
         } else {                                                                                   \
             dloss = dloss_of(fused, row, lanes_dot##bits(t->value, index, r.x, r.n));              \
@@ -103,8 +100,10 @@ SDR_INLINE void fused_rows(struct sdr_fused_steps *fused, const bool cells, cons
             begin(options, update - 1, rate, t,
                   fused->constant); /* the last step may be another worker's */
         double penalty_due = fused->penalty_due_at ? fused->penalty_due_at[at] : fused->penalty_due;
-        if (t->penalty_paid && penalty_due > 0)
-            catch_up_for(fused, row, penalty_due);
+        bool due = t->penalty_paid && penalty_due > 0;
+        t->penalty_due = (float)penalty_due;
+        if (due && !cells)
+            catch_up_for(fused, row);
         begin(options, update, rate, t, c);
         if (rows->dense) {
             const float *x = sdr_dense_row(rows, row);

@@ -48,6 +48,16 @@ static const struct sdr_option table[] = {
      offsetof(struct options, damping), 0},
     {0}};
 
+/* Two lanes of a model with one output and no more weights than rows are as good as one worker however rarely they
+   are merged. Training loss relative to serial, lanes merged 16 times and 4 times an epoch: 800 000 sparse rows
+   0.995 and 0.986, a9a 1.000 and 1.000. Otherwise they are not: RCV1 with two weights a row 1.007, MNIST with ten outputs
+   1.06. */
+static bool calm(const struct sdr_plan *plan, uint64_t copies)
+{
+    return plan->known.deterministic && copies == 2 && plan->known.fused && !plan->known.pairs &&
+           plan->known.parameters <= plan->known.rows;
+}
+
 /* Rows between two exchanges: N = max(16, min(cheap, often, close)).
      cheap  an exchange costs 4 % of the time of the rows before it
      often  16 exchanges per worker and epoch (8 for many sparse rows)
@@ -64,7 +74,7 @@ static uint64_t choose_rows(const struct sdr_plan *plan, uint64_t copies, bool *
     bool sparse = rarely > 64, large = plan->known.rows > 100000;
     double times = sparse && large && !plan->known.deterministic ? 8 : 16; /* per epoch */
     double often = (double)plan->known.rows / (times * (double)copies);
-    if (plan->known.deterministic && copies == 2) /* two lanes are as good however rarely they are merged */
+    if (calm(plan, copies))
         return (uint64_t)fmax(often, 1);
     double close = (sparse ? 36 : 18) * rarely;
     /* For a large model with few values per row, exchanges would take longer than the rows between
@@ -112,7 +122,8 @@ static enum sdr_status plan(const void *options, struct sdr_plan *plan)
     plan->copies = straight || copies == 1 ? 0 : (int)copies;
     plan->share = plan->known.deterministic ? rows * copies : rows;
     plan->damped =
-        o->damping && plan->copies > 2 && (plan->known.deterministic || chosen);
+        o->damping && plan->copies && !(chosen && calm(plan, copies)) &&
+        (plan->known.deterministic || (chosen && copies > 2));
     return SDR_OK;
 }
 

@@ -13,7 +13,9 @@ static uint32_t cell_floats(const struct sdr_parameters *p)
 enum sdr_status sdr_cells_allocate(struct sdr_parameters *p)
 {
     uint64_t floats = (uint64_t)p->layout->block[0].rows * cell_floats(p);
-    return sdr_allocate(&p->cell, floats, sizeof(float), "the model's cells");
+    SDR_TRY(sdr_allocate(&p->cell, floats, sizeof(float), "the model's cells"));
+    sdr_large_pages(p->cell, floats * sizeof(float));
+    return SDR_OK;
 }
 
 /* Fills the cells from the arrays of `from`. */

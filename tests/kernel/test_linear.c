@@ -75,20 +75,20 @@ static void dots_are_the_sums_with_one_set_of_bits(void **unused)
 
 static void rows_together_have_the_scores_of_each(void **unused)
 {
-    enum { MOST = 600 };
-    static float w_of[MOST * OUTPUTS_MOST], x[SDR_TOGETHER][MOST], center[MOST];
+    enum { LONGEST = 600 };
+    static float w_of[LONGEST * OUTPUTS_MOST], x[SDR_TOGETHER][LONGEST], center[LONGEST];
     const float *row[SDR_TOGETHER];
     (void)unused;
     for (size_t i = 0; i < sizeof w_of / sizeof *w_of; i++)
         w_of[i] = random_float(1);
-    for (uint32_t i = 0; i < MOST; i++)
+    for (uint32_t i = 0; i < LONGEST; i++)
         center[i] = random_float(1);
     for (uint32_t r = 0; r < SDR_TOGETHER; r++)
-        for (uint32_t i = 0; i < MOST; i++)
+        for (uint32_t i = 0; i < LONGEST; i++)
             x[r][i] = random_float(1);
     for (uint32_t outputs = 1; outputs <= OUTPUTS_MOST; outputs++)
         for (uint32_t rows = 1; rows <= SDR_TOGETHER; rows += 1 + random_below(3)) {
-            uint32_t n = random_below(MOST + 1);
+            uint32_t n = random_below(LONGEST + 1);
             const float *from = random_below(2) ? center : NULL;
             FOR_EVERY_LEVEL(kernels)
             {

@@ -33,6 +33,8 @@ class Model:
 
 
 def train(path, *options):
+    if "--sync" not in options:
+        options += ("--sync", "serial")
     return laws.train(path, *options)[0], Model(FILE)
 
 

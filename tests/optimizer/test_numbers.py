@@ -24,7 +24,7 @@ def train(path, *options, code=0):
     model = os.path.join(WORK, "model")
     if os.path.exists(model):
         os.unlink(model)
-    command = [SOUNDER, "train", path, "--json", "--quiet", "--out", model, *map(str, options)]
+    command = [SOUNDER, "train", path, "--json", "--quiet", "--out", model, *map(str, options), *([] if "--sync" in options else ["--sync", "serial"])]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != code:
         raise AssertionError("exit code %d, not %d: %s\n%s" % (

@@ -40,7 +40,7 @@ def least_squares(columns, label):
 
 def told(path, *options, code=0):
     """Standard error of a run: notes, and the sentence if it fails."""
-    done = subprocess.run([SOUNDER, "train", path, *map(str, options)], capture_output=True, text=True)
+    done = subprocess.run([SOUNDER, "train", path, *map(str, options), *laws.alone(options)], capture_output=True, text=True)
     assert done.returncode == code, "exit code %d, not %d: %s" % (done.returncode, code, done.stderr)
     return done.stderr
 

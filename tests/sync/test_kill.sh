@@ -16,7 +16,7 @@ hash_of() { key model_hash <out.txt; }
 # A shell's background job is deaf to SIGINT; this one is not.
 endless=(python3 -c 'import os, signal, sys
 signal.signal(signal.SIGINT, signal.SIG_DFL)
-os.execv(sys.argv[1], sys.argv[1:])' "$sounder" train data.svm --optimizer adagrad --schedule constant --threads 1
+os.execv(sys.argv[1], sys.argv[1:])' "$sounder" train data.svm --sync serial --optimizer adagrad --schedule constant --threads 1
     --epochs 1000000000 --json)
 # start OPTIONS...: in the background. It listens to signals once it reports an epoch.
 start() {

@@ -1,0 +1,97 @@
+"""Laws of --sync auto: one model for any number of workers and every CPU level, no worse than one worker's, and a note of what was chosen."""
+import gzip
+import json
+import lzma
+import os
+import sys
+
+import numpy as np
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import laws
+from laws import expect, path_of, run
+
+LEVELS = [level for level in ("portable", "avx2", "avx512")
+          if laws.subprocess.run([laws.SOUNDER, "train", "/dev/null", "--cpu", level], capture_output=True, text=True).stderr.find("--cpu") < 0]
+DATA = os.environ.get("SOUNDER_DATA", "")
+rng = np.random.default_rng(5)
+
+
+def result(path, *options):
+    return json.loads(run("train", path, "--json", "--quiet", "--sync", "auto", *options))
+
+
+def one_model(name, path, wanted, *options):
+    """The same hash for all numbers of workers, at the best level; for all levels, with two."""
+    first = result(path, *options)
+    expect("%s: %s" % (name, wanted), first["sync"] == wanted, first["sync"])
+    runs = [["--workers", n] for n in (1, 2, 3, 8)] + [["--cpu", level, "--workers", 2] for level in LEVELS] + [["--threads", 1]]
+    hashes = {result(path, *options, *more)["model_hash"] for more in runs}
+    expect("%s: one model" % name, hashes == {first["model_hash"]}, len(hashes))
+    return first
+
+
+def no_worse(name, path, *options):
+    ours, serial = result(path, *options), json.loads(run("train", path, "--json", "--quiet", "--sync", "serial", *options))
+    ratio = ours["train_loss"] / serial["train_loss"]
+    expect("%s: no more than 0.5 %% above the loss of one worker" % name, ratio <= 1.005, "%.4f" % ratio)
+
+
+# ---- what is chosen ----
+sparse, wide, few = path_of("sparse.svm"), path_of("wide.svm"), path_of("few.svm")
+run("generate", "sparse-classification", sparse, "--rows", 6000, "--features", 500, "--nnz", 20)
+run("generate", "sparse-classification", wide, "--rows", 3000, "--features", 30000, "--nnz", 20)
+run("generate", "sparse-classification", few, "--rows", 500, "--features", 100, "--nnz", 10)
+dense, labels, classes = path_of("dense.npy"), path_of("labels.npy"), path_of("classes.npy")
+x = rng.normal(size=(20000, 12)).astype(np.float32)
+np.save(dense, x)
+np.save(labels, (x @ rng.normal(size=12) > 0).astype(np.int64))
+np.save(classes, (x @ rng.normal(size=(12, 3)) + rng.gumbel(size=(20000, 3))).argmax(1))
+ratings, points = path_of("ratings.triples"), path_of("points.npy")
+run("generate", "ratings", ratings, "--rows", 5000, "--features", 1000)
+np.save(points, (rng.normal(size=(8, 5))[rng.integers(0, 8, 3000)] * 4 + rng.normal(size=(3000, 5))).astype(np.float32))
+
+one_model("sparse rows", sparse, "hogwild:lanes=2", "--epochs", 3)
+one_model("sparse rows with l2", sparse, "hogwild:lanes=2", "--epochs", 2, "--l2", 1e-4)
+one_model("more features than rows", wide, "serial", "--epochs", 2)
+one_model("few rows", few, "serial")
+one_model("dense rows", dense, "hogwild:lanes=2", "--labels", labels, "--epochs", 3)
+one_model("dense rows, classes", dense, "bsp", "--labels", classes, "--epochs", 2)
+one_model("ratings", ratings, "rotation", "--model", "mf:rank=4", "--epochs", 3)
+one_model("clusters", points, "batch", "--model", "kmeans:8", "--epochs", 5)
+one_model("clusters in batches", points, "serial", "--model", "kmeans:8", "--batch", 64, "--epochs", 2)
+for options, wanted in ((["--batch", 128], "bsp"), (["--batch", 64], "serial"), (["--l1", 1e-4], "serial"), (["--average", 1], "serial"),
+                        (["--updates", 5000], "serial"), (["--checkpoint-every", "500u", "--run", path_of("run")], "serial"), (["--optimizer", "adam"], "hogwild:lanes=2")):
+    expect("%s: %s" % (" ".join(map(str, options)), wanted), result(sparse, "--epochs", 2, *options)["sync"] == wanted)
+for batch in 128, 300:
+    same = {json.loads(run("train", sparse, "--json", "--quiet", "--epochs", 2, "--batch", batch, "--sync", sync))["model_hash"]
+            for sync in ("auto", "serial")}
+    expect("batches of %d have the bits of one worker" % batch, len(same) == 1)
+
+# ---- it is said ----
+done = laws.subprocess.run([laws.SOUNDER, "train", sparse, "--epochs", "1"], capture_output=True, text=True)
+expect("a note tells what was chosen, and another way", "--sync auto: hogwild:lanes=2" in done.stderr and "--sync serial" in done.stderr)
+expect("the default is auto", json.loads(laws.subprocess.run([laws.SOUNDER, "train", sparse, "--epochs", "1", "--json", "--quiet"],
+                                                             capture_output=True, text=True).stdout)["sync"] == "hogwild:lanes=2")
+
+
+# ---- no worse than one worker, on real data ----
+no_worse("sparse rows", sparse, "--epochs", 5)
+no_worse("dense rows", dense, "--labels", labels)
+if os.path.exists(os.path.join(DATA, "a9a", "a9a.gz")):
+    a9a, rcv1 = path_of("a9a"), path_of("rcv1")
+    with gzip.open(os.path.join(DATA, "a9a", "a9a.gz")) as file, open(a9a, "wb") as to:
+        to.write(file.read())
+    with lzma.open(os.path.join(DATA, "rcv1-subsets", "rcv1_subsets.binary.xz")) as file, open(rcv1, "wb") as to:
+        to.write(file.read())
+    digits = os.path.join(DATA, "mnist", "t10k-images-idx3-ubyte.gz")
+    named = ["--labels", os.path.join(DATA, "mnist", "t10k-labels-idx1-ubyte.gz")]
+    one_model("a9a", a9a, "hogwild:lanes=2")
+    one_model("RCV1", rcv1, "serial", "--epochs", 2)
+    one_model("digits", digits, "serial", *named, "--epochs", 1)
+    no_worse("a9a", a9a)
+    no_worse("RCV1", rcv1)
+    no_worse("digits", digits, *named, "--epochs", 5)
+else:
+    print("skipped: SOUNDER_DATA does not point to a folder with a9a")
+laws.finish()
