@@ -110,6 +110,7 @@ static void scores_together(const float *w, const float *const *x, uint32_t rows
             for (uint32_t i = 0, m; i < count; i += m) {
                 m = count - i < SDR_LANES ? count - i : SDR_LANES;
                 lanes v = lanes_load(row + i, m);
+                __builtin_prefetch(row + i + CHUNK); /* the next chunk */
                 if (center)
                     v -= lanes_load(center + from + i, m);
                 lanes_store(part[r] + i, v, m);

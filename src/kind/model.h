@@ -51,7 +51,7 @@ static inline uint32_t sdr_side(const struct sdr_problem *problem, uint32_t feat
    without effect, and drops its calls. */
 static inline __attribute__((always_inline)) void sdr_fetch(const void *from, size_t bytes)
 {
-    enum { LINE = 64, MOST = 2048 };
+    enum { LINE = 64, MOST = 4096 };
     const char *at = from, *end = at + (bytes < MOST ? bytes : MOST);
     for (; at < end; at += LINE)
         __builtin_prefetch(at);

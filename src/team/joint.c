@@ -35,6 +35,7 @@ enum sdr_status sdr_joint_gradient(struct sdr_node *node, const struct sdr_batch
     struct sdr_view view = {&run->problem, p->layout->block, p->value, p->version};
     struct sdr_update *update = &run->shared.leaf[leaf].sum.update;
     part.of = batch->count;
+    sdr_fetch_ahead(run, &part);
     SDR_TRY(sdr_leaf_gradient(&run->shared.leaf[leaf], &view, &part, (uint32_t)leaf, update));
     run->shared.losses[leaf] = (struct sdr_loss_sum){update->loss, update->weight};
     return SDR_OK;

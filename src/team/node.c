@@ -149,8 +149,7 @@ static enum sdr_status next_batch(struct sdr_run *run, uint32_t most, struct sdr
     return SDR_OK;
 }
 
-/* Prefetches the rows after a batch. */
-static void fetch_ahead(const struct sdr_run *run, const struct sdr_batch *batch)
+void sdr_fetch_ahead(const struct sdr_run *run, const struct sdr_batch *batch)
 {
     uint32_t ahead[CHUNK], count = batch->count < CHUNK ? batch->count : CHUNK;
     if (sdr_order_ahead(run, batch->row, count, ahead))
@@ -165,7 +164,7 @@ enum sdr_status sdr_next_batch(struct sdr_node *node, struct sdr_batch *batch, b
         SDR_TRY(sdr_account(run, batch->count));
     SDR_TRY(next_batch(run, (uint32_t)run->pace.update_rows, batch, more));
     if (*more)
-        fetch_ahead(run, batch);
+        sdr_fetch_ahead(run, batch);
     return SDR_OK;
 }
 
@@ -334,7 +333,7 @@ enum sdr_status sdr_train(struct sdr_node *node, const struct sdr_batch *share)
                 sdr_stepped(node, &batch);
             continue;
         }
-        fetch_ahead(node->run, &batch);
+        sdr_fetch_ahead(node->run, &batch);
         sdr_pull(node, &batch, &view);
         SDR_TRY(sdr_gradient(node, &view, &batch, &gradient));
         sdr_commit(node, &gradient);
