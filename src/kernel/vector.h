@@ -122,10 +122,12 @@ SDR_INLINE vector load(const float *from)
 }
 SDR_INLINE vector load_tail(const float *from, tail t)
 {
-    vector v = {0};
-    for (uint32_t i = 0; i < t; i++)
-        v[i] = from[i];
-    return v;
+    switch (t) {
+    case 4: return load(from);
+    case 3: return (vector){from[0], from[1], from[2], 0};
+    case 2: return (vector){from[0], from[1], 0, 0};
+    default: return (vector){from[0], 0, 0, 0};
+    }
 }
 SDR_INLINE void store(float *to, vector v)
 {
@@ -133,8 +135,12 @@ SDR_INLINE void store(float *to, vector v)
 }
 SDR_INLINE void store_tail(float *to, vector v, tail t)
 {
-    for (uint32_t i = 0; i < t; i++)
-        to[i] = v[i];
+    switch (t) {
+    case 4: store(to, v); break;
+    case 3: to[2] = v[2]; /* fall through */
+    case 2: to[1] = v[1]; /* fall through */
+    default: to[0] = v[0];
+    }
 }
 SDR_INLINE vector all(float x)
 {
