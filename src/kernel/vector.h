@@ -5,10 +5,6 @@
 
 #include "kernel/lanes.h"
 
-#if defined(__ARM_NEON)
-#include <arm_neon.h>
-#endif
-
 #if defined(__AVX512F__)
 enum { WIDE = 16 };
 typedef __m512 vector;
@@ -130,12 +126,7 @@ SDR_INLINE vector load(const float *from)
 }
 SDR_INLINE vector load_tail(const float *from, tail t)
 {
-    switch (t) {
-    case 4: return load(from);
-    case 3: return (vector){from[0], from[1], from[2], 0};
-    case 2: return (vector){from[0], from[1], 0, 0};
-    default: return (vector){from[0], 0, 0, 0};
-    }
+    return lanes_load(from, t);
 }
 SDR_INLINE void store(float *to, vector v)
 {
@@ -143,12 +134,7 @@ SDR_INLINE void store(float *to, vector v)
 }
 SDR_INLINE void store_tail(float *to, vector v, tail t)
 {
-    switch (t) {
-    case 4: store(to, v); break;
-    case 3: to[2] = v[2]; /* fall through */
-    case 2: to[1] = v[1]; /* fall through */
-    default: to[0] = v[0];
-    }
+    lanes_store(to, v, t);
 }
 SDR_INLINE vector all(float x)
 {
