@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "kernel/cluster.h"
+#include "kernel/full.h"
 #include "kernel/linear.h"
 #include "kernel/product.h"
 #include "kind/optimizer.h"
@@ -122,13 +123,29 @@ static void slope_of(enum sdr_cpu level, uint32_t less)
     sdr_product_kernels(level)->slope(SDR_TANH, floats(N - less), floats(N), N);
 }
 
-/* ---- clusters ---- */
-static void products_of(enum sdr_cpu level, uint32_t less_read, uint32_t less_written)
+/* ---- several rows at a time ---- */
+static void rows_scored(enum sdr_cpu level, uint32_t less_read, uint32_t less_written)
 {
-    const float *row = floats(2);
-    sdr_cluster_kernels(level)->products(floats(2 * N - less_read), &row, 1, NULL, 2, N,
-                                         floats(N - less_written));
+    const float *row[2] = {floats(2), floats(2)};
+    sdr_linear_kernels(level)->scores_together(floats(2 * N - less_read), row, 2, NULL, 2, N,
+                                               floats(2 * N - less_written));
 }
+static void rows_scored_in_double(enum sdr_cpu level, uint32_t less)
+{
+    enum { W_ROW = (N + SDR_FULL_WIDTH - 1) / SDR_FULL_WIDTH * SDR_FULL_WIDTH };
+    const float *row[2] = {floats(N), floats(N - less)};
+    sdr_full_kernels(level)->scores(array(2 * W_ROW, sizeof(double)), W_ROW, 2, row, 2, N,
+                                    array(4, sizeof(double)));
+}
+static void rows_added_in_double(enum sdr_cpu level, uint32_t less)
+{
+    enum { SUM_ROW = (N + SDR_FULL_WIDTH - 1) / SDR_FULL_WIDTH * SDR_FULL_WIDTH };
+    const float *row[2] = {floats(N), floats(N - less)};
+    sdr_full_kernels(level)->add(array(2 * SUM_ROW, sizeof(double)), SUM_ROW, 2, row, 2, N,
+                                 array(4, sizeof(double)));
+}
+
+/* ---- clusters ---- */
 static void nearest_of(enum sdr_cpu level, uint32_t less)
 {
     float value, second;
@@ -168,8 +185,10 @@ FAULT(rows_read_beyond, rows_gathered(level, 1, 0))
 FAULT(rows_added_beyond, rows_gathered(level, 0, 1))
 FAULT(activated_beyond, activation_of(level, 1))
 FAULT(slope_read_beyond, slope_of(level, 1))
-FAULT(centers_read_beyond, products_of(level, 1, 0))
-FAULT(scores_written_beyond, products_of(level, 0, 1))
+FAULT(weights_read_beyond, rows_scored(level, 1, 0))
+FAULT(scores_written_beyond, rows_scored(level, 0, 1))
+FAULT(rows_scored_beyond, rows_scored_in_double(level, 1))
+FAULT(rows_summed_beyond, rows_added_in_double(level, 1))
 FAULT(nearest_reads_beyond, nearest_of(level, 1))
 FAULT(sparse_step_beyond, step_of(level, true, 1, 0))
 FAULT(sparse_scale_beyond, step_of(level, true, 0, 1))
@@ -187,7 +206,9 @@ static void stay_within(enum sdr_cpu level)
     rows_gathered(level, 0, 0);
     activation_of(level, 0);
     slope_of(level, 0);
-    products_of(level, 0, 0);
+    rows_scored(level, 0, 0);
+    rows_scored_in_double(level, 0);
+    rows_added_in_double(level, 0);
     nearest_of(level, 0);
     step_of(level, true, 0, 0);
     step_of(level, false, 0, 0);
@@ -209,8 +230,10 @@ static void accesses_beyond_an_array_are_seen(void **state)
     over_levels("sums of rows written beyond their end", rows_added_beyond);
     over_levels("activations beyond their end", activated_beyond);
     over_levels("slopes of values beyond their end", slope_read_beyond);
-    over_levels("centers read beyond their end", centers_read_beyond);
-    over_levels("scores of clusters written beyond their end", scores_written_beyond);
+    over_levels("weights for several rows read beyond their end", weights_read_beyond);
+    over_levels("scores of several rows written beyond their end", scores_written_beyond);
+    over_levels("rows scored in double beyond their end", rows_scored_beyond);
+    over_levels("rows added in double beyond their end", rows_summed_beyond);
     over_levels("scores of clusters read beyond their end", nearest_reads_beyond);
     over_levels("a sparse step beyond the values", sparse_step_beyond);
     over_levels("a sparse step beyond the scales", sparse_scale_beyond);
