@@ -1,5 +1,5 @@
 # The front door. Everything else is CMake; see CMakePresets.json.
-.PHONY: all demo test bench fuzz asan tsan soak mutants install clean format deps
+.PHONY: all demo test bench fuzz asan tsan arm64 soak mutants install clean format deps
 
 # Runs the tests of a build folder; whatever was skipped is named with its reason at the end.
 define run_tests
@@ -30,6 +30,12 @@ test: all
 asan tsan: deps
 	@cmake --preset $@ >/dev/null && cmake --build build-$@
 	$(call run_tests,build-$@)
+
+# 64-bit Arm: cross-compiles, and runs the tests in C and the recorded model hashes under emulation.
+arm64:
+	@./scripts/deps arm64
+	@cmake --preset arm64 >/dev/null && cmake --build build-arm64
+	$(call run_tests,build-arm64)
 
 # SECONDS_EACH of fuzzing per target.
 fuzz: deps
@@ -65,4 +71,4 @@ format:
 	@clang-format -i $$(git ls-files '*.c' '*.h')
 
 clean:
-	@rm -rf build build-debug build-asan build-tsan build-fuzz
+	@rm -rf build build-debug build-asan build-tsan build-arm64 build-fuzz

@@ -97,7 +97,7 @@ enum sdr_status sdr_file_head(const char *path, void *bytes, size_t count, size_
 
 enum sdr_status sdr_file_load(const char *path, uint64_t limit, char **bytes, size_t *count)
 {
-    struct sdr_file_facts facts;
+    struct sdr_file_facts facts = {0};
     *bytes = NULL;
     SDR_TRY(sdr_file_facts(path, &facts));
     if (facts.directory)

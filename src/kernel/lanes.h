@@ -9,8 +9,10 @@
 #include <stdint.h>
 #include <string.h>
 
-#if defined(__AVX2__)
+#if defined(__SSE2__)
 #include <immintrin.h>
+#elif defined(__ARM_NEON)
+#include <arm_neon.h>
 #endif
 
 #if defined(__AVX512F__)
@@ -89,31 +91,40 @@ SDR_INLINE lanes lanes_sqrt(lanes v)
     return (lanes)_mm256_sqrt_ps((__m256)v);
 }
 #else
+/* SSE2 on x86-64, NEON on arm64: every CPU of these has them. Neither loads by masks; GCC would call memcpy() for a
+   loop over a tail. */
 SDR_INLINE lanes lanes_load(const float *from, uint32_t n)
 {
-    lanes v = {0};
+    lanes v;
     LANES_READS(float, from, n);
-    if (n == SDR_LANES)
-        memcpy(&v, from, sizeof v);
-    else
-        for (uint32_t i = 0; i < n; i++)
-            v[i] = from[i];
-    return v;
+    switch (n) {
+    case 1: return (lanes){from[0], 0, 0, 0};
+    case 2: return (lanes){from[0], from[1], 0, 0};
+    case 3: return (lanes){from[0], from[1], from[2], 0};
+    default: memcpy(&v, from, sizeof v); return v;
+    }
 }
 SDR_INLINE void lanes_store(float *to, lanes v, uint32_t n)
 {
     LANES_WRITES(to, v, n);
-    if (n == SDR_LANES)
-        memcpy(to, &v, sizeof v);
-    else
-        for (uint32_t i = 0; i < n; i++)
-            to[i] = v[i];
+    switch (n) {
+    default: memcpy(to, &v, sizeof v); break;
+    case 3: to[2] = v[2]; /* fall through */
+    case 2: to[1] = v[1]; /* fall through */
+    case 1: to[0] = v[0];
+    }
 }
 SDR_INLINE lanes lanes_sqrt(lanes v)
 {
+#if defined(__SSE2__)
+    return (lanes)_mm_sqrt_ps((__m128)v);
+#elif defined(__ARM_NEON)
+    return (lanes)vsqrtq_f32((float32x4_t)v);
+#else
     for (int i = 0; i < SDR_LANES; i++)
         v[i] = sqrtf(v[i]);
     return v;
+#endif
 }
 #endif
 

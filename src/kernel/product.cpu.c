@@ -3,11 +3,13 @@
 #include "kernel/level.h"
 #include "kernel/vector.h"
 
-/* Sums of a tile, m rows × n vectors, stay in registers: 28 of 32, 12 of 16. */
+/* Sums of a tile, m rows × n vectors, stay in registers: 28 of 32, 12 of 16, 20 of 32. */
 #if defined(__AVX512F__)
 enum { TILE_VECTORS = 4, TILE_ROWS = 7 };
 #elif defined(__AVX2__)
 enum { TILE_VECTORS = 2, TILE_ROWS = 6 };
+#elif defined(__ARM_NEON)
+enum { TILE_VECTORS = 4, TILE_ROWS = 5 };
 #else
 enum { TILE_VECTORS = 2, TILE_ROWS = 4 };
 #endif
@@ -65,6 +67,8 @@ SDR_INLINE void tile(const struct sdr_product *x, uint32_t i, uint32_t j, uint32
 #define TILE_CASES(n) TILE_ROWS_(n) TILE_CASE(5, n) TILE_CASE(6, n) TILE_CASE(7, n)
 #elif defined(__AVX2__)
 #define TILE_CASES(n) TILE_ROWS_(n) TILE_CASE(5, n) TILE_CASE(6, n)
+#elif defined(__ARM_NEON)
+#define TILE_CASES(n) TILE_ROWS_(n) TILE_CASE(5, n)
 #else
 #define TILE_CASES(n) TILE_ROWS_(n)
 #endif
@@ -89,7 +93,7 @@ SDR_INLINE void columns(const struct sdr_product *x, uint32_t j, uint32_t cols, 
         switch (vectors) {
         case 1: tile_rows(x, i, m, j, from, end, 1, strides, whole, last); break;
         case 2: tile_rows(x, i, m, j, from, end, 2, strides, whole, last); break;
-#if defined(__AVX512F__)
+#if defined(__AVX512F__) || defined(__ARM_NEON)
         case 3: tile_rows(x, i, m, j, from, end, 3, strides, whole, last); break;
         case 4: tile_rows(x, i, m, j, from, end, 4, strides, whole, last); break;
 #endif
@@ -126,6 +130,8 @@ enum { PARTS = SDR_CHAINS / WIDE };
 enum { CROSS_ROWS = 4, CROSS_COLS = 6 };
 #elif defined(__AVX2__)
 enum { CROSS_ROWS = 3, CROSS_COLS = 2 };
+#elif defined(__ARM_NEON)
+enum { CROSS_ROWS = 2, CROSS_COLS = 2 };
 #else
 enum { CROSS_ROWS = 1, CROSS_COLS = 2 };
 #endif

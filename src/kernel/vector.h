@@ -5,10 +5,6 @@
 
 #include "kernel/lanes.h"
 
-#if defined(__ARM_NEON)
-#include <arm_neon.h>
-#endif
-
 #if defined(__AVX512F__)
 enum { WIDE = 16 };
 typedef __m512 vector;
@@ -23,6 +19,7 @@ SDR_INLINE vector load(const float *from)
 }
 SDR_INLINE vector load_tail(const float *from, tail t)
 {
+    LANES_READS(float, from, (uint32_t)__builtin_popcount(t));
     return _mm512_maskz_loadu_ps(t, from);
 }
 SDR_INLINE void store(float *to, vector v)
@@ -31,6 +28,7 @@ SDR_INLINE void store(float *to, vector v)
 }
 SDR_INLINE void store_tail(float *to, vector v, tail t)
 {
+    LANES_WRITES(to, v, (uint32_t)__builtin_popcount(t));
     _mm512_mask_storeu_ps(to, t, v);
 }
 SDR_INLINE vector all(float x)
@@ -66,12 +64,17 @@ SDR_INLINE tail tail_of(uint32_t n)
     static const int32_t mask[2 * WIDE] = {-1, -1, -1, -1, -1, -1, -1, -1};
     return _mm256_loadu_si256((const __m256i *)(const void *)(mask + WIDE - n));
 }
+SDR_INLINE uint32_t tail_length(tail t)
+{
+    return (uint32_t)__builtin_popcount((unsigned)_mm256_movemask_ps((__m256)t));
+}
 SDR_INLINE vector load(const float *from)
 {
     return _mm256_loadu_ps(from);
 }
 SDR_INLINE vector load_tail(const float *from, tail t)
 {
+    LANES_READS(float, from, tail_length(t));
     return _mm256_maskload_ps(from, t);
 }
 SDR_INLINE void store(float *to, vector v)
@@ -80,6 +83,7 @@ SDR_INLINE void store(float *to, vector v)
 }
 SDR_INLINE void store_tail(float *to, vector v, tail t)
 {
+    LANES_WRITES(to, v, tail_length(t));
     _mm256_maskstore_ps(to, t, v);
 }
 SDR_INLINE vector all(float x)
@@ -122,10 +126,7 @@ SDR_INLINE vector load(const float *from)
 }
 SDR_INLINE vector load_tail(const float *from, tail t)
 {
-    vector v = {0};
-    for (uint32_t i = 0; i < t; i++)
-        v[i] = from[i];
-    return v;
+    return lanes_load(from, t);
 }
 SDR_INLINE void store(float *to, vector v)
 {
@@ -133,8 +134,7 @@ SDR_INLINE void store(float *to, vector v)
 }
 SDR_INLINE void store_tail(float *to, vector v, tail t)
 {
-    for (uint32_t i = 0; i < t; i++)
-        to[i] = v[i];
+    lanes_store(to, v, t);
 }
 SDR_INLINE vector all(float x)
 {

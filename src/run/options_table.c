@@ -66,7 +66,8 @@ const struct sdr_option sdr_settings_table[] = {
      "threads for reading and evaluation (training: --workers); 0: all cores", AT(threads),
      READS | PARALLEL},
     {"cpu", SDR_CHOICE, "auto", "auto|portable|avx2|avx512", 0, 0,
-     "instruction set of the kernels; auto: the best this CPU supports; results are identical",
+     "instruction set of the kernels; portable: SSE2 or NEON; auto: the best this CPU supports; "
+     "results are identical",
      AT(cpu), READS | PARALLEL},
     /* model */
     {"model", SDR_TEXT, "auto", "NAME", 0, 0,

@@ -12,7 +12,9 @@ random = np.random.default_rng(5)
 
 
 def flags():
-    """Of the CPU, as the system tells them; None where it does not."""
+    """Of the CPU, as the system tells them; None where it does not. An emulated CPU is not of x86."""
+    if laws.LAUNCH:
+        return set()
     try:
         with open("/proc/cpuinfo") as file:
             return next((set(line.split(":")[1].split()) for line in file if line.startswith("flags")), set())
