@@ -256,12 +256,10 @@ SDR_INLINE lanes lanes_exp_negative(lanes x)
 /* 1 − exp(−x) for x ≥ 0 without cancellation where x is small. */
 SDR_INLINE lanes lanes_one_minus_exp(lanes x)
 {
-    lanes p = 1.0f / 720 - x * (1.0f / 5040);
-    p = 1.0f / 120 - x * p;
-    p = 1.0f / 24 - x * p;
-    p = 1.0f / 6 - x * p;
-    p = 0.5f - x * p;
-    p = x - x * x * p;
+    /* The Taylor polynomial of degree 7, in pairs of terms: short chains. */
+    lanes square = x * x;
+    lanes one = 0.5f - x * (1.0f / 6), two = 1.0f / 24 - x * (1.0f / 120), three = 1.0f / 720 - x * (1.0f / 5040);
+    lanes p = x - square * (one + square * (two + square * three));
     lanes_index small = x < 0.35f;
     return lanes_any(~small) ? lanes_select(small, p, 1.0f - lanes_exp_negative(-x)) : p;
 }

@@ -138,30 +138,98 @@ static void add(float *to, float a, const float *x, const float *center, uint32_
     }
 }
 
-/* Sixteen values at a time. A value that only one copy changed is stored exactly. */
+/* What replicas made of a vector of values. */
+struct changes {
+    lanes base, sum, count, last;
+};
+SDR_INLINE struct changes no_changes(lanes base)
+{
+    return (struct changes){base, {0}, {0}, base};
+}
+SDR_INLINE void add_change(struct changes *c, lanes mine)
+{
+    lanes_index changed = mine != c->base;
+    c->sum += lanes_select(changed, mine - c->base, (lanes){0});
+    c->count += lanes_select(changed, lanes_all(1.0f), (lanes){0});
+    c->last = lanes_select(changed, mine, c->last);
+}
+/* A value that only one copy changed is taken as it is. */
+SDR_INLINE lanes merged(const struct changes *c, const enum sdr_merge how, const float *damping)
+{
+    lanes zero = {0}, one = lanes_all(1.0f), k = lanes_max(c->count, one), share = one;
+    if (how == SDR_MERGE_MEAN)
+        share = one / k;
+    else if (damping)
+        share = lanes_min(one, lanes_max(2.0f / k, lanes_load(damping, SDR_LANES)));
+    lanes next = c->base + share * c->sum;
+    if (how == SDR_MERGE_SHRUNK)
+        next = lanes_select((c->last * c->base >= 0.0f) & (next * c->base < 0.0f), zero, next);
+    return lanes_select(c->count <= 1.0f, c->last, next);
+}
+
 SDR_INLINE void merge_by(float *shared, const float *const *copy, int copies, uint64_t count,
                          const enum sdr_merge how, const float *damping)
 {
-    lanes zero = {0}, one = lanes_all(1.0f), two = lanes_all(2.0f);
     for (uint64_t i = 0; i < count; i += SDR_LANES) {
-        lanes base = lanes_load(shared + i, SDR_LANES), sum = zero, changes = zero, last = base;
-        for (int c = 0; c < copies; c++) {
-            lanes mine = lanes_load(copy[c] + i, SDR_LANES);
-            lanes_index changed = mine != base;
-            sum += lanes_select(changed, mine - base, zero);
-            changes += lanes_select(changed, one, zero);
-            last = lanes_select(changed, mine, last);
-        }
-        lanes k = lanes_max(changes, one), share = one;
-        if (how == SDR_MERGE_MEAN)
-            share = one / k;
-        else if (damping)
-            share = lanes_min(one, lanes_max(two / k, lanes_load(damping + i, SDR_LANES)));
-        lanes next = base + share * sum;
-        if (how == SDR_MERGE_SHRUNK)
-            next = lanes_select((last * base >= 0.0f) & (next * base < 0.0f), zero, next);
-        lanes_store(shared + i, lanes_select(changes <= 1.0f, last, next), SDR_LANES);
+        struct changes c = no_changes(lanes_load(shared + i, SDR_LANES));
+        for (int k = 0; k < copies; k++)
+            add_change(&c, lanes_load(copy[k] + i, SDR_LANES));
+        lanes_store(shared + i, merged(&c, how, damping ? damping + i : NULL), SDR_LANES);
     }
+}
+
+/* arrays: a constant where it is called. */
+SDR_INLINE void merge_cells_by(float *const *shared, const int arrays, float *const *cell, int copies, const size_t size,
+                               uint64_t first, uint64_t end, const enum sdr_merge how, const float *damping)
+{
+    for (uint64_t j = first; j < end; j += SDR_LANES) {
+        struct changes c[3];
+        lanes v[4], next[3];
+        uint32_t at[SDR_LANES];
+        lanes_index any = {0};
+        for (uint32_t i = 0; i < SDR_LANES; i++)
+            at[i] = i;
+        for (int i = 0; i < arrays; i++)
+            c[i] = no_changes(lanes_load(shared[i] + j, SDR_LANES));
+        for (int k = 0; k < copies; k++) {
+            cells_load32(cell[k] + j * size, size, at, SDR_LANES, v);
+            for (int i = 0; i < arrays && i < 2; i++)
+                add_change(&c[i], v[i]);
+            if (arrays > 2) {
+                cells_load32(cell[k] + j * size + 4, size, at, SDR_LANES, v);
+                add_change(&c[2], v[0]);
+            }
+        }
+        for (int i = 0; i < arrays; i++)
+            any |= c[i].count > 0.0f;
+        if (!lanes_any(any))
+            continue;
+        for (int i = 0; i < arrays; i++) {
+            next[i] = i > 0 ? merged(&c[i], how, NULL) : merged(&c[0], SDR_MERGE_SUM, damping ? damping + j : NULL);
+            lanes_store(shared[i] + j, next[i], SDR_LANES);
+        }
+        for (int k = 0; k < copies; k++) {
+            cells_load32(cell[k] + j * size, size, at, SDR_LANES, v);
+            for (int i = 0; i < arrays && i < 2; i++)
+                v[i] = next[i];
+            cells_store32(cell[k] + j * size, size, at, SDR_LANES, v);
+            if (arrays > 2)
+                cells_store32(cell[k] + j * size + 4, size, at, SDR_LANES, (lanes[4]){next[2]});
+        }
+    }
+}
+
+static void merge_cells(float *const *shared, int arrays, float *const *cell, int copies, size_t size, uint64_t first,
+                        uint64_t end, enum sdr_merge how, const float *damping)
+{
+    if (arrays == 1)
+        merge_cells_by(shared, 1, cell, copies, 4, first, end, SDR_MERGE_SUM, damping);
+    else if (arrays == 2 && how == SDR_MERGE_SUM)
+        merge_cells_by(shared, 2, cell, copies, 4, first, end, SDR_MERGE_SUM, damping);
+    else if (arrays == 2)
+        merge_cells_by(shared, 2, cell, copies, 4, first, end, SDR_MERGE_MEAN, damping);
+    else
+        merge_cells_by(shared, 3, cell, copies, size, first, end, how, damping);
 }
 
 static void merge(float *shared, const float *const *copy, int copies, uint64_t count,
@@ -178,4 +246,4 @@ static void merge(float *shared, const float *const *copy, int copies, uint64_t 
 extern const struct sdr_product_kernels SDR_FOR_LEVEL(sdr_product_kernels);
 const struct sdr_linear_kernels SDR_FOR_LEVEL(sdr_linear_kernels);
 const struct sdr_linear_kernels SDR_FOR_LEVEL(sdr_linear_kernels) = {
-    dot16, dot32, dot, scores16, scores32, scores, scores_together, add, merge, &SDR_FOR_LEVEL(sdr_product_kernels)};
+    dot16, dot32, dot, scores16, scores32, scores, scores_together, add, merge, merge_cells, &SDR_FOR_LEVEL(sdr_product_kernels)};

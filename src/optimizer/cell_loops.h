@@ -59,9 +59,13 @@ enum { CELL_VALUE, CELL_SLOT, CELL_SCALE, CELL_PAID, CELL_SLOT2, CELL_FLOATS = S
         return v[CELL_VALUE];                                                                      \
     }                                                                                              \
     /* The inner product of cells_dot, of values that pay the penalties due first. Paying twice is paying once. */ \
-    SDR_INLINE float cells_dot_paid##bits(const struct sdr_target *t, const type *index,           \
+    SDR_INLINE float cells_dot_paid##bits(const struct sdr_target *target, const type *index,      \
                                           const float *x, uint32_t n)                              \
     {                                                                                              \
+        struct sdr_target own = *target, *t = &own; /* which no store can change */                \
+        float constant[SDR_CONSTANTS];                                                             \
+        memcpy(constant, target->constant, sizeof constant);                                       \
+        own.constant = constant;                                                                   \
         struct chains sum = {0};                                                                   \
         uint32_t i = 0;                                                                            \
         if (n < SDR_CHAINS) {                                                                      \

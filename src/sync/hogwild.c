@@ -52,10 +52,11 @@ static const struct sdr_option table[] = {
    are merged. Training loss relative to serial, lanes merged 16 times and 4 times an epoch: 800 000 sparse rows
    0.995 and 0.986, a9a 1.000 and 1.000. Otherwise they are not: RCV1 with two weights a row 1.007, MNIST with ten outputs
    1.06. */
+enum { MANY = 100000 };
 static bool calm(const struct sdr_plan *plan, uint64_t copies)
 {
     return plan->known.deterministic && copies == 2 && plan->known.fused && !plan->known.pairs &&
-           plan->known.parameters <= plan->known.rows;
+           (plan->known.parameters <= plan->known.rows || plan->known.rows >= MANY);
 }
 
 /* Rows between two exchanges: N = max(16, min(cheap, often, close)).
@@ -74,8 +75,8 @@ static uint64_t choose_rows(const struct sdr_plan *plan, uint64_t copies, bool *
     bool sparse = rarely > 64, large = plan->known.rows > 100000;
     double times = sparse && large && !plan->known.deterministic ? 8 : 16; /* per epoch */
     double often = (double)plan->known.rows / (times * (double)copies);
-    if (calm(plan, copies))
-        return (uint64_t)fmax(often, 1);
+    if (calm(plan, copies)) /* a merge may take 10 % of the time */
+        return (uint64_t)fmax(fmin(fmax(often, cost / (0.1 * row)), (double)(plan->known.rows / copies)), 1);
     double close = (sparse ? 36 : 18) * rarely;
     /* For a large model with few values per row, exchanges would take longer than the rows between
        them, while direct writes of different workers rarely hit the same cache line. */

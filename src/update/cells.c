@@ -2,8 +2,9 @@
 #include "update/parameters.h"
 #include "base/memory.h"
 
-#include <math.h>
 #include <string.h>
+
+enum { ALIGN = 16 }; /* cells are allocated in multiples, for merging */
 
 static uint32_t cell_floats(const struct sdr_parameters *p)
 {
@@ -12,7 +13,7 @@ static uint32_t cell_floats(const struct sdr_parameters *p)
 
 enum sdr_status sdr_cells_allocate(struct sdr_parameters *p)
 {
-    uint64_t floats = (uint64_t)p->layout->block[0].rows * cell_floats(p);
+    uint64_t rows = ((uint64_t)p->layout->block[0].rows + ALIGN - 1) / ALIGN * ALIGN, floats = rows * cell_floats(p);
     SDR_TRY(sdr_allocate(&p->cell, floats, sizeof(float), "the model's cells"));
     sdr_large_pages(p->cell, floats * sizeof(float));
     return SDR_OK;
@@ -73,39 +74,14 @@ void sdr_cells_pull(struct sdr_parameters *replica, const struct sdr_parameters 
                count * sizeof(float));
 }
 
-/* As the kernel `merge` (kernel/linear.h): a value that one replica changed is taken as it is; otherwise the
-   changes are added up, or their mean is. The replicas get the result, too. */
-static void merge_value(float *shared, struct sdr_parameters *replica, int replicas, size_t at, bool mean,
-                        const float *damping)
-{
-    float base = *shared, sum = 0, last = base;
-    int changes = 0;
-    for (int c = 0; c < replicas; c++) {
-        float mine = replica[c].cell[at];
-        if (mine != base) {
-            sum += mine - base;
-            last = mine;
-            changes++;
-        }
-    }
-    if (changes == 0)
-        return;
-    float share = mean ? 1.0f / (float)changes : 1.0f;
-    if (damping && !mean)
-        share = fminf(1, fmaxf(2.0f / (float)changes, *damping));
-    *shared = changes == 1 ? last : base + share * sum;
-    for (int c = 0; c < replicas; c++)
-        replica[c].cell[at] = *shared;
-}
-
 void sdr_cells_merge(struct sdr_parameters *shared, struct sdr_parameters *replica, int replicas,
                      const float *damping, uint64_t first, uint64_t end)
 {
-    static const int place[3] = {0, 1, 4}; /* in a cell: value and slots */
-    uint32_t floats = cell_floats(shared);
-    bool mean = !shared->rule.optimizer->sums;
-    for (uint64_t j = first; j < end; j++)
-        for (int i = 0; i <= shared->rule.optimizer->slots; i++)
-            merge_value(&sdr_parameters_array(shared, i)[j], replica, replicas, j * floats + (size_t)place[i],
-                        i > 0 && mean, i == 0 && damping ? &damping[j] : NULL);
+    enum { REPLICAS_MOST = 1024 };
+    float *array[3] = {shared->value, shared->slot[0], shared->slot[1]}, *cell[REPLICAS_MOST];
+    const struct sdr_optimizer *o = shared->rule.optimizer;
+    for (int c = 0; c < replicas; c++)
+        cell[c] = replica[c].cell;
+    shared->rule.kernels->merge_cells(array, 1 + o->slots, cell, replicas, cell_floats(shared), first, end,
+                                      o->sums ? SDR_MERGE_SUM : SDR_MERGE_MEAN, damping);
 }

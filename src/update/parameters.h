@@ -115,8 +115,8 @@ void sdr_parameters_fused_steps(struct sdr_parameters *p, struct sdr_fused_steps
 enum sdr_status sdr_cells_allocate(struct sdr_parameters *p);
 void sdr_cells_pack(struct sdr_parameters *p);
 void sdr_cells_unpack(struct sdr_parameters *p);
-/* Replicas whose cells are merged directly, features first … end − 1, and get the result: they need not pull it.
-   Others are merged array by array. */
+/* Replicas whose cells are merged directly, features first … end − 1 (multiples of 16), and get the result: they need not
+   pull it. Others are merged array by array. */
 bool sdr_cells_merged(const struct sdr_parameters *replica);
 void sdr_cells_pull(struct sdr_parameters *replica, const struct sdr_parameters *shared);
 void sdr_cells_merge(struct sdr_parameters *shared, struct sdr_parameters *replica, int replicas,
