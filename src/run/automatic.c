@@ -7,11 +7,11 @@
                             Fashion-MNIST −0.1 %, 8 000 rows of MNIST +2.5 %. Sparse rows of rare classes need single
                             steps: KDD Cup 99, accuracy 0.9955 (0.9977)
      --batch of 128 or more bsp: two leaves or more, which cores compute together; the bits of one worker
-     one row at a time      hogwild with lanes, if there are more rows than features, or a tenth of
-                            them and 100 000: each lane trains a copy, and the
-                            copies are merged in order. Two lanes: a9a −0.01 %, 450 000 dense rows +0.1 %, 800 000
-                            sparse ones −0.4 %; four: +0.4 % on these, so they are for data where there is
-                            time to gain. Merging moves weights that --l1 holds at zero: not with it. RCV1, with two features a row, comes out 0.7 % higher (held out 3 %)
+     one row at a time      hogwild with lanes, if there are more rows than features, or 100 000 rows and no more than ten
+                            features each: a lane trains a copy, and copies are merged in order. Two lanes: a9a −0.01 %,
+                            450 000 dense rows +0.1 %, 800 000 sparse ones −0.4 %; four: +0.4 % on these, so they are
+                            for data where there is time to gain. RCV1, two features a row, would come out 0.7 %
+                            higher, held out 3 %. Merging moves weights that --l1 holds at zero: not with it
      else                   serial */
 #include "base/memory.h"
 #include "base/text.h"
@@ -54,11 +54,11 @@ static bool of_messages(const struct sdr_run *run)
 /* Options of updates one by one. Networks have these with bsp, too. */
 static bool only_serial(const struct sdr_run *run)
 {
-    static const char *const names[] = {"evaluate-every", "updates", NULL};
     const struct sdr_settings *s = &run->options.settings;
-    const char *often = s->checkpoint_every;
-    bool counts = given(run, names) || (often && often[0] && often[strlen(often) - 1] == 'u');
-    return (counts && !run->use.kind->layered) || sdr_options_given(&run->options, "average") || s->replay || s->record || s->restarts || s->group_lasso > 0;
+    uint64_t every;
+    bool counts = s->updates || (sdr_parse_u64(s->evaluate_every, &every) && every > 0);
+    return (counts && !run->use.kind->layered) || sdr_options_given(&run->options, "average") || s->replay || s->record ||
+           s->restarts || s->group_lasso > 0;
 }
 
 /* What rounds over all rows take no notice of. */
@@ -83,7 +83,7 @@ static struct choice choose(const struct sdr_run *run)
     struct choice c = {.sync = "serial"};
     bool penalty = s->l1 > 0 || s->l2 > 0, linear = kind->fused && !kind->bilinear;
     const char *own = kind->defaults.sync;
-    if (of_messages(run) || only_serial(run) || (own && strcmp(own, "batch") == 0 && against_rounds(run)) ||
+    if ((of_messages(run) && !kind->layered) || only_serial(run) || (own && strcmp(own, "batch") == 0 && against_rounds(run)) ||
         (own && strcmp(own, "rotation") == 0 && (penalty || s->batch > 1)))
         return c;
     if (own) {
@@ -101,7 +101,7 @@ static struct choice choose(const struct sdr_run *run)
     if (together) {
         snprintf(c.sync, sizeof c.sync, "bsp");
         c.why = "all cores compute each batch, to the bits of one worker";
-    } else if (s->batch == 1 && run->problem.outputs == 1 && !sparse_weights && 
+    } else if (s->batch == 1 && run->problem.outputs == 1 && !sparse_weights &&
                (rows >= run->problem.features || (rows >= MANY_ROWS && run->problem.features <= 10 * rows))) {
         snprintf(c.sync, sizeof c.sync, "hogwild:lanes=%d", lanes_for(run));
         c.why = "the same model for any number of workers";

@@ -57,7 +57,7 @@ refuses 2 "variant '--sync bsp': --sync is given" compare data.svm --sync async 
 refuses 2 "variant '--optimiser x': there is no option --optimiser; did you mean --optimizer" compare data.svm --variant "--optimiser x"
 refuses 2 "variant '--lr': --lr needs a value" compare data.svm --variant "--lr"
 refuses 2 "variant 'lr 3': 'lr' is not an option" compare data.svm --variant "lr 3"
-refuses 2 "variant '--workers 2': --sync serial has one worker" compare data.svm --variant "--lr 1" --variant "--workers 2"
+refuses 2 "variant '--sync serial --workers 2': --sync serial has one worker" compare data.svm --variant "--lr 1" --variant "--sync serial --workers 2"
 refuses 2 "variant ' ': it has no options" compare data.svm --variant " "
 refuses 2 "variant has 'lr=1' twice" compare data.svm --variant "--lr 1" --variant "--lr=1"
 refuses 2 "virtual time" compare data.svm --variant "--sync bsp" --variant "--sync async --transport sim"

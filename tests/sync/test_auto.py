@@ -61,7 +61,7 @@ one_model("ratings", ratings, "rotation", "--model", "mf:rank=4", "--epochs", 3)
 one_model("clusters", points, "batch", "--model", "kmeans:8", "--epochs", 5)
 one_model("clusters in batches", points, "serial", "--model", "kmeans:8", "--batch", 64, "--epochs", 2)
 for options, wanted in ((["--batch", 128], "bsp"), (["--batch", 64], "serial"), (["--l1", 1e-4], "serial"), (["--average", 1], "serial"),
-                        (["--updates", 5000], "serial"), (["--checkpoint-every", "500u", "--run", path_of("run")], "serial"), (["--optimizer", "adam"], "hogwild:lanes=2")):
+                        (["--updates", 5000], "serial"), (["--optimizer", "adam"], "hogwild:lanes=2")):
     expect("%s: %s" % (" ".join(map(str, options)), wanted), result(sparse, "--epochs", 2, *options)["sync"] == wanted)
 for batch in 128, 300:
     same = {json.loads(run("train", sparse, "--json", "--quiet", "--epochs", 2, "--batch", batch, "--sync", sync))["model_hash"]

@@ -76,7 +76,7 @@ status=$?
 refused 2 'again' 'train in the folder of an old run'
 
 # Checkpoints by updates come at multiples of their number, also in a run that was resumed.
-steps() { succeeds train data.svm --schedule constant --checkpoint-every 10u --run steps --quiet "$@"; }
+steps() { succeeds train data.svm --sync serial --schedule constant --checkpoint-every 10u --run steps --quiet "$@"; }
 steps --updates 25
 steps --updates 167 --resume
 holds "checkpoints come at multiples after a resume" test -e steps/checkpoint-00000000000000000160.safetensors
