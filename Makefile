@@ -62,6 +62,7 @@ bench: all
 	@./bench/run
 	@./bench/workers
 	@./bench/peers
+	@./bench/cpus
 	@./bench/networks --ddp
 
 install: all

@@ -81,7 +81,10 @@ static quad_bits quad_of(halves values)
 static void push_quads(float *shared, const float *mine, const float *base, uint64_t count,
                        enum sdr_merge how)
 {
+    enum { AHEAD = 128 }; /* values: lines that another worker wrote take long to come, and a swap waits for nothing else */
     for (uint64_t i = 0; i < count; i += 4) {
+        if (i % 16 == 0 && i + AHEAD < count)
+            __builtin_prefetch(shared + i + AHEAD, 1);
         four gives = load(mine + i, sizeof(four)), had = load(base + i, sizeof(four));
         if (same(gives, had))
             continue;

@@ -27,7 +27,7 @@ enum {
     ROWS_LEAST = 2048,      /* below, training takes milliseconds */
     ROWS_OF_BATCHES = 20000,
     MANY_ROWS = 100000,
-    LANE_ENTRIES = 50000000 /* entries of an epoch for which there are two more lanes each time they double */
+    MANY_ENTRIES = 100000000 /* from here on there are four lanes */
 };
 
 struct choice {
@@ -72,7 +72,7 @@ static int lanes_for(const struct sdr_run *run)
 {
     uint64_t entries = run->data->rows.dense ? (uint64_t)run->set.train_rows.count * run->problem.features
                                              : run->data->nonzeros;
-    return entries < 2 * (uint64_t)LANE_ENTRIES ? 2 : entries < 4 * (uint64_t)LANE_ENTRIES ? 4 : 8;
+    return entries < MANY_ENTRIES ? 2 : 4;
 }
 
 static struct choice choose(const struct sdr_run *run)

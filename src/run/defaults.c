@@ -37,6 +37,16 @@ static uint64_t usual_batch(const struct sdr_model_kind *kind, uint64_t rows)
     return kind->layered && kind->defaults.batch > most ? most : kind->defaults.batch;
 }
 
+/* Workers that compute one gradient wait for each other in every update: with single rows they would do nothing else (two
+   of them train at a fiftieth of serial's speed). Two leaves, or one a worker. */
+static void choose_joint_batch(struct sdr_run *run)
+{
+    struct sdr_settings *s = &run->options.settings;
+    s->batch = s->deterministic ? 2 * SDR_LEAF_ROWS : SDR_LEAF_ROWS;
+    sdr_note(&run->options, "--sync %s: batches of %llu rows%s, since workers wait for each other in every one (--batch N)",
+             run->use.strategy->name, (unsigned long long)s->batch, s->deterministic ? "" : " a worker");
+}
+
 /* Rows of an update: --batch; of all workers if they compute one gradient, or of the quorum
    whose gradients are averaged. No batch has more rows than the data. */
 static enum sdr_status choose_update(struct sdr_run *run)
@@ -47,6 +57,8 @@ static enum sdr_status choose_update(struct sdr_run *run)
     if (run->use.kind->defaults.batch && !(strategy->team && strategy->team->windows) &&
         !sdr_options_given(&run->options, "batch"))
         run->options.settings.batch = usual_batch(run->use.kind, rows);
+    else if (strategy->joint && !sdr_options_given(&run->options, "batch") && s->batch == 1)
+        choose_joint_batch(run);
     run->pace.update_rows = s->batch;
     if (strategy->joint) { /* one batch, of which every worker computes a part */
         run->pace.update_rows *= s->deterministic ? 1 : workers;

@@ -119,8 +119,8 @@ expect("rotation stops where it is told to", stopped["updates"] == 777)
 
 # A batch of one row; batches that do not divide a shard's shares.
 same("bsp of single rows is serial", train(busy, "--epochs", 2),
-     train(busy, "--epochs", 2, "--sync", "bsp", "--deterministic", "--workers", 2),
-     train(busy, "--epochs", 2, "--sync", "bsp", "--workers", 1))
+     train(busy, "--epochs", 2, "--sync", "bsp", "--batch", 1, "--deterministic", "--workers", 2),
+     train(busy, "--epochs", 2, "--sync", "bsp", "--batch", 1, "--workers", 1))
 same("average of one worker is serial by batches", train(busy, "--epochs", 2, "--batch", 2),
      train(busy, "--epochs", 2, "--batch", 2, "--sync", "average", "--workers", 1))
 # P workers with batches of b are one worker with batches of P·b.
