@@ -127,6 +127,17 @@ static void scores_together(const float *w, const float *const *x, uint32_t rows
     }
 }
 
+static void copy(float *to, const float *x, const float *center, uint32_t n)
+{
+    for (uint32_t i = 0, m; i < n; i += m) {
+        m = lanes_left(n, i);
+        lanes v = lanes_load(x + i, m);
+        if (center)
+            v -= lanes_load(center + i, m);
+        lanes_store(to + i, v, m);
+    }
+}
+
 static void add(float *to, float a, const float *x, const float *center, uint32_t n)
 {
     for (uint32_t i = 0, m; i < n; i += m) {
@@ -246,4 +257,4 @@ static void merge(float *shared, const float *const *copy, int copies, uint64_t 
 extern const struct sdr_product_kernels SDR_FOR_LEVEL(sdr_product_kernels);
 const struct sdr_linear_kernels SDR_FOR_LEVEL(sdr_linear_kernels);
 const struct sdr_linear_kernels SDR_FOR_LEVEL(sdr_linear_kernels) = {
-    dot16, dot32, dot, scores16, scores32, scores, scores_together, add, merge, merge_cells, &SDR_FOR_LEVEL(sdr_product_kernels)};
+    dot16, dot32, dot, scores16, scores32, scores, scores_together, copy, add, merge, merge_cells, &SDR_FOR_LEVEL(sdr_product_kernels)};

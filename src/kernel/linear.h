@@ -26,6 +26,8 @@ struct sdr_linear_kernels {
     /* The same as `scores` for up to SDR_TOGETHER rows x[r] and their scores, one behind the other; the same bits. */
     void (*scores_together)(const float *w, const float *const *x, uint32_t rows, const float *center, uint32_t n,
                             uint32_t outputs, float *score);
+    /* to[i] = x[i] − center[i]; center may be NULL */
+    void (*copy)(float *to, const float *x, const float *center, uint32_t n);
     /* to[i] += a·(x[i] − center[i]); center may be NULL */
     void (*add)(float *to, float a, const float *x, const float *center, uint32_t n);
     /* Merges replicas that started from `shared` into it, in order; count is a multiple of 16. If k

@@ -300,7 +300,7 @@ static void expand_examples(const struct sdr_expansion *to, const struct sdr_par
                             const struct sdr_batch *batch, uint32_t first, uint32_t end, bool add,
                             float *out)
 {
-    enum { WIDTH = 64, HEIGHT = 64 };
+    enum { WIDTH = 64, HEIGHT = 64, ROWS_AHEAD = 6 };
     float x[HEIGHT * WIDTH];
     uint32_t cols = to->layout->block[part->block].cols;
     if (part->count == 0 && !add)
@@ -310,9 +310,10 @@ static void expand_examples(const struct sdr_expansion *to, const struct sdr_par
             uint32_t width = end - j < WIDTH ? end - j : WIDTH;
             uint32_t height = part->count - i < HEIGHT ? part->count - i : HEIGHT;
             for (uint32_t m = 0; m < height; m++) {
-                const float *from = sdr_dense_row(batch->rows, batch->row[i + m]) + j;
-                for (uint32_t k = 0; k < width; k++)
-                    x[m * WIDTH + k] = to->center ? from[k] - to->center[j + k] : from[k];
+                if (m + ROWS_AHEAD < height)
+                    sdr_fetch(sdr_dense_row(batch->rows, batch->row[i + m + ROWS_AHEAD]) + j, width * sizeof(float));
+                to->kernels->copy(x + m * WIDTH, sdr_dense_row(batch->rows, batch->row[i + m]) + j,
+                                  to->center ? to->center + j : NULL, width);
             }
             struct sdr_product product = {.to = out + (size_t)(j - first) * cols,
                                           .to_row = cols,

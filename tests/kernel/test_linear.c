@@ -100,6 +100,10 @@ static void rows_together_have_the_scores_of_each(void **unused)
                     kernels->scores(w_of, x[r], from, n, outputs, one + r * outputs);
                 }
                 kernels->scores_together(w_of, row, rows, from, n, outputs, all);
+                float moved[LONGEST];
+                kernels->copy(moved, x[0], from, n);
+                for (uint32_t i = 0; i < n; i++)
+                    assert_true(moved[i] == (from ? x[0][i] - from[i] : x[0][i]));
                 same_bits(one, all, sizeof one / sizeof *one, "rows together", n);
             }
         }
