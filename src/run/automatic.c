@@ -56,8 +56,9 @@ static bool only_serial(const struct sdr_run *run)
 {
     const struct sdr_settings *s = &run->options.settings;
     uint64_t every;
+    bool averages = strcmp(s->average, "no") != 0 && strcmp(s->average, "auto") != 0;
     bool counts = s->updates || (sdr_parse_u64(s->evaluate_every, &every) && every > 0);
-    return (counts && !run->use.kind->layered) || sdr_options_given(&run->options, "average") || s->replay || s->record ||
+    return (counts && !run->use.kind->layered) || averages || s->replay || s->record ||
            s->restarts || s->group_lasso > 0;
 }
 
@@ -83,6 +84,8 @@ static struct choice choose(const struct sdr_run *run)
     struct choice c = {.sync = "serial"};
     bool penalty = s->l1 > 0 || s->l2 > 0, linear = kind->fused && !kind->bilinear;
     const char *own = kind->defaults.sync;
+    if (only_serial(run) && !of_messages(run))
+        c.why = "updates are counted or averaged one by one, or replayed, or a penalty binds outputs together";
     if ((of_messages(run) && !kind->layered) || only_serial(run) || (own && strcmp(own, "batch") == 0 && against_rounds(run)) ||
         (own && strcmp(own, "rotation") == 0 && (penalty || s->batch > 1)))
         return c;
@@ -139,7 +142,8 @@ enum sdr_status sdr_choose_strategy(struct sdr_run *run)
         sdr_note(&run->options, "--sync auto: %s, batches of %llu rows: %s (--sync serial: one worker, single rows)", c.sync,
                  (unsigned long long)c.batch, c.why);
     else if (c.why)
-        sdr_note(&run->options, "--sync auto: %s: %s (--sync serial: one worker)", c.sync, c.why);
+        sdr_note(&run->options, "--sync auto: %s: %s%s", c.sync, c.why,
+                 strcmp(c.sync, "serial") == 0 ? "" : " (--sync serial: one worker)");
     sdr_release(s->sync);
     s->sync = NULL;
     return sdr_copy_string(&s->sync, c.sync);

@@ -118,7 +118,7 @@ void sdr_choose_length(struct sdr_run *run)
     const struct sdr_settings *s = &run->options.settings;
     double rows = run->set.train_rows.count;
     double by_updates = (double)s->updates / sdr_updates_an_epoch(run);
-    bool batches = !run->use.kind->layered && run->pace.update_rows >= 64;
+    bool batches = !run->use.kind->layered && run->use.kind->sense != SDR_STATISTIC && s->batch >= SDR_LEAF_ROWS;
     if (s->epochs)
         run->pace.epochs = s->epochs;
     else if (s->updates)

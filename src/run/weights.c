@@ -59,6 +59,8 @@ enum sdr_status sdr_weights_keep(struct sdr_run *run, enum sdr_array as)
 enum sdr_status sdr_weights_reset(struct sdr_run *run)
 {
     sdr_parameters_reset(&run->parameters, run->kept.good);
+    for (int c = 0; c < run->shared.replicas; c++)
+        run->shared.replica[c].in_cells = false; /* they pull again */
     return apart(run) ? sdr_shards_order(run, SDR_ORDER_RESET, NULL) : SDR_OK;
 }
 

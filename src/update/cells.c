@@ -44,9 +44,11 @@ void sdr_cells_pack(struct sdr_parameters *p)
 
 void sdr_cells_unpack(struct sdr_parameters *p)
 {
+    if (!p->in_cells) /* and nothing is written: workers may share the arrays */
+        return;
     const struct sdr_target *t = &p->target[0];
     uint32_t floats = cell_floats(p);
-    for (uint32_t j = 0; j < p->layout->block[0].rows && p->in_cells; j++) {
+    for (uint32_t j = 0; j < p->layout->block[0].rows; j++) {
         const float *cell = p->cell + (size_t)j * floats;
         t->value[j] = cell[0];
         if (t->slot[0])

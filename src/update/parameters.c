@@ -74,6 +74,7 @@ enum sdr_status sdr_parameters_replicate(struct sdr_parameters *p, const struct 
     p->published = NULL;
     p->target = NULL;
     p->cell = NULL;
+    p->in_cells = false;
     if (copy) {
         p->value = p->slot[0] = p->slot[1] = p->penalty_paid = NULL;
         SDR_TRY(allocate_state(p));
@@ -175,6 +176,8 @@ void sdr_parameters_copy_touched(const struct sdr_parameters *p, const struct sd
 void sdr_parameters_recompute(struct sdr_parameters *p, double rate)
 {
     const struct sdr_step_rule *rule = &p->rule;
+    if (!rule->project && !rule->optimizer->own_penalty)
+        return;
     sdr_cells_unpack(p);
     for (int b = 0; b < p->layout->blocks; b++) {
         const struct sdr_block *block = &p->layout->block[b];
