@@ -26,6 +26,7 @@ typedef float lanes __attribute__((vector_size(SDR_LANES * 4)));
 typedef int32_t lanes_index __attribute__((vector_size(SDR_LANES * 4)));
 
 #define SDR_INLINE static inline __attribute__((always_inline, unused))
+typedef float lanes_four __attribute__((vector_size(16)));
 
 SDR_INLINE lanes lanes_all(float x)
 {
@@ -178,6 +179,15 @@ SDR_INLINE lanes lanes_copysign(lanes a, lanes b)
     return (lanes)(((lanes_index)a & 0x7FFFFFFF) | ((lanes_index)b & (int32_t)0x80000000u));
 }
 
+/* v, with zero in lanes before `first`. */
+SDR_INLINE lanes lanes_from(int32_t first, lanes v)
+{
+    lanes_index number;
+    for (int i = 0; i < SDR_LANES; i++)
+        number[i] = i;
+    return (lanes)((lanes_index)v & (number >= first));
+}
+
 /* Whether a lane of a mask is −1. */
 SDR_INLINE int lanes_any(lanes_index mask)
 {
@@ -218,6 +228,18 @@ SDR_INLINE float chains_sum(struct chains c)
 #else
     lanes four = (c.part[0] + c.part[2]) + (c.part[1] + c.part[3]);
     return (four[0] + four[2]) + (four[1] + four[3]);
+#endif
+}
+
+/* Adds to the first four chains; what others get is +0, which changes no sum. */
+SDR_INLINE void chains_add_four(struct chains *sum, lanes_four v)
+{
+#if defined(__AVX512F__)
+    sum->part[0] += (lanes)_mm512_zextps128_ps512((__m128)v);
+#elif defined(__AVX2__)
+    sum->part[0] += (lanes)_mm256_zextps128_ps256((__m128)v);
+#else
+    sum->part[0] += v;
 #endif
 }
 

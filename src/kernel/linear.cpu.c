@@ -1,5 +1,6 @@
 /* The loops of kernel/linear.h, compiled once per CPU level. */
 #include "kernel/linear.h"
+#include "kernel/cells.h"
 #include "kernel/dot.h"
 #include "kernel/level.h"
 
@@ -203,11 +204,11 @@ SDR_INLINE void merge_cells_by(float *const *shared, const int arrays, float *co
         for (int i = 0; i < arrays; i++)
             c[i] = no_changes(lanes_load(shared[i] + j, SDR_LANES));
         for (int k = 0; k < copies; k++) {
-            cells_load32(cell[k] + j * size, size, at, SDR_LANES, v);
+            cells_load32(cell[k] + j * size, size, at, v);
             for (int i = 0; i < arrays && i < 2; i++)
                 add_change(&c[i], v[i]);
             if (arrays > 2) {
-                cells_load32(cell[k] + j * size + 4, size, at, SDR_LANES, v);
+                cells_load32(cell[k] + j * size + 4, size, at, v);
                 add_change(&c[2], v[0]);
             }
         }
@@ -220,12 +221,12 @@ SDR_INLINE void merge_cells_by(float *const *shared, const int arrays, float *co
             lanes_store(shared[i] + j, next[i], SDR_LANES);
         }
         for (int k = 0; k < copies; k++) {
-            cells_load32(cell[k] + j * size, size, at, SDR_LANES, v);
+            cells_load32(cell[k] + j * size, size, at, v);
             for (int i = 0; i < arrays && i < 2; i++)
                 v[i] = next[i];
-            cells_store32(cell[k] + j * size, size, at, SDR_LANES, v);
+            cells_store32(cell[k] + j * size, size, at, v);
             if (arrays > 2)
-                cells_store32(cell[k] + j * size + 4, size, at, SDR_LANES, (lanes[4]){next[2]});
+                cells_store32(cell[k] + j * size + 4, size, at, (lanes[4]){next[2]});
         }
     }
 }

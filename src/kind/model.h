@@ -92,10 +92,11 @@ struct sdr_view {
 };
 
 /* Models with one output whose batches of one row can be fused by the optimizer's loops
-   (optimizer/step_loops.h): a linear score of block 0 with block 1 as intercept; or, with
-   factors, the product of the two rows of block 0 that a pair names. */
+   (optimizer/step_loops.h): a linear score of block 0; or, with factors, the product of the two rows of
+   block 0 that a pair names, and their biases, if block 1 is per feature too. A block of one row is an
+   intercept. */
 struct sdr_fused_model {
-    /* Factors of a row of block 0; the columns behind them are a bias. NULL: a linear model. */
+    /* Factors of a row of block 0. NULL: a linear model. */
     uint32_t (*factors)(const struct sdr_problem *problem);
     /* With factors: the l2 of the two sides of a pair. */
     void (*pair_penalty)(const void *options, float l2[2]);

@@ -48,9 +48,8 @@ struct sdr_fused_steps {
     float *dloss;
     uint32_t count;
     uint32_t factors; /* pairs: of a row of the block; else 0 */
-    uint32_t columns; /* of the block */
     const void *optimizer_options;
-    struct sdr_target *weight, *intercept; /* intercept may be NULL */
+    struct sdr_target *weight, *bias, *intercept; /* the last two may be NULL; bias: pairs alone */
     float *constant;                       /* of both targets */
     uint64_t version;                      /* updates so far; incremented */
     double penalty_due;                    /* Σ rate so far; increased if there is a penalty */

@@ -35,6 +35,8 @@ SDR_INLINE float dloss_of(struct sdr_fused_steps *fused, uint32_t row, float sco
     return dloss_at(fused, score, problem->target[row], weight);
 }
 
+#include "optimizer/cell_loops.h"
+
 /* Steps the intercept and adds the penalty due of this step. shared: a step counter is stored
    behind the intercept and reveals lost steps. It is loaded before the intercept and stored after
    it: a store that overwrites another worker's step overwrites its count too. */
@@ -70,11 +72,11 @@ SDR_INLINE void finish_row(struct sdr_fused_steps *fused, const float *c, uint64
 
 #define FUSED_SPARSE(bits, index)                                                                  \
     do {                                                                                           \
-        if (cells) {                                                                               \
-            float score = due ? cells_dot_paid##bits(t, index, r.x, r.n)                           \
-                              : cells_dot##bits(t->cell, CELL_FLOATS, index, r.x, r.n);            \
-            dloss = dloss_of(fused, row, score);                                                   \
-            cells_step##bits(t->cell, c, index, r.x, r.n, dloss);                                  \
+        if (cells && r.n > KEPT_ENTRIES) {                                                         \
+            dloss = cells_long_row##bits(fused, c, row, next, index, r.x, r.n, due);                     \
+        } else if (cells) {                                                                        \
+            dloss = due ? cells_row##bits(fused, c, row, next, index, r.x, r.n, true, true)              \
+                        : cells_row##bits(fused, c, row, next, index, r.x, r.n, false, true);            \
         } else {                                                                                   \
             dloss = dloss_of(fused, row, lanes_dot##bits(t->value, index, r.x, r.n));              \
             sparse##bits##_loop(t, c, index, r.x, r.n, dloss, scaled);                             \
@@ -90,6 +92,7 @@ SDR_INLINE void fused_rows(struct sdr_fused_steps *fused, const bool cells, cons
     const void *options = fused->optimizer_options;
     struct sdr_target *t = fused->weight;
     float dloss, c[SDR_CONSTANTS] = {0};
+    bool fetches = cells && (uint64_t)rows->features * CELL_FLOATS * sizeof(float) > FETCHED_BYTES;
     for (uint32_t i = 0; i < fused->count; i++) {
         uint32_t row = fused->row[i], at = fused->place ? fused->place[i] : i;
         uint64_t update = fused->version + at + 1;
@@ -111,7 +114,11 @@ SDR_INLINE void fused_rows(struct sdr_fused_steps *fused, const bool cells, cons
                              lanes_dot(t->value, x, fused->problem->center, rows->features));
             dense_loop(t, c, x, rows->features, dloss);
         } else {
-            struct sdr_sparse_row r = sdr_sparse_row(rows, row);
+            struct sdr_sparse_row r = sdr_sparse_row(rows, row), after, *next = NULL;
+            if (fetches && i + 1 < fused->count) {
+                after = sdr_sparse_row(rows, fused->row[i + 1]);
+                next = &after;
+            }
             if (r.index16)
                 FUSED_SPARSE(16, r.index16);
             else
@@ -124,22 +131,51 @@ SDR_INLINE void fused_rows(struct sdr_fused_steps *fused, const bool cells, cons
         memcpy(fused->constant, c, sizeof c);
 }
 
-/* Pairs of features: one step on both rows of factors, m values of each at a time. */
-SDR_INLINE void pair_steps(const struct sdr_target *t, const float *c, size_t a, size_t b,
-                           uint32_t rank, bool bias, float dloss, const float l2[2])
+/* ---- pairs of features ---- */
+/* m factors of both rows, from k on. */
+SDR_INLINE void pair_run(const struct sdr_target *t, const float *c, size_t a, size_t b, uint32_t m,
+                         float dloss, const float l2[2])
 {
-    lanes one = lanes_all(1.0f);
-    for (uint32_t k = 0, m; k < rank; k += m) {
-        m = lanes_left(rank, k);
-        lanes wa = lanes_load(t->value + a + k, m), wb = lanes_load(t->value + b + k, m);
-        step_run(t, c, a + k, m, wb * dloss + wa * l2[0], one);
-        step_run(t, c, b + k, m, wa * dloss + wb * l2[1], one);
+    lanes one = lanes_load(t->value + a, m), two = lanes_load(t->value + b, m), s[2][2] = {{{0}}};
+    for (int i = 0; i < SDR_STEP_SLOTS; i++) {
+        s[0][i] = lanes_load(t->slot[i] + a, m);
+        s[1][i] = lanes_load(t->slot[i] + b, m);
     }
-    if (bias) {
-        lanes wa = lanes_load(t->value + a + rank, 1), wb = lanes_load(t->value + b + rank, 1);
-        step_run(t, c, a + rank, 1, wa * l2[0] + dloss, one);
-        step_run(t, c, b + rank, 1, wb * l2[1] + dloss, one);
+    lanes g[2] = {two * dloss + one * l2[0], one * dloss + two * l2[1]};
+    lanes_store(t->value + a, moved_unscaled(c, one, g[0], &s[0][0], &s[0][1]), m);
+    lanes_store(t->value + b, moved_unscaled(c, two, g[1], &s[1][0], &s[1][1]), m);
+    for (int i = 0; i < SDR_STEP_SLOTS; i++) {
+        lanes_store(t->slot[i] + a, s[0][i], m);
+        lanes_store(t->slot[i] + b, s[1][i], m);
     }
+}
+
+/* The biases of both rows, two lanes of one vector. They are loaded and stored one by one: a store by mask keeps the next
+   load of the same line waiting. */
+SDR_INLINE void pair_biases(const struct sdr_target *t, const float *c, size_t a, size_t b,
+                            float dloss, const float l2[2])
+{
+    lanes w = {t->value[a], t->value[b]}, by = {l2[0], l2[1]}, s[2] = {{0}};
+    for (int i = 0; i < SDR_STEP_SLOTS; i++)
+        s[i] = (lanes){t->slot[i][a], t->slot[i][b]};
+    w = moved_unscaled(c, w, w * by + dloss, &s[0], &s[1]);
+    t->value[a] = w[0];
+    t->value[b] = w[1];
+    for (int i = 0; i < SDR_STEP_SLOTS; i++) {
+        t->slot[i][a] = s[i][0];
+        t->slot[i][b] = s[i][1];
+    }
+}
+
+/* One step on both rows of factors. */
+SDR_INLINE void pair_steps(const struct sdr_target *t, const float *c, size_t a, size_t b,
+                           uint32_t rank, float dloss, const float l2[2])
+{
+    uint32_t k = 0;
+    for (; k + SDR_LANES <= rank; k += SDR_LANES)
+        pair_run(t, c, a + k, b + k, SDR_LANES, dloss, l2);
+    if (k < rank)
+        pair_run(t, c, a + k, b + k, rank - k, dloss, l2);
 }
 
 SDR_INLINE struct sdr_pair pair_at(const struct sdr_fused_steps *fused, uint32_t i)
@@ -167,43 +203,54 @@ SDR_INLINE void fetch_values(const struct sdr_target *t, size_t at, uint32_t cou
 SDR_INLINE void fused_pairs(struct sdr_fused_steps *fused)
 {
     enum { AHEAD = 6 };
-    struct sdr_target *t = fused->weight;
-    uint32_t cols = fused->columns, rank = fused->factors;
+    const struct sdr_problem *problem = fused->problem;
+    struct sdr_target t = *fused->weight, bias = fused->bias ? *fused->bias : (struct sdr_target){0}; /* which no store can change */
+    uint32_t rank = fused->factors;
     float dloss, l2[2], c[SDR_CONSTANTS] = {0};
-    fused->kind->fused->pair_penalty(fused->problem->model_options, l2);
+    fused->kind->fused->pair_penalty(problem->model_options, l2);
+    bool sides = l2[0] != l2[1];
     for (uint32_t i = 0; i < fused->count; i++) {
         uint32_t at = fused->place ? fused->place[i] : i;
         uint64_t update = fused->version + at + 1;
         double rate = fused->rate[at];
         struct sdr_pair pair = pair_at(fused, i);
-        size_t a = (size_t)pair.one * cols, b = (size_t)pair.two * cols;
+        size_t a = (size_t)pair.one * rank, b = (size_t)pair.two * rank;
         if (fused->ahead)
-            sdr_fetch_row(fused->problem, fused->ahead[i]);
+            sdr_fetch_row(problem, fused->ahead[i]);
         if (i + AHEAD < fused->count) {
             struct sdr_pair next = pair_at(fused, i + AHEAD);
-            fetch_values(t, (size_t)next.one * cols, cols);
-            fetch_values(t, (size_t)next.two * cols, cols);
+            fetch_values(&t, (size_t)next.one * rank, rank);
+            fetch_values(&t, (size_t)next.two * rank, rank);
         }
-        if (t->penalty_paid && fused->place)
-            begin(fused->optimizer_options, update - 1, rate, t, fused->constant);
+        if (t.penalty_paid && fused->place)
+            begin(fused->optimizer_options, update - 1, rate, &t, fused->constant);
         double penalty_due = fused->penalty_due_at ? fused->penalty_due_at[at] : fused->penalty_due;
-        if (t->penalty_paid && penalty_due > 0) {
-            t->penalty_due = (float)penalty_due;
-            catch_up_row(t, pair.one, cols);
-            catch_up_row(t, pair.two, cols);
+        if (t.penalty_paid && penalty_due > 0) {
+            t.penalty_due = bias.penalty_due = (float)penalty_due;
+            catch_up_row(&t, pair.one, rank);
+            catch_up_row(&t, pair.two, rank);
+            if (bias.value) {
+                catch_up_row(&bias, pair.one, 1);
+                catch_up_row(&bias, pair.two, 1);
+            }
         }
-        begin(fused->optimizer_options, update, rate, t, c);
-        float score = lanes_dot(t->value + a, t->value + b, NULL, rank);
-        if (cols > rank) {
-            score += t->value[a + rank];
-            score += t->value[b + rank];
+        begin(fused->optimizer_options, update, rate, &t, c);
+        float score = lanes_dot(t.value + a, t.value + b, NULL, rank);
+        if (bias.value) {
+            score += bias.value[pair.one];
+            score += bias.value[pair.two];
         }
         dloss = dloss_at(fused, score, pair.target, pair.weight);
-        float own[2] = {pair.weight * l2[sdr_side(fused->problem, pair.one, 0)],
-                        pair.weight * l2[sdr_side(fused->problem, pair.two, 1)]};
-        pair_steps(t, c, a, b, rank, cols > rank, dloss, own);
+        float own[2] = {pair.weight * l2[sides ? sdr_side(problem, pair.one, 0) : 0],
+                        pair.weight * l2[sides ? sdr_side(problem, pair.two, 1) : 0]};
+        pair_steps(&t, c, a, b, rank, dloss, own);
+        if (bias.value)
+            pair_biases(&bias, c, pair.one, pair.two, dloss, own);
         finish_row(fused, c, update, at, rate, dloss, false);
     }
+    fused->weight->penalty_due = t.penalty_due;
+    if (fused->bias)
+        fused->bias->penalty_due = t.penalty_due;
     fused->version += fused->count;
     if (fused->count)
         memcpy(fused->constant, c, sizeof c);

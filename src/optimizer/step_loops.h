@@ -269,5 +269,4 @@ static void catch_up_all(const struct sdr_target *t, uint32_t n, uint32_t output
         }
 }
 
-#include "optimizer/cell_loops.h"
 #include "optimizer/fused_loops.h"

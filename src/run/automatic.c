@@ -36,19 +36,19 @@ struct choice {
     const char *why; /* with what the user can do about it */
 };
 
-static bool given(const struct sdr_run *run, const char *const *names)
+/* The first of these options that is given; NULL: none. */
+static const char *given(const struct sdr_run *run, const char *const *names)
 {
-    for (; *names; names++)
-        if (sdr_options_given(&run->options, *names))
-            return true;
-    return false;
+    while (*names && !sdr_options_given(&run->options, *names))
+        names++;
+    return *names;
 }
 
-/* Options of messages: serial refuses them. */
-static bool of_messages(const struct sdr_run *run)
+/* The first option given that is for workers that exchange messages; NULL: none. */
+static const char *of_messages(const struct sdr_run *run)
 {
-    static const char *const names[] = {"transport", "servers", "dedicated-servers", "codec", "aggregate", "delay", "slow", "compute", NULL};
-    return given(run, names);
+    static const char *const names[] = {"servers", "dedicated-servers", "codec", "aggregate", "delay", "slow", "compute", NULL};
+    return strcmp(run->use.transport->name, "threads") != 0 ? "transport" : given(run, names);
 }
 
 /* Options of updates one by one. Networks have these with bsp, too. */
@@ -84,9 +84,9 @@ static struct choice choose(const struct sdr_run *run)
     struct choice c = {.sync = "serial"};
     bool penalty = s->l1 > 0 || s->l2 > 0, linear = kind->fused && !kind->bilinear;
     const char *own = kind->defaults.sync;
-    if (only_serial(run) && !of_messages(run))
+    if (only_serial(run))
         c.why = "updates are counted or averaged one by one, or replayed, or a penalty binds outputs together";
-    if ((of_messages(run) && !kind->layered) || only_serial(run) || (own && strcmp(own, "batch") == 0 && against_rounds(run)) ||
+    if (only_serial(run) || (own && strcmp(own, "batch") == 0 && against_rounds(run)) ||
         (own && strcmp(own, "rotation") == 0 && (penalty || s->batch > 1)))
         return c;
     if (own) {
@@ -96,7 +96,7 @@ static struct choice choose(const struct sdr_run *run)
     }
     if (!linear || rows < ROWS_LEAST)
         return c;
-    bool together = s->batch >= ROWS_TOGETHER, sparse_weights = s->l1 > 0, single = !sdr_options_given(&run->options, "batch");
+    bool together = s->batch >= ROWS_TOGETHER, sparse_weights = s->l1 > 0, single = s->batch == 0;
     if (single && run->data->rows.dense && run->problem.outputs > 1) {
         c.batch = rows >= ROWS_OF_BATCHES ? ROWS_TOGETHER : 0;
         together = c.batch > 0;
@@ -104,7 +104,7 @@ static struct choice choose(const struct sdr_run *run)
     if (together) {
         snprintf(c.sync, sizeof c.sync, "bsp");
         c.why = "all cores compute each batch, to the bits of one worker";
-    } else if (s->batch == 1 && run->problem.outputs == 1 && !sparse_weights &&
+    } else if (s->batch <= 1 && run->problem.outputs == 1 && !sparse_weights &&
                (rows >= run->problem.features || (rows >= MANY_ROWS && run->problem.features <= 10 * rows))) {
         snprintf(c.sync, sizeof c.sync, "hogwild:lanes=%d", lanes_for(run));
         c.why = "the same model for any number of workers";
@@ -128,6 +128,10 @@ enum sdr_status sdr_choose_strategy(struct sdr_run *run)
     const struct sdr_plugin *plugin;
     if (strcmp(s->sync, "auto") != 0)
         return SDR_OK;
+    if (of_messages(run) && !run->use.kind->layered)
+        return sdr_fail(SDR_USAGE,
+                        "--%s is for workers that exchange messages: name a strategy, such as --sync bsp, async or allreduce",
+                        of_messages(run));
     struct choice c = choose(run);
     sdr_plugin_free(run->use.strategy, run->use.strategy_options);
     run->use.strategy_options = NULL;

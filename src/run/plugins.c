@@ -13,6 +13,15 @@ const void *sdr_optimizers(void)
     return sdr_optimizer_table[sdr_cpu_level()];
 }
 
+const struct sdr_optimizer *sdr_cell_optimizer(const struct sdr_optimizer *optimizer)
+{
+    enum sdr_cpu level = sdr_cpu_level() < SDR_CPU_AVX2 ? sdr_cpu_level() : SDR_CPU_AVX2;
+    const struct sdr_optimizer *const *table = sdr_optimizer_table[level];
+    while (strcmp((*table)->name, optimizer->name) != 0)
+        table++;
+    return *table;
+}
+
 static const struct sdr_plugin *find(const struct sdr_plugin *const *table, const char *name)
 {
     for (; *table; table++)

@@ -98,6 +98,10 @@ enum sdr_status sdr_plugin_choose(const char *kind, const void *table, const cha
 void sdr_plugin_free(const void *plugin, void *parsed);
 /* The optimizers compiled for the CPU level in use. */
 const void *sdr_optimizers(void);
+/* The same optimizer with the loops that step cells: those of AVX2 at the level AVX-512 too, whose wider vectors take
+   longer to turn. Measured, an epoch of 800 000 rows of 84 entries: 1.12 times as fast on Sapphire Rapids. */
+struct sdr_optimizer;
+const struct sdr_optimizer *sdr_cell_optimizer(const struct sdr_optimizer *optimizer);
 
 void sdr_note(const struct sdr_options *options, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

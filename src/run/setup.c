@@ -92,6 +92,7 @@ static enum sdr_status make_parameters(struct sdr_run *run)
     const struct sdr_strategy *strategy = run->use.strategy;
     struct sdr_parameters *p = &run->parameters;
     struct sdr_step_rule rule = {.optimizer = run->use.optimizer,
+                                 .cell_optimizer = sdr_cell_optimizer(run->use.optimizer),
                                  .optimizer_options = run->use.optimizer_options,
                                  .penalty = penalty_of(run),
                                  .scale = run->set.scale,

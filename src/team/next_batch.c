@@ -80,7 +80,7 @@ static void count_lost(struct sdr_run *run, uint64_t rows)
 {
     struct sdr_parameters *p = &run->parameters;
     if (!run->shared.plan.races || !run->shared.plan.in_place || p->layout->blocks < 2 ||
-        p->layout->block[1].fixed)
+        run->shared.factors)
         return;
     uint32_t counted; /* stored as integer bits: floats count only to 2^24 */
     float *place = p->value + p->layout->block[1].offset + 1;

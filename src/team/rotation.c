@@ -111,6 +111,7 @@ void sdr_rotation_order(struct sdr_run *run)
 {
     struct sdr_rotation *r = run->shared.rotation;
     bool shuffled = run->options.settings.shuffle != SDR_SHUFFLE_NONE;
+    bool listed = !r->pair || run->data->streams; /* copies have their order by themselves */
     struct sdr_stream stream =
         sdr_stream_open(run->options.settings.seed, SDR_FOR_SHUFFLE, run->progress.epoch);
     uint32_t round[SDR_ROUNDS], at = 0;
@@ -126,8 +127,10 @@ void sdr_rotation_order(struct sdr_run *run)
         r->cell[i] = cell;
         r->shift[i] = shift;
         r->place[i] = at;
-        memcpy(run->rows.order + at, row + shift, (size - shift) * sizeof *row);
-        memcpy(run->rows.order + at + (size - shift), row, shift * sizeof *row);
+        if (listed) {
+            memcpy(run->rows.order + at, row + shift, (size - shift) * sizeof *row);
+            memcpy(run->rows.order + at + (size - shift), row, shift * sizeof *row);
+        }
         at += size;
     }
     r->place[CELLS] = at;

@@ -14,6 +14,7 @@ struct sdr_penalty {
 /* The rule of steps, the same for all replicas. All pointers are borrowed. */
 struct sdr_step_rule {
     const struct sdr_optimizer *optimizer;
+    const struct sdr_optimizer *cell_optimizer; /* its loops over cells; NULL: those of optimizer */
     const void *optimizer_options;
     struct sdr_penalty penalty;
     const float *scale, *center; /* per feature; may be NULL */

@@ -170,16 +170,20 @@ void sdr_parameters_apply(struct sdr_parameters *p, const struct sdr_update *upd
 void sdr_parameters_fused_steps(struct sdr_parameters *p, struct sdr_fused_steps *fused)
 {
     const struct sdr_optimizer *o = p->rule.optimizer;
-    fused->optimizer = o;
     fused->optimizer_options = p->rule.optimizer_options;
     if (fused->place)
         sdr_cells_unpack(p);
     else if (p->cell)
         sdr_cells_pack(p);
+    if (p->in_cells && p->rule.cell_optimizer)
+        o = p->rule.cell_optimizer;
+    fused->optimizer = o;
     p->target[0].cell = p->in_cells ? p->cell : NULL;
     fused->weight = &p->target[0];
-    fused->columns = p->layout->block[0].cols;
-    fused->intercept = p->layout->blocks > 1 ? &p->target[1] : NULL;
+    fused->bias = NULL;
+    fused->intercept = NULL;
+    for (int b = 1; b < p->layout->blocks; b++)
+        *(p->layout->block[b].per_feature ? &fused->bias : &fused->intercept) = &p->target[b];
     fused->constant = p->constant;
     fused->version = p->version;
     fused->penalty_due = p->penalty_due;

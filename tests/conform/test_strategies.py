@@ -104,7 +104,8 @@ def make_ratings():
 
     def loss(arrays, schema):
         place = {name: k for k, name in enumerate(schema["categories"])}
-        a, b = (arrays["factor"][[place["%s%d" % (kind, pair[side])] for pair in pairs]].astype(float)
+        both = np.hstack([arrays["factor"], arrays["bias"].reshape(-1, 1)])
+        a, b = (both[[place["%s%d" % (kind, pair[side])] for pair in pairs]].astype(float)
                 for side, kind in enumerate(("user:u", "item:i")))
         rating = arrays["intercept"].ravel()[0] + (a[:, :2] * b[:, :2]).sum(1) + a[:, 2:].sum(1) + b[:, 2:].sum(1)
         return np.mean((rating - stars) ** 2) / 2

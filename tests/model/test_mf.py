@@ -23,7 +23,7 @@ class Model:
     def __init__(self, path):
         tensors, metadata = read_tensors(path)
         self.ids = json.loads(metadata["schema"])["categories"]
-        self.factor = tensors["factor"].astype(float)
+        self.factor = np.hstack([tensors[name].reshape(len(self.ids), -1) for name in ("factor", "bias") if name in tensors]).astype(float)
         self.intercept = float(tensors["intercept"].ravel()[0])
         self.place = {name: i for i, name in enumerate(self.ids)}
 

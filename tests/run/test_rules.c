@@ -104,8 +104,9 @@ static void a_sentence_says_what_names_stand_for(void **state)
     struct sdr_text text = {.bytes = bytes, .room = sizeof bytes, .fixed = true};
     (void)state;
     run.use.strategy = &strategy;
+    run.options.settings.batch = 7;
     assert_true(sdr_rule_sentence(&run, "{sync}: --{option} {--batch}, {recording}", "l1", &text));
-    assert_string_equal(bytes, "ssp: --l1 1, replay");
+    assert_string_equal(bytes, "ssp: --l1 7, replay");
     assert_false(sdr_rule_sentence(&run, "{nonsense}", NULL, &text));
     assert_false(sdr_rule_sentence(&run, "{--nonsense}", NULL, &text));
     sdr_options_release(&run.options);
