@@ -282,8 +282,8 @@ SDR_INLINE lanes lanes_one_minus_exp(lanes x)
     lanes square = x * x;
     lanes one = 0.5f - x * (1.0f / 6), two = 1.0f / 24 - x * (1.0f / 120), three = 1.0f / 720 - x * (1.0f / 5040);
     lanes p = x - square * (one + square * (two + square * three));
-    lanes_index small = x < 0.35f;
-    return lanes_any(~small) ? lanes_select(small, p, 1.0f - lanes_exp_negative(-x)) : p;
+    lanes_index large = x >= 0.35f;
+    return lanes_any(large) ? lanes_select(large, 1.0f - lanes_exp_negative(-x), p) : p;
 }
 
 #endif

@@ -83,6 +83,8 @@ struct sdr_optimizer {
                      const float *u, uint32_t outputs);
     void (*matrix)(const struct sdr_target *t, const float *x, uint32_t n, const float *u,
                    uint32_t outputs);
+    /* One step with gradient g[j·outputs + k] on the first n rows. */
+    void (*matrix_rows)(const struct sdr_target *t, const float *g, uint32_t n, uint32_t outputs);
     /* For each row: charge penalties, score, ∂loss/∂score, step. Bit-identical to pull, gradient
        and commit; each row's weights are gathered once. */
     void (*fused)(struct sdr_fused_steps *fused);

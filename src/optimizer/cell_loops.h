@@ -16,6 +16,9 @@ enum { FETCHED_BYTES = 2 << 20 };
 /* As many entries of a row are kept; a longer one is loaded again to be stepped. */
 enum { KEPT_ENTRIES = 512, KEPT_VECTORS = KEPT_ENTRIES / SDR_LANES };
 
+/* Whether cells pay penalties, and how: l2 alone has a loop of its own. */
+enum paying { PAYS_NOTHING, PAYS, PAYS_SHARE };
+
 struct cell_vector {
     lanes part[SDR_STEP_SLOTS > 1 ? 5 : 4];
 };
@@ -62,7 +65,7 @@ struct cell_vector {
     }                                                                                              \
     /* The cells of one vector, which pay the penalties due. */                                    \
     SDR_INLINE void cells_take##bits(const struct sdr_target *t, const type *index,                \
-                                     const bool pays, struct cell_vector *to)                      \
+                                     const enum paying pays, struct cell_vector *to)                      \
     {                                                                                              \
         lanes v[4], w[4] = {0};                                                                    \
         cells_load##bits(t->cell, CELL_FLOATS, index, v);                                          \
@@ -70,7 +73,10 @@ struct cell_vector {
             cells_load##bits(t->cell + CELL_SLOT2, CELL_FLOATS, index, w);                         \
             to->part[SDR_STEP_SLOTS > 1 ? CELL_SLOT2 : 0] = w[0];                                  \
         }                                                                                          \
-        if (pays)                                                                                  \
+        if (pays == PAYS_SHARE)                                                                    \
+            v[CELL_VALUE] = shrunk_by_share(t, v[CELL_VALUE], v[CELL_SCALE], v[CELL_SLOT], w[0],   \
+                                            &v[CELL_PAID]);                                        \
+        else if (pays)                                                                             \
             v[CELL_VALUE] =                                                                        \
                 shrunk(t, v[CELL_VALUE], v[CELL_SCALE], v[CELL_SLOT], w[0], &v[CELL_PAID]);        \
         for (int f = 0; f < 4; f++)                                                                \
@@ -94,7 +100,7 @@ struct cell_vector {
     }                                                                                              \
     /* Σ value·x, in the order of lanes_dot##bits. n: entries without copies. */                   \
     SDR_INLINE float cells_score##bits(const struct sdr_target *t, struct cell_row##bits *row,     \
-                                       uint32_t n, const bool pays, const bool keeps)              \
+                                       uint32_t n, const enum paying pays, const bool keeps)              \
     {                                                                                              \
         struct chains sum = {0};                                                                   \
         uint32_t k = 0;                                                                            \
@@ -131,7 +137,7 @@ struct cell_vector {
     }                                                                                              \
     /* What is loaded again is loaded before any of it is stored. */                               \
     SDR_INLINE void cells_move##bits(const struct sdr_target *t, const float *c,                   \
-                                     struct cell_row##bits *row, float u, const bool pays,         \
+                                     struct cell_row##bits *row, float u, const enum paying pays,         \
                                      const bool kept)                                              \
     {                                                                                              \
         uint32_t k = 0;                                                                            \
@@ -150,7 +156,7 @@ struct cell_vector {
     /* Scores row `number` and steps on it. next: a row to be fetched; NULL: none. */              \
     SDR_INLINE float cells_row##bits(struct sdr_fused_steps *fused, const float *c, uint32_t number, \
                                      const struct sdr_sparse_row *next, const type *index,         \
-                                     const float *x, uint32_t n, const bool pays,                  \
+                                     const float *x, uint32_t n, const enum paying pays,                  \
                                      const bool keeps)                                             \
     {                                                                                              \
         struct sdr_target target = *fused->weight; /* which no store can change */                 \
@@ -168,14 +174,18 @@ struct cell_vector {
         cells_move##bits(&target, c, &row, dloss, pays, keeps);                                    \
         return dloss;                                                                              \
     }                                                                                              \
-    /* Rows of more entries than are kept. */                                                      \
-    static __attribute__((noinline)) float cells_long_row##bits(                                   \
+    /* Rows of more entries than are kept, and penalties other than l2. */                         \
+    static __attribute__((noinline)) float cells_other_row##bits(                                  \
         struct sdr_fused_steps *fused, const float *c, uint32_t number,                            \
         const struct sdr_sparse_row *next, const type *index, const float *x, uint32_t n,          \
-        bool pays)                                                                                 \
+        enum paying pays)                                                                          \
     {                                                                                              \
-        return pays ? cells_row##bits(fused, c, number, next, index, x, n, true, false)            \
-                    : cells_row##bits(fused, c, number, next, index, x, n, false, false);          \
+        bool keeps = n <= KEPT_ENTRIES;                                                            \
+        if (pays == PAYS)                                                                          \
+            return keeps ? cells_row##bits(fused, c, number, next, index, x, n, PAYS, true)        \
+                         : cells_row##bits(fused, c, number, next, index, x, n, PAYS, false);      \
+        return pays ? cells_row##bits(fused, c, number, next, index, x, n, PAYS_SHARE, false)      \
+                    : cells_row##bits(fused, c, number, next, index, x, n, PAYS_NOTHING, false);   \
     }
 CELL_LOOPS(16, uint16_t)
 CELL_LOOPS(32, uint32_t)

@@ -72,14 +72,14 @@ SDR_INLINE void finish_row(struct sdr_fused_steps *fused, const float *c, uint64
 
 #define FUSED_SPARSE(bits, index)                                                                  \
     do {                                                                                           \
-        if (cells && r.n > KEPT_ENTRIES) {                                                         \
-            dloss = cells_long_row##bits(fused, c, row, next, index, r.x, r.n, due);                     \
-        } else if (cells) {                                                                        \
-            dloss = due ? cells_row##bits(fused, c, row, next, index, r.x, r.n, true, true)              \
-                        : cells_row##bits(fused, c, row, next, index, r.x, r.n, false, true);            \
-        } else {                                                                                   \
+        if (!cells) {                                                                              \
             dloss = dloss_of(fused, row, lanes_dot##bits(t->value, index, r.x, r.n));              \
             sparse##bits##_loop(t, c, index, r.x, r.n, dloss, scaled);                             \
+        } else if (r.n > KEPT_ENTRIES || pays == PAYS) {                                           \
+            dloss = cells_other_row##bits(fused, c, row, next, index, r.x, r.n, pays);             \
+        } else {                                                                                   \
+            dloss = pays ? cells_row##bits(fused, c, row, next, index, r.x, r.n, PAYS_SHARE, true) \
+                         : cells_row##bits(fused, c, row, next, index, r.x, r.n, PAYS_NOTHING, true); \
         }                                                                                          \
     } while (0)
 
@@ -92,6 +92,7 @@ SDR_INLINE void fused_rows(struct sdr_fused_steps *fused, const bool cells, cons
     const void *options = fused->optimizer_options;
     struct sdr_target *t = fused->weight;
     float dloss, c[SDR_CONSTANTS] = {0};
+    bool by_share = shrinks_by_share(t);
     bool fetches = cells && (uint64_t)rows->features * CELL_FLOATS * sizeof(float) > FETCHED_BYTES;
     for (uint32_t i = 0; i < fused->count; i++) {
         uint32_t row = fused->row[i], at = fused->place ? fused->place[i] : i;
@@ -104,6 +105,7 @@ SDR_INLINE void fused_rows(struct sdr_fused_steps *fused, const bool cells, cons
                   fused->constant); /* the last step may be another worker's */
         double penalty_due = fused->penalty_due_at ? fused->penalty_due_at[at] : fused->penalty_due;
         bool due = t->penalty_paid && penalty_due > 0;
+        enum paying pays = !due ? PAYS_NOTHING : by_share ? PAYS_SHARE : PAYS;
         t->penalty_due = (float)penalty_due;
         if (due && !cells)
             catch_up_for(fused, row);

@@ -148,6 +148,33 @@ static void matrix(const struct sdr_target *t, const float *x, uint32_t n, const
         matrix_row(t, i, t->center ? x[i] - t->center[i] : x[i], u, outputs);
 }
 
+/* Rows are narrower than a vector, or leave a rest: their values are stepped one behind the other, each with the scale of
+   its row. A scale is written a vector at a time; what it writes too far, the next ones overwrite. */
+static void matrix_rows(const struct sdr_target *t, const float *g, uint32_t n, uint32_t outputs)
+{
+    enum { VALUES = 1024 };
+    float scale[VALUES + SDR_LANES];
+    struct sdr_target part = *t; /* which no store can change */
+    uint32_t most = VALUES / outputs;
+    if (most == 0) {
+        for (uint32_t j = 0; j < n; j++)
+            matrix_row(t, j, 1.0f, g + (size_t)j * outputs, outputs);
+        return;
+    }
+    for (uint32_t j = 0, rows; j < n; j += rows) {
+        rows = n - j < most ? n - j : most;
+        size_t at = (size_t)j * outputs;
+        for (uint32_t r = 0; r < rows && t->scale; r++)
+            for (uint32_t k = 0; k < outputs; k += SDR_LANES)
+                lanes_store(scale + r * outputs + k, lanes_all(t->scale[j + r]), SDR_LANES);
+        for (uint32_t i = 0, m; i < rows * outputs; i += m) {
+            m = lanes_left(rows * outputs, i);
+            step_run(&part, t->constant, at + i, m, lanes_load(g + at + i, m),
+                     t->scale ? lanes_load(scale + i, m) : lanes_all(1.0f));
+        }
+    }
+}
+
 /* ---- penalties ---- */
 /* Applies the penalty due to one vector of values; advances *penalty_paid where it did. A change
    below the precision of a float waits until it is larger, unless pay_fully: otherwise the
@@ -177,6 +204,30 @@ SDR_INLINE lanes shrunk(const struct sdr_target *t, lanes w, lanes q, lanes s0, 
 #endif
 }
 
+/* The same for l2 alone, the common case: a share of the value, whatever its sign. */
+SDR_INLINE bool shrinks_by_share(const struct sdr_target *t)
+{
+#if defined(SDR_STEP_ASSIGNS)
+    (void)t;
+    return false;
+#else
+    return t->l2 > 0 && t->l1 == 0 && !t->plain_decay && !t->pay_fully;
+#endif
+}
+SDR_INLINE lanes shrunk_by_share(const struct sdr_target *t, lanes w, lanes q, lanes s0, lanes s1,
+                                 lanes *penalty_paid)
+{
+#if defined(SDR_STEP_ASSIGNS)
+    return shrunk(t, w, q, s0, s1, penalty_paid);
+#else
+    lanes m = metric(t->constant, s0, s1) * (t->penalty_due - *penalty_paid);
+    lanes share = lanes_one_minus_exp(m * q * q * t->l2);
+    lanes_index waits = (share < 0x1p-17f) & (w != 0.0f);
+    *penalty_paid = lanes_select(waits, *penalty_paid, lanes_all(t->penalty_due));
+    return w - w * (lanes)(~waits & (lanes_index)share);
+#endif
+}
+
 /* Catches up m values from `at` of one row (or of consecutive rows with one value each). */
 SDR_INLINE void catch_up_run(const struct sdr_target *t, size_t at, uint32_t m, lanes q)
 {
@@ -187,7 +238,7 @@ SDR_INLINE void catch_up_run(const struct sdr_target *t, size_t at, uint32_t m, 
         s1 = lanes_load(t->slot[1] + at, m);
     lanes penalty_paid =
         t->penalty_paid ? lanes_load(t->penalty_paid + at, m) : lanes_all(t->penalty_due);
-    lanes_store(t->value + at, shrunk(t, w, q, s0, s1, &penalty_paid), m);
+    lanes_store(t->value + at, shrinks_by_share(t) ? shrunk_by_share(t, w, q, s0, s1, &penalty_paid) : shrunk(t, w, q, s0, s1, &penalty_paid), m);
     if (t->penalty_paid)
         lanes_store(t->penalty_paid + at, penalty_paid, m);
 }
@@ -250,7 +301,9 @@ SDR_INLINE void catch_up_row(const struct sdr_target *t, uint32_t j, uint32_t ou
                 s1 = pick(t->slot[1], index + i, m);                                               \
             lanes q = t->scale ? pick(t->scale, index + i, m) : lanes_all(1.0f);                   \
             lanes penalty_paid = pick(t->penalty_paid, index + i, m);                              \
-            put(t->value, index + i, shrunk(t, w, q, s0, s1, &penalty_paid), m);                   \
+            w = shrinks_by_share(t) ? shrunk_by_share(t, w, q, s0, s1, &penalty_paid)              \
+                                    : shrunk(t, w, q, s0, s1, &penalty_paid);                      \
+            put(t->value, index + i, w, m);                                                        \
             put(t->penalty_paid, index + i, penalty_paid, m);                                      \
         }                                                                                          \
     }

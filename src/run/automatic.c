@@ -7,7 +7,7 @@
                             Fashion-MNIST −0.1 %, 8 000 rows of MNIST +2.5 %. Sparse rows of rare classes need single
                             steps: KDD Cup 99, accuracy 0.9955 (0.9977)
      --batch of 128 or more bsp: two leaves or more, which cores compute together; the bits of one worker
-     one row at a time      hogwild with lanes, if there are more rows than features, or 100 000 rows and no more than ten
+     one row at a time      hogwild with lanes, if there are more rows than features, or 100 000 rows and no more than 50
                             features each: a lane trains a copy, and copies are merged in order. Two lanes: a9a −0.01 %,
                             450 000 dense rows +0.1 %, 800 000 sparse ones −0.4 %; four: +0.4 % on these, so they are
                             for data where there is time to gain. RCV1, two features a row, would come out 0.7 %
@@ -27,6 +27,7 @@ enum {
     ROWS_LEAST = 2048,      /* below, training takes milliseconds */
     ROWS_OF_BATCHES = 20000,
     MANY_ROWS = 100000,
+    FEATURES_A_ROW = 50,
     MANY_ENTRIES = 100000000 /* from here on there are four lanes */
 };
 
@@ -105,7 +106,7 @@ static struct choice choose(const struct sdr_run *run)
         snprintf(c.sync, sizeof c.sync, "bsp");
         c.why = "all cores compute each batch, to the bits of one worker";
     } else if (s->batch <= 1 && run->problem.outputs == 1 && !sparse_weights &&
-               (rows >= run->problem.features || (rows >= MANY_ROWS && run->problem.features <= 10 * rows))) {
+               (rows >= run->problem.features || (rows >= MANY_ROWS && run->problem.features <= FEATURES_A_ROW * rows))) {
         snprintf(c.sync, sizeof c.sync, "hogwild:lanes=%d", lanes_for(run));
         c.why = "the same model for any number of workers";
     }

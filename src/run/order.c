@@ -18,7 +18,7 @@
 #include <string.h>
 
 enum { SCANS_MOST = 4 }; /* shards that are each looked for by themselves */
-enum { CHUNK_LEAST = 16, CHUNK_MOST = 32, WINDOW = 512, BLOCKS_MOST = 1024, PIECE = 128 * WINDOW };
+enum { CHUNK_LEAST = 16, CHUNK_MOST = 32, WINDOW = 512, BLOCKS_MOST = 1024, PIECE = 16 * WINDOW };
 
 static enum sdr_shuffle_choice choose(const struct sdr_run *run)
 {

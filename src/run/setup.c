@@ -100,6 +100,8 @@ static enum sdr_status make_parameters(struct sdr_run *run)
                                  .kernels = run->problem.kernels,
                                  .project = kind->project,
                                  .reads = kind->reads};
+    if (rule.penalty.l1 > 0 || rule.penalty.l2 > 0) /* paying them takes more arithmetic than turning */
+        rule.cell_optimizer = rule.optimizer;
     int blocks = kind->shape(&run->problem, block);
     if (blocks < 0)
         return SDR_USAGE; /* told already */

@@ -111,7 +111,7 @@ static enum sdr_status allocate_cells(struct sdr_run *run)
     if (plan->copies)
         rows = plan->known.deterministic ? plan->share / (uint64_t)plan->copies : plan->share;
     if (!plan->known.fused || run->data->rows.dense || plan->known.pairs || plan->in_place || plan->windows ||
-        (double)rows * plan->known.row_values < 0.5 * (double)run->problem.features)
+        (double)rows * plan->known.row_values < 0.2 * (double)run->problem.features)
         return SDR_OK;
     for (int c = 0; c < run->shared.replicas; c++)
         SDR_TRY(sdr_cells_allocate(&run->shared.replica[c]));

@@ -37,15 +37,22 @@ static enum sdr_status make_targets(struct sdr_parameters *p)
     return SDR_OK;
 }
 
+/* Zeros, one a value. Pages of 2 MB: the first write to a page that was only read before makes all cores wait. */
+static enum sdr_status allocate_array(const struct sdr_parameters *p, float **array, const char *what)
+{
+    SDR_TRY(sdr_allocate(array, p->layout->count, sizeof(float), what));
+    sdr_large_pages(*array, p->layout->count * sizeof(float));
+    return SDR_OK;
+}
+
 static enum sdr_status allocate_state(struct sdr_parameters *p)
 {
     const struct sdr_penalty *penalty = &p->rule.penalty;
-    uint64_t count = p->layout->count;
-    SDR_TRY(sdr_allocate(&p->value, count, sizeof(float), "the model"));
+    SDR_TRY(allocate_array(p, &p->value, "the model"));
     for (int s = 0; s < p->rule.optimizer->slots; s++)
-        SDR_TRY(sdr_allocate(&p->slot[s], count, sizeof(float), "the optimizer's state"));
+        SDR_TRY(allocate_array(p, &p->slot[s], "the optimizer's state"));
     if (penalty->l1 > 0 || penalty->l2 > 0 || penalty->group > 0)
-        SDR_TRY(sdr_allocate(&p->penalty_paid, count, sizeof(float), "the penalties"));
+        SDR_TRY(allocate_array(p, &p->penalty_paid, "the penalties"));
     return SDR_OK;
 }
 

@@ -50,10 +50,10 @@ static void step_expanded(struct sdr_parameters *p, const struct sdr_part *part,
         t = sdr_target_from(t, first, cols);
     t.center = NULL; /* of examples: the sums include it */
     if (part->form == SDR_DENSE) {
-        if (cols == 1 || !t.scale)
-            o->dense(&t, part->value, (end - first) * cols, 1.0f);
-        for (uint32_t j = 0; j < end - first && cols > 1 && t.scale; j++)
-            o->matrix32(&t, &j, &one, 1, part->value + (size_t)j * cols, cols);
+        if (cols == 1)
+            o->dense(&t, part->value, end - first, 1.0f);
+        else
+            o->matrix_rows(&t, part->value, end - first, cols);
         return;
     }
     if (cols == 1) {
