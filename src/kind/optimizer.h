@@ -50,7 +50,7 @@ struct sdr_fused_steps {
     uint32_t factors; /* pairs: of a row of the block; else 0 */
     const void *optimizer_options;
     struct sdr_target *weight, *bias, *intercept; /* the last two may be NULL; bias: pairs alone */
-    float *constant;                       /* of both targets */
+    float *constant;                       /* of all targets */
     uint64_t version;                      /* updates so far; incremented */
     double penalty_due;                    /* Σ rate so far; increased if there is a penalty */
     double loss_sum, weight_sum;           /* over the rows, each before its step; added to */

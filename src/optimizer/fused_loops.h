@@ -117,7 +117,7 @@ SDR_INLINE void fused_rows(struct sdr_fused_steps *fused, const bool cells, cons
             dense_loop(t, c, x, rows->features, dloss);
         } else {
             struct sdr_sparse_row r = sdr_sparse_row(rows, row), after, *next = NULL;
-            if (fetches && i + 1 < fused->count) {
+            if (fetches && rows->index32 && i + 1 < fused->count) {
                 after = sdr_sparse_row(rows, fused->row[i + 1]);
                 next = &after;
             }
@@ -134,7 +134,7 @@ SDR_INLINE void fused_rows(struct sdr_fused_steps *fused, const bool cells, cons
 }
 
 /* ---- pairs of features ---- */
-/* m factors of both rows, from k on. */
+/* m factors of both rows, which begin at a and b. */
 SDR_INLINE void pair_run(const struct sdr_target *t, const float *c, size_t a, size_t b, uint32_t m,
                          float dloss, const float l2[2])
 {

@@ -37,7 +37,8 @@
 
 #define SDR_STEP_LOOPS                                                                             \
     .sparse16 = sparse16, .sparse32 = sparse32, .dense = dense, .matrix16 = matrix16,              \
-    .matrix32 = matrix32, .matrix = matrix, .matrix_rows = matrix_rows, .catch_up16 = catch_up16, .catch_up32 = catch_up32,    \
-    .catch_up = catch_up_all, .fused = fused, .fused_shared = fused_shared
+    .matrix32 = matrix32, .matrix = matrix, .matrix_rows = matrix_rows, .catch_up16 = catch_up16,  \
+    .catch_up32 = catch_up32, .catch_up = catch_up_all, .fused = fused,                            \
+    .fused_shared = fused_shared
 
 #endif

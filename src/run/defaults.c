@@ -43,8 +43,8 @@ static void choose_joint_batch(struct sdr_run *run)
 {
     struct sdr_settings *s = &run->options.settings;
     s->batch = s->deterministic ? 2 * SDR_LEAF_ROWS : SDR_LEAF_ROWS;
-    if (run->workers == 1 || run->set.train_rows.count < s->batch)
-        return; /* nobody waits, or the data is one batch */
+    if (run->set.train_rows.count <= s->batch)
+        return; /* the data is one batch */
     sdr_note(&run->options, "--sync %s: batches of %llu rows%s, since workers wait for each other in every one (--batch N)",
              run->use.strategy->name, (unsigned long long)s->batch, s->deterministic ? "" : " a worker");
 }
@@ -56,8 +56,12 @@ static enum sdr_status choose_update(struct sdr_run *run)
     const struct sdr_settings *s = &run->options.settings;
     const struct sdr_strategy *strategy = run->use.strategy;
     uint64_t workers = (uint64_t)run->workers, rows = run->set.train_rows.count, quorum = 1;
-    bool single = strategy->team && strategy->team->windows;
-    if (s->batch == 0 && run->use.kind->defaults.batch && !single)
+    bool windows = strategy->team && strategy->team->windows;
+    if (strategy->full_batch) { /* --batch stays as it is: a printed config must not name it */
+        run->pace.update_rows = 1;
+        return SDR_OK;
+    }
+    if (s->batch == 0 && run->use.kind->defaults.batch && !windows)
         run->options.settings.batch = usual_batch(run->use.kind, rows);
     else if (s->batch == 0 && strategy->joint)
         choose_joint_batch(run);

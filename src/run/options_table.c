@@ -121,7 +121,7 @@ const struct sdr_option sdr_settings_table[] = {
      "from the start; auto and no: no averaging",
      AT(average), TRAINS | OPTIMISATION},
     {"batch", SDR_INTEGER, "0", "N", 0, 16777216,
-     "rows per gradient and worker; 0: 1 (kmeans 1024, networks 128, bsp and allreduce 64)", AT(batch),
+     "rows per gradient and worker; 0: chosen by model and strategy, mostly 1 (docs/models.md)", AT(batch),
      TRAINS | OPTIMISATION | COMMON},
     {"epochs", SDR_INTEGER, "0", "N", 0, 1e9,
      "passes over the data; 0: 2 to 20 (batches: 32), fewer for more rows", AT(epochs),

@@ -10,7 +10,7 @@
 struct sdr_run;
 
 enum sdr_status sdr_order_allocate(struct sdr_run *run);
-/* Sets run->rows.order for the epoch that begins. */
+/* Sets run->rows.order for the epoch that begins; rotations with copies of their rows have an order of their own. */
 void sdr_shuffle_epoch(struct sdr_run *run);
 /* The order of any epoch, without windows, cells and shards. Not thread-safe. */
 void sdr_epoch_order(const struct sdr_run *run, uint64_t epoch, uint32_t *order);

@@ -17,9 +17,9 @@ const struct sdr_optimizer *sdr_cell_optimizer(const struct sdr_optimizer *optim
 {
     enum sdr_cpu level = sdr_cpu_level() < SDR_CPU_AVX2 ? sdr_cpu_level() : SDR_CPU_AVX2;
     const struct sdr_optimizer *const *table = sdr_optimizer_table[level];
-    while (strcmp((*table)->name, optimizer->name) != 0)
+    while (*table && strcmp((*table)->name, optimizer->name) != 0)
         table++;
-    return *table;
+    return *table ? *table : optimizer;
 }
 
 static const struct sdr_plugin *find(const struct sdr_plugin *const *table, const char *name)

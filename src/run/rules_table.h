@@ -209,7 +209,7 @@ RULE(METHOD, schedule_of_own_penalty,
      optimizer->own_penalty && !is_constant(run),
      "{optimizer} shrinks its steps by itself: --schedule {--schedule} does not apply")
 IDLE(METHOD, batch_of_all_rows,
-     strategy->full_batch, OPTIONS("batch"),
+     strategy->full_batch && s->batch > 0, OPTIONS("batch"),
      "--batch does nothing with --sync {sync}, which takes all rows at once")
 RULE(METHOD, order_of_a_stream,
      run->data->streams && (s->shuffle == SDR_SHUFFLE_ROWS || s->shuffle == SDR_SHUFFLE_CHUNKS),

@@ -37,9 +37,9 @@ static const struct sdr_option table[] = {
      "rows a worker trains on a copy of its own before it adds its changes to the shared model; 0: "
      "it steps on the shared model; auto: by the size of model and rows",
      offsetof(struct options, exchange), 0},
-    {"lanes", SDR_INTEGER, "2", "N", 1, 1024,
+    {"lanes", SDR_INTEGER, "0", "N", 0, 1024,
      "with --deterministic: number of model copies trained in parallel; at most this many workers "
-     "are used",
+     "are used; 0: 2",
      offsetof(struct options, lanes), 0},
     {"damping", SDR_FLAG, "yes", NULL, 0, 0,
      "with more than two copies, and exchange=auto or --deterministic: add a fraction of the "
@@ -47,6 +47,11 @@ static const struct sdr_option table[] = {
      "to busy features, so that their sum does not overshoot; no: add all",
      offsetof(struct options, damping), 0},
     {0}};
+
+static uint64_t lanes_of(const struct options *o)
+{
+    return o->lanes ? o->lanes : 2;
+}
 
 /* Two copies of a model with one output and no more weights than rows are as good as one worker however rarely they
    are merged. Training loss relative to serial, lanes merged 16 times and 4 times an epoch: 800 000 sparse rows
@@ -91,7 +96,7 @@ static uint64_t choose_rows(const struct sdr_plan *plan, uint64_t copies, bool *
 static enum sdr_status plan(const void *options, struct sdr_plan *plan)
 {
     const struct options *o = options;
-    uint64_t copies = plan->known.deterministic ? o->lanes : (uint64_t)plan->workers;
+    uint64_t copies = plan->known.deterministic ? lanes_of(o) : (uint64_t)plan->workers;
     uint64_t rows = 1024;
     bool straight = false, chosen = strcmp(o->exchange, "auto") == 0;
     if (chosen)
@@ -103,6 +108,8 @@ static enum sdr_status plan(const void *options, struct sdr_plan *plan)
     if (straight && (!plan->known.fused || plan->known.penalty) && plan->workers > 1)
         return sdr_fail(SDR_USAGE, "hogwild:exchange=0 is for single rows, one output and no "
                                    "penalty; leave hogwild:exchange to itself");
+    if (o->lanes && !plan->known.deterministic)
+        return sdr_fail(SDR_USAGE, "hogwild:lanes=%llu needs --deterministic", (unsigned long long)o->lanes);
     if (plan->known.deterministic && rows == 0)
         return sdr_fail(SDR_USAGE, "--deterministic needs an exchange: hogwild:exchange=N");
     if (copies > 1 && plan->known.group_penalty)
@@ -113,11 +120,10 @@ static enum sdr_status plan(const void *options, struct sdr_plan *plan)
     if (rows > plan->known.rows)
         rows = plan->known.rows;
     rows = (rows + plan->known.batch - 1) / plan->known.batch * plan->known.batch;
-    if (plan->known.deterministic && (uint64_t)plan->workers > o->lanes) {
-        plan->workers = (int)o->lanes;
-        plan->remark =
-            "more lanes keep more workers busy: hogwild:lanes=N; a path a little further "
-            "from one worker's";
+    if (plan->known.deterministic && (uint64_t)plan->workers > copies) {
+        plan->workers = (int)copies;
+        plan->remark = "more lanes keep more workers busy: --sync hogwild:lanes=N --deterministic; a path a little "
+                       "further from one worker's";
     }
     plan->in_place = straight && plan->workers > 1;
     plan->races = !plan->known.deterministic && plan->workers > 1;
@@ -163,7 +169,7 @@ static enum sdr_status replaying(struct sdr_node *node)
 
 static enum sdr_status in_lanes(struct sdr_node *node)
 {
-    uint64_t lanes = ((const struct options *)node->options)->lanes;
+    uint64_t lanes = lanes_of(node->options);
     uint64_t lane, part, parts = (uint64_t)node->workers * 2;
     for (;;) {
         struct sdr_batch round;

@@ -70,7 +70,7 @@ enum sdr_status sdr_plan_make(struct sdr_run *run)
                   .fused =
                       s->batch == 1 && run->problem.outputs == 1 && run->use.kind->fused != NULL,
                   .rows = run->set.train_rows.count,
-                  .batch = s->batch,
+                  .batch = s->batch ? s->batch : 1, /* 0: all rows at once */
                   .parameters = p->layout->count,
                   .values = p->layout->count * (uint64_t)(1 + run->use.optimizer->slots),
                   .row_values = entries * row_values(p->layout)}};

@@ -167,7 +167,6 @@ static void fused_cell(struct sdr_node *node, uint32_t number, uint64_t from, ui
         uint64_t within = (at - r->place[number] + r->shift[number]) % size;
         uint64_t most = size - within < end - at ? size - within : end - at;
         fused.count = (uint32_t)(most < CHUNK ? most : CHUNK);
-        fused.row = run->rows.order + at;
         fused.pair = r->pair + first + within;
         sdr_rates(run, at, fused.count, rate);
         sdr_parameters_fused_steps(node->parameters, &fused);

@@ -13,9 +13,9 @@ sys.exit(not eval(sys.argv[1]))' "$2"
 }
 
 # A comma begins a strategy, unless KEY=VALUE follows: that belongs to the one before.
-succeeds compare data.svm --sync "hogwild:exchange=64,lanes=3,serial,locked:stripes=2" --seeds 1 --epochs 2 --json --quiet
+succeeds compare data.svm --sync "hogwild:exchange=64,damping=no,serial,locked:stripes=2" --seeds 1 --epochs 2 --json --quiet
 holds "--json is one line" test "$(wc -l <out.txt)" = 1
-check "commas within options" '[s["sync"] for s in it["strategies"]] == ["hogwild:exchange=64,lanes=3", "serial", "locked:stripes=2"]'
+check "commas within options" '[s["sync"] for s in it["strategies"]] == ["hogwild:exchange=64,damping=no", "serial", "locked:stripes=2"]'
 check "strategies without servers have points at the ends of epochs" \
     'it["strategies"][0]["runs"][0]["curve"]["updates"] == [0, 2000, 4000]'
 refuses 2 "there is no strategy 'asink'; did you mean 'async'" compare data.svm --sync bsp,asink

@@ -68,9 +68,43 @@ for batch in 128, 300:
             for sync in ("auto", "serial")}
     expect("batches of %d have the bits of one worker" % batch, len(same) == 1)
 
+numbers = path_of("numbers.svm")
+run("generate", "sparse-regression", numbers, "--rows", 6000, "--features", 3000, "--nnz", 20)
+one_model("numbers, two rows a feature", numbers, "serial", "--epochs", 2)
+no_worse("numbers", numbers)
+run("generate", "sparse-regression", numbers, "--rows", 6000, "--features", 500, "--nnz", 20)
+one_model("numbers, twelve rows a feature", numbers, "hogwild:lanes=2", "--epochs", 2)
+no_worse("numbers, more rows", numbers)
+
+# ---- 0 is no batch, and a printed config repeats the run ----
+for name, path, options in (("rows", sparse, []), ("classes", dense, ["--labels", classes]), ("clusters", points, ["--model", "kmeans:8"])):
+    plain = result(path, *options, "--epochs", 2)
+    zero = result(path, *options, "--epochs", 2, "--batch", 0)
+    expect("%s: --batch 0 is the batch of no --batch" % name, (zero["sync"], zero["model_hash"]) == (plain["sync"], plain["model_hash"]))
+config = path_of("config")
+for options in ([], ["--batch", 1], ["--batch", 1, "--sync", "bsp"], ["--sync", "bsp"], ["--sync", "batch"], ["--sync", "hogwild", "--deterministic"],
+                ["--model", "hinge", "--batch", 0]):
+    again = [["--epochs", 2, *options], ["--config", config]]
+    plainly = lambda *more: laws.subprocess.run([laws.SOUNDER, "train", sparse, *map(str, more)], capture_output=True, text=True).stdout
+    with open(config, "w") as file:
+        file.write(plainly(*again[0], "--print-config"))
+    first, second = (json.loads(plainly("--json", "--quiet", *each) or "{}").get("model_hash", each[0]) for each in again)
+    expect("a printed config repeats %s" % " ".join(map(str, options)), first == second)
+folder = path_of("folder")
+run("train", sparse, "--sync", "batch", "--epochs", 3, "--run", folder, "--quiet")
+used = laws.subprocess.run([laws.SOUNDER, "train", sparse, "--config", os.path.join(folder, "config"), "--run", path_of("folder2"), "--quiet"])
+expect("the config of a run with --sync batch can be used again", used.returncode == 0)
+
 # ---- it is said ----
+for options in (["--servers", 2], ["--transport", "sim"], ["--codec", "half"], ["--delay", "exp:mean=1"]):
+    refused = laws.subprocess.run([laws.SOUNDER, "train", sparse, *map(str, options)], capture_output=True, text=True)
+    expect("%s names no strategy: refused" % options[0], refused.returncode == 2 and "--sync bsp" in refused.stderr, refused.stderr)
+refused = laws.subprocess.run([laws.SOUNDER, "train", sparse, "--sync", "hogwild:lanes=2"], capture_output=True, text=True)
+expect("lanes need --deterministic", refused.returncode == 2 and "--deterministic" in refused.stderr, refused.stderr)
+done = laws.subprocess.run([laws.SOUNDER, "train", sparse, "--epochs", "1", "--updates", "100"], capture_output=True, text=True)
+expect("a note names the option that needs one worker", "because of --updates" in done.stderr, done.stderr)
 done = laws.subprocess.run([laws.SOUNDER, "train", sparse, "--epochs", "1"], capture_output=True, text=True)
-expect("a note tells what was chosen, and another way", "--sync auto: hogwild:lanes=2" in done.stderr and "--sync serial" in done.stderr)
+expect("a note tells what was chosen, and another way", "--sync auto: hogwild:lanes=2 --deterministic" in done.stderr and "--sync serial" in done.stderr)
 expect("the default is auto", json.loads(laws.subprocess.run([laws.SOUNDER, "train", sparse, "--epochs", "1", "--json", "--quiet"],
                                                              capture_output=True, text=True).stdout)["sync"] == "hogwild:lanes=2")
 
