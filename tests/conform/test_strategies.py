@@ -506,7 +506,7 @@ def tells(strategy, place):
 
 def refuses(strategy):
     for wrong, word in ((["--sync", strategy.name + ":no-such-option=1"], "no-such-option"), (["--workers", -1], "workers"),
-                        (["--workers", 100001], "workers"), (["--workers", "2x"], "workers"), (["--batch", 0], "batch")):
+                        (["--workers", 100001], "workers"), (["--workers", "2x"], "workers"), (["--batch", -1], "batch")):
         code, out, said = ask("train", *strategy.once, *wrong, "--quiet")
         expect("%s: refuses %s" % (strategy.name, " ".join(map(str, wrong))), code == 2 and not out and len(said) == 1 and
                said[0].startswith("sounder: ") and word in said[0], str(said))
