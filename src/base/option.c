@@ -63,7 +63,7 @@ static enum sdr_status refuse(const struct sdr_option *option, const char *owner
     if (option->type == SDR_CHOICE)
         return sdr_fail(SDR_USAGE, "%s takes one of %s, not '%s'", owner, option->choices, value);
     if (option->least != 0 || option->most != 0)
-        return sdr_fail(SDR_USAGE, "%s takes %s from %g to %g, not '%s'", owner, what[option->type],
+        return sdr_fail(SDR_USAGE, "%s takes %s from %.15g to %.15g, not '%s'", owner, what[option->type],
                         option->least, option->most, value);
     return sdr_fail(SDR_USAGE, "%s takes %s, not '%s'", owner, what[option->type], value);
 }
