@@ -93,8 +93,8 @@ SDR_INLINE lanes cells_part(lanes row, const int part)
                    row);                                                                           \
         _Pragma("GCC unroll 4") for (int part = 0; part < SDR_LANES / 4; part++)                   \
             _Pragma("GCC unroll 4") for (int r = 0; r < 4; r++)                                    \
-                *(lanes_four *)(void *)(cell + (size_t)index[part * 4 + r] * size) =                     \
-                    (lanes_four)cells_part(row[r], part);                                                \
+                *(lanes_four *)(void *)(cell + (size_t)index[part * 4 + r] * size) =               \
+                    (lanes_four)cells_part(row[r], part);                                          \
     }
 CELLS(16, uint16_t)
 CELLS(32, uint32_t)

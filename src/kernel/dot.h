@@ -44,7 +44,7 @@ SDR_INLINE float chains_short(const float *w, const float *x, uint32_t n)
 #define LANES_DOT(bits, type)                                                                      \
     SDR_INLINE lanes lanes_listed##bits(const float *w, const type *index)                         \
     {                                                                                              \
-        lanes_four part[SDR_LANES / 4];                                                                  \
+        lanes_four part[SDR_LANES / 4];                                                            \
         _Pragma("GCC unroll 4") for (int p = 0; p < SDR_LANES / 4; p++) part[p] =                  \
             (lanes_four){w[index[4 * p]], w[index[4 * p + 1]], w[index[4 * p + 2]], w[index[4 * p + 3]]}; \
         return LANES_JOIN(part);                                                                   \

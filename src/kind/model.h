@@ -72,7 +72,7 @@ static inline __attribute__((always_inline)) void sdr_fetch_row(const struct sdr
     const struct sdr_rows *rows = problem->rows;
     __builtin_prefetch(&problem->target[row]);
     if (rows->dense) {
-        enum { FLOATS = 256 }; /* the rest of a longer row follows by itself: the CPU sees where it goes */
+        enum { FLOATS = 256 }; /* the CPU's own prefetcher follows from there */
         sdr_fetch(sdr_dense_row(rows, row), (rows->features < FLOATS ? rows->features : FLOATS) * sizeof(float));
         return;
     }

@@ -3,8 +3,8 @@
 
    The cells of a row are loaded once, into vectors that are kept from the score to the step, and stored once. A row of n
    entries is cut into vectors like the inner product of kernel/dot.h: whole sixteens, then the last sixteen entries
-   again, as far as they are needed. Entries of two vectors are stepped twice, from the values kept, to the same bits: so
-   rows of any length take the same path, which the CPU can predict. */
+   again, as far as they are needed. Entries that lie in two vectors are stepped twice, both times from the values kept,
+   to the same bits: so rows of any length take the same path, which the CPU can predict. */
 
 /* Floats of a cell; a second slot is its fifth float. */
 enum { CELL_VALUE, CELL_SLOT, CELL_SCALE, CELL_PAID, CELL_SLOT2, CELL_FLOATS = SDR_STEP_SLOTS > 1 ? 8 : 4 };
@@ -13,17 +13,17 @@ enum { CELL_VALUE, CELL_SLOT, CELL_SCALE, CELL_PAID, CELL_SLOT2, CELL_FLOATS = S
    1.3 times as fast; of 0.75 MB 0.85 times. */
 enum { FETCHED_BYTES = 2 << 20 };
 
-/* So many cells have rows with indices of 32 bits. */
+/* Only models of more than 65 536 features have that many cells: their rows have 32-bit indices. */
 SDR_INLINE void cells_fetch(const struct sdr_target *t, const struct sdr_sparse_row *row)
 {
     for (uint32_t i = 0; i < row->n; i++)
         __builtin_prefetch(t->cell + (size_t)row->index32[i] * CELL_FLOATS, 1);
 }
 
-/* As many entries of a row are kept; a longer one is loaded again to be stepped. */
+/* The longest row whose cells are kept until its step; cells of a longer one are loaded again. */
 enum { KEPT_ENTRIES = 512, KEPT_VECTORS = KEPT_ENTRIES / SDR_LANES };
 
-/* Whether cells pay penalties, and how: l2 alone has a loop of its own. */
+/* Which penalties cells pay when they are loaded: none, any, or l2 alone, which has a shorter loop. */
 enum paying { PAYS_NOTHING, PAYS, PAYS_SHARE };
 
 struct cell_vector {
@@ -67,7 +67,7 @@ struct cell_vector {
     }                                                                                              \
     /* The cells of one vector, which pay the penalties due. */                                    \
     SDR_INLINE void cells_take##bits(const struct sdr_target *t, const type *index,                \
-                                     const enum paying pays, struct cell_vector *to)                      \
+                                     const enum paying pays, struct cell_vector *to)               \
     {                                                                                              \
         lanes v[4], w[4] = {0};                                                                    \
         cells_load##bits(t->cell, CELL_FLOATS, index, v);                                          \
@@ -102,7 +102,7 @@ struct cell_vector {
     }                                                                                              \
     /* Σ value·x, in the order of lanes_dot##bits. n: entries without copies. */                   \
     SDR_INLINE float cells_score##bits(const struct sdr_target *t, struct cell_row##bits *row,     \
-                                       uint32_t n, const enum paying pays, const bool keeps)              \
+                                       uint32_t n, const enum paying pays, const bool keeps)       \
     {                                                                                              \
         struct chains sum = {0};                                                                   \
         uint32_t k = 0;                                                                            \
@@ -139,7 +139,7 @@ struct cell_vector {
     }                                                                                              \
     /* What is loaded again is loaded before any of it is stored. */                               \
     SDR_INLINE void cells_move##bits(const struct sdr_target *t, const float *c,                   \
-                                     struct cell_row##bits *row, float u, const enum paying pays,         \
+                                     struct cell_row##bits *row, float u, const enum paying pays,  \
                                      const bool kept)                                              \
     {                                                                                              \
         uint32_t k = 0;                                                                            \
@@ -158,7 +158,7 @@ struct cell_vector {
     /* Scores row `number` and steps on it. next: a row to be fetched; NULL: none. */              \
     SDR_INLINE float cells_row##bits(struct sdr_fused_steps *fused, const float *c, uint32_t number, \
                                      const struct sdr_sparse_row *next, const type *index,         \
-                                     const float *x, uint32_t n, const enum paying pays,                  \
+                                     const float *x, uint32_t n, const enum paying pays,           \
                                      const bool keeps)                                             \
     {                                                                                              \
         struct sdr_target target = *fused->weight; /* which no store can change */                 \

@@ -206,7 +206,8 @@ SDR_INLINE void fused_pairs(struct sdr_fused_steps *fused)
 {
     enum { AHEAD = 6 };
     const struct sdr_problem *problem = fused->problem;
-    struct sdr_target t = *fused->weight, bias = fused->bias ? *fused->bias : (struct sdr_target){0}; /* which no store can change */
+    /* Copies: the compiler knows that no store changes them. */
+    struct sdr_target t = *fused->weight, bias = fused->bias ? *fused->bias : (struct sdr_target){0};
     uint32_t rank = fused->factors;
     float dloss, l2[2], c[SDR_CONSTANTS] = {0};
     fused->kind->fused->pair_penalty(problem->model_options, l2);

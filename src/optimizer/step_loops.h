@@ -148,8 +148,8 @@ static void matrix(const struct sdr_target *t, const float *x, uint32_t n, const
         matrix_row(t, i, t->center ? x[i] - t->center[i] : x[i], u, outputs);
 }
 
-/* Rows are narrower than a vector, or leave a rest: their values are stepped one behind the other, each with the scale of
-   its row. A scale is written a vector at a time; what it writes too far, the next ones overwrite. */
+/* Steps n rows as one array of values, so that narrow rows fill whole vectors; each value has the scale of its row. The
+   array of scales is filled by whole vectors, row by row: the next row overwrites what goes beyond the end of a row. */
 static void matrix_rows(const struct sdr_target *t, const float *g, uint32_t n, uint32_t outputs)
 {
     enum { VALUES = 1024 };
@@ -204,7 +204,7 @@ SDR_INLINE lanes shrunk(const struct sdr_target *t, lanes w, lanes q, lanes s0, 
 #endif
 }
 
-/* The same for l2 alone, the common case: a share of the value, whatever its sign. */
+/* Whether l2 is the only penalty: it then takes a share of each value, whatever its sign, by a shorter loop. */
 SDR_INLINE bool shrinks_by_share(const struct sdr_target *t)
 {
 #if defined(SDR_STEP_ASSIGNS)
@@ -228,6 +228,11 @@ SDR_INLINE lanes shrunk_by_share(const struct sdr_target *t, lanes w, lanes q, l
 #endif
 }
 
+SDR_INLINE lanes caught_up(const struct sdr_target *t, lanes w, lanes q, lanes s0, lanes s1, lanes *penalty_paid)
+{
+    return shrinks_by_share(t) ? shrunk_by_share(t, w, q, s0, s1, penalty_paid) : shrunk(t, w, q, s0, s1, penalty_paid);
+}
+
 /* Catches up m values from `at` of one row (or of consecutive rows with one value each). */
 SDR_INLINE void catch_up_run(const struct sdr_target *t, size_t at, uint32_t m, lanes q)
 {
@@ -238,7 +243,7 @@ SDR_INLINE void catch_up_run(const struct sdr_target *t, size_t at, uint32_t m, 
         s1 = lanes_load(t->slot[1] + at, m);
     lanes penalty_paid =
         t->penalty_paid ? lanes_load(t->penalty_paid + at, m) : lanes_all(t->penalty_due);
-    lanes_store(t->value + at, shrinks_by_share(t) ? shrunk_by_share(t, w, q, s0, s1, &penalty_paid) : shrunk(t, w, q, s0, s1, &penalty_paid), m);
+    lanes_store(t->value + at, caught_up(t, w, q, s0, s1, &penalty_paid), m);
     if (t->penalty_paid)
         lanes_store(t->penalty_paid + at, penalty_paid, m);
 }
@@ -301,9 +306,7 @@ SDR_INLINE void catch_up_row(const struct sdr_target *t, uint32_t j, uint32_t ou
                 s1 = pick(t->slot[1], index + i, m);                                               \
             lanes q = t->scale ? pick(t->scale, index + i, m) : lanes_all(1.0f);                   \
             lanes penalty_paid = pick(t->penalty_paid, index + i, m);                              \
-            w = shrinks_by_share(t) ? shrunk_by_share(t, w, q, s0, s1, &penalty_paid)              \
-                                    : shrunk(t, w, q, s0, s1, &penalty_paid);                      \
-            put(t->value, index + i, w, m);                                                        \
+            put(t->value, index + i, caught_up(t, w, q, s0, s1, &penalty_paid), m);                \
             put(t->penalty_paid, index + i, penalty_paid, m);                                      \
         }                                                                                          \
     }
