@@ -49,93 +49,106 @@ static void scores(const float *w, const float *x, const float *center, uint32_t
     }
 }
 
+SDR_INLINE void copy_lanes(float *to, const float *x, const float *center, uint32_t n)
+{
+    lanes v = lanes_load(x, n);
+    if (center)
+        v -= lanes_load(center, n);
+    lanes_store(to, v, n);
+}
+
+static void copy(float *to, const float *x, const float *center, uint32_t n)
+{
+    uint32_t i = 0;
+    for (; i + SDR_LANES <= n; i += SDR_LANES)
+        copy_lanes(to + i, x + i, center ? center + i : NULL, SDR_LANES);
+    if (i < n)
+        copy_lanes(to + i, x + i, center ? center + i : NULL, n - i);
+}
+
 /* ---- rows together ---- */
 enum {
-    CHUNK = 256,   /* features per chunk: the centered values stay in the L1 cache */
-    TILE_ROWS = 6, /* the sums of a tile stay in registers */
+    CHUNK = 256, /* features per chunk: the centered values of a group stay in the first cache */
+    LINE = 16,   /* floats of a cache line */
+/* The sums of a tile stay in registers; a group of rows is copied at a time. */
 #if defined(__AVX512F__)
-    VECTORS = 4
+    TILE_ROWS = 8,
+    VECTORS = 3,
+    GROUP = 3 * TILE_ROWS
 #else
-    VECTORS = 2
+    TILE_ROWS = 6,
+    VECTORS = 2,
+    GROUP = 2 * TILE_ROWS
 #endif
 };
 
-/* A chunk of features times `vectors` of outputs: each loaded weight serves six rows. `last`: lanes of
-   the last vector. */
+/* A chunk of features times `vectors` of outputs: each loaded weight serves all rows of a tile. `last`: lanes of
+   the last vector. ahead: n floats a row that are fetched meanwhile, or NULL. */
 SDR_INLINE void tile(const float *w, float x[][CHUNK], uint32_t n, uint32_t outputs, const int vectors, uint32_t last,
-                     float *const *score)
+                     const float *const *ahead, float *const *score)
 {
     lanes total[TILE_ROWS * VECTORS];
     _Pragma("GCC unroll 8") for (int r = 0; r < TILE_ROWS; r++)
         _Pragma("GCC unroll 4") for (int v = 0; v < vectors; v++)
             total[r * VECTORS + v] = lanes_load(score[r] + v * SDR_LANES, v + 1 < vectors ? (uint32_t)SDR_LANES : last);
-    for (uint32_t i = 0; i < n; i++, w += outputs) {
-        lanes s[VECTORS];
-        _Pragma("GCC unroll 4") for (int v = 0; v < vectors; v++)
-            s[v] = lanes_load(w + v * SDR_LANES, v + 1 < vectors ? (uint32_t)SDR_LANES : last);
-        _Pragma("GCC unroll 8") for (int r = 0; r < TILE_ROWS; r++)
+    for (uint32_t i = 0; i < n;) {
+        uint32_t end = n - i < LINE ? n : i + LINE;
+        for (int r = 0; r < TILE_ROWS && ahead; r++)
+            __builtin_prefetch(ahead[r] + i);
+        for (; i < end; i++, w += outputs) {
+            lanes s[VECTORS];
             _Pragma("GCC unroll 4") for (int v = 0; v < vectors; v++)
-                total[r * VECTORS + v] += s[v] * x[r][i];
+                s[v] = lanes_load(w + v * SDR_LANES, v + 1 < vectors ? (uint32_t)SDR_LANES : last);
+            _Pragma("GCC unroll 8") for (int r = 0; r < TILE_ROWS; r++)
+                _Pragma("GCC unroll 4") for (int v = 0; v < vectors; v++)
+                    total[r * VECTORS + v] += s[v] * x[r][i];
+        }
     }
     _Pragma("GCC unroll 8") for (int r = 0; r < TILE_ROWS; r++)
         _Pragma("GCC unroll 4") for (int v = 0; v < vectors; v++)
             lanes_store(score[r] + v * SDR_LANES, total[r * VECTORS + v], v + 1 < vectors ? (uint32_t)SDR_LANES : last);
 }
 
-SDR_INLINE void columns(const float *w, float x[][CHUNK], uint32_t n, uint32_t outputs, float *const *to, uint32_t left)
+SDR_INLINE void columns(const float *w, float x[][CHUNK], uint32_t n, uint32_t outputs, const float *const *ahead,
+                        float *const *to, uint32_t left)
 {
     uint32_t last = (left - 1) % SDR_LANES + 1;
     if (left >= VECTORS * SDR_LANES)
-        tile(w, x, n, outputs, VECTORS, SDR_LANES, to);
+        tile(w, x, n, outputs, VECTORS, SDR_LANES, ahead, to);
 #if defined(__AVX512F__)
-    else if (left > 3 * SDR_LANES)
-        tile(w, x, n, outputs, 4, last, to);
     else if (left > 2 * SDR_LANES)
-        tile(w, x, n, outputs, 3, last, to);
+        tile(w, x, n, outputs, 3, last, ahead, to);
 #endif
     else if (left > SDR_LANES)
-        tile(w, x, n, outputs, 2, last, to);
+        tile(w, x, n, outputs, 2, last, ahead, to);
     else
-        tile(w, x, n, outputs, 1, last, to);
+        tile(w, x, n, outputs, 1, last, ahead, to);
 }
 
-static void scores_together(const float *w, const float *const *x, uint32_t rows, const float *center,
-                            uint32_t n, uint32_t outputs, float *score)
+/* A group of rows is copied chunk by chunk; its next chunk, or the next group, is fetched meanwhile. */
+static void scores_together(const float *w, const float *const *x, uint32_t rows, const float *center, uint32_t n,
+                            uint32_t outputs, float *score)
 {
-    float part[SDR_TOGETHER][CHUNK], spare[VECTORS * SDR_LANES] = {0};
-    uint32_t tiles = (rows + TILE_ROWS - 1) / TILE_ROWS;
-    for (uint32_t from = 0; from < n; from += CHUNK) {
-        uint32_t count = n - from < CHUNK ? n - from : CHUNK;
-        for (uint32_t r = 0; r < tiles * TILE_ROWS; r++) { /* missing rows repeat the first */
-            const float *row = x[r < rows ? r : 0] + from;
-            for (uint32_t i = 0, m; i < count; i += m) {
-                m = count - i < SDR_LANES ? count - i : SDR_LANES;
-                lanes v = lanes_load(row + i, m);
-                __builtin_prefetch(row + i + CHUNK); /* the next chunk */
-                if (center)
-                    v -= lanes_load(center + from + i, m);
-                lanes_store(part[r] + i, v, m);
+    float part[GROUP][CHUNK], spare[VECTORS * SDR_LANES] = {0};
+    const float *ahead[GROUP];
+    for (uint32_t first = 0; first < rows; first += GROUP) {
+        uint32_t tiles = ((rows - first < GROUP ? rows - first : GROUP) + TILE_ROWS - 1) / TILE_ROWS;
+        for (uint32_t from = 0; from < n; from += CHUNK) {
+            uint32_t count = n - from < CHUNK ? n - from : CHUNK;
+            for (uint32_t r = 0; r < tiles * TILE_ROWS; r++) { /* missing rows repeat the first */
+                uint32_t row = first + r < rows ? first + r : first;
+                uint32_t next = row + GROUP < rows ? row + GROUP : row;
+                copy(part[r], x[row] + from, center ? center + from : NULL, count);
+                ahead[r] = from + CHUNK < n ? x[row] + from + CHUNK : x[next];
             }
+            for (uint32_t k = 0; k < outputs; k += VECTORS * SDR_LANES)
+                for (uint32_t t = 0; t < tiles * TILE_ROWS; t += TILE_ROWS) {
+                    float *to[TILE_ROWS];
+                    for (uint32_t r = 0; r < TILE_ROWS; r++)
+                        to[r] = first + t + r < rows ? score + (size_t)(first + t + r) * outputs + k : spare;
+                    columns(w + (size_t)from * outputs + k, part + t, count, outputs, k == 0 ? ahead + t : NULL, to, outputs - k);
+                }
         }
-        const float *part_of_w = w + (size_t)from * outputs;
-        for (uint32_t k = 0; k < outputs; k += VECTORS * SDR_LANES)
-            for (uint32_t t = 0; t < tiles; t++) {
-                float *to[TILE_ROWS];
-                for (uint32_t r = 0; r < TILE_ROWS; r++)
-                    to[r] = t * TILE_ROWS + r < rows ? score + (size_t)(t * TILE_ROWS + r) * outputs + k : spare;
-                columns(part_of_w + k, part + t * TILE_ROWS, count, outputs, to, outputs - k);
-            }
-    }
-}
-
-static void copy(float *to, const float *x, const float *center, uint32_t n)
-{
-    for (uint32_t i = 0, m; i < n; i += m) {
-        m = lanes_left(n, i);
-        lanes v = lanes_load(x + i, m);
-        if (center)
-            v -= lanes_load(center + i, m);
-        lanes_store(to + i, v, m);
     }
 }
 

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 /* Weights are feature-major: w[feature * outputs + output]. Nothing here allocates or fails. */
-enum { SDR_TOGETHER = 12 };
+enum { SDR_TOGETHER = 24 }; /* a multiple of the rows that any level computes at a time */
 struct sdr_linear_kernels {
     /* Σ w[index[i]]·x[i] */
     float (*dot16)(const float *w, const uint16_t *index, const float *x, uint32_t n);
@@ -23,7 +23,7 @@ struct sdr_linear_kernels {
                      uint32_t outputs, float *score);
     void (*scores)(const float *w, const float *x, const float *center, uint32_t n,
                    uint32_t outputs, float *score);
-    /* The same as `scores` for up to SDR_TOGETHER rows x[r] and their scores, one behind the other; the same bits. */
+    /* The same as `scores` for rows x[r] and their scores, one behind the other; the same bits. */
     void (*scores_together)(const float *w, const float *const *x, uint32_t rows, const float *center, uint32_t n,
                             uint32_t outputs, float *score);
     /* to[i] = x[i] − center[i]; center may be NULL */

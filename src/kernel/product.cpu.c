@@ -15,14 +15,18 @@ enum { TILE_VECTORS = 2, TILE_ROWS = 4 };
 #endif
 
 /* ---- product ---- */
+/* How the elements of `a` and `b` lie: by tables, by strides, or by strides with the rows of `a` side by side. */
+enum places { BY_TABLES, BY_STRIDES, SIDE_BY_SIDE };
+
 /* Sums of the tile stay in registers: `m` rows × `n` vectors. The last vector may be partial. */
 SDR_INLINE void tile(const struct sdr_product *x, uint32_t i, uint32_t j, uint32_t from, uint32_t end,
-                     const int m, const int n, const bool strides, const bool whole, tail last)
+                     const int m, const int n, const enum places places, const bool whole, tail last)
 {
     vector sum[TILE_ROWS * TILE_VECTORS];
     float *to[TILE_ROWS];
     const float *a = x->a + i * x->a_row, *b = x->b + j;
-    size_t a_row = x->a_row, a_step = x->a_step, b_step = x->b_step;
+    const bool strides = places != BY_TABLES;
+    size_t a_row = places == SIDE_BY_SIDE ? 1 : x->a_row, a_step = x->a_step, b_step = x->b_step;
     const size_t *a_at = x->a_at, *b_at = x->b_at;
     bool add = x->add || from > 0;
     _Pragma("GCC unroll 8") for (int r = 0; r < m; r++)
@@ -61,7 +65,7 @@ SDR_INLINE void tile(const struct sdr_product *x, uint32_t i, uint32_t j, uint32
 }
 
 /* One function per number of vectors: the number of rows is chosen inside. */
-#define TILE_CASE(m, n) case m: tile(x, i, j, from, end, m, n, strides, whole, last); break;
+#define TILE_CASE(m, n) case m: tile(x, i, j, from, end, m, n, places, whole, last); break;
 #define TILE_ROWS_(n) TILE_CASE(1, n) TILE_CASE(2, n) TILE_CASE(3, n) TILE_CASE(4, n)
 #if defined(__AVX512F__)
 #define TILE_CASES(n) TILE_ROWS_(n) TILE_CASE(5, n) TILE_CASE(6, n) TILE_CASE(7, n)
@@ -73,7 +77,7 @@ SDR_INLINE void tile(const struct sdr_product *x, uint32_t i, uint32_t j, uint32
 #define TILE_CASES(n) TILE_ROWS_(n)
 #endif
 SDR_INLINE void tile_rows(const struct sdr_product *x, uint32_t i, uint32_t m, uint32_t j, uint32_t from,
-                          uint32_t end, const int n, const bool strides, const bool whole, tail last)
+                          uint32_t end, const int n, const enum places places, const bool whole, tail last)
 {
     switch (m) {
         TILE_CASES(n)
@@ -82,7 +86,7 @@ SDR_INLINE void tile_rows(const struct sdr_product *x, uint32_t i, uint32_t m, u
 
 /* All rows of a block of columns, as evenly tiled as possible. */
 SDR_INLINE void columns(const struct sdr_product *x, uint32_t j, uint32_t cols, uint32_t from, uint32_t end,
-                        const bool strides, const bool whole)
+                        const enum places places, const bool whole)
 {
     uint32_t tiles = (x->rows + TILE_ROWS - 1) / TILE_ROWS;
     uint32_t vectors = (cols + WIDE - 1) / WIDE;
@@ -91,14 +95,23 @@ SDR_INLINE void columns(const struct sdr_product *x, uint32_t j, uint32_t cols, 
         uint32_t i = (uint32_t)((uint64_t)x->rows * t / tiles);
         uint32_t m = (uint32_t)((uint64_t)x->rows * (t + 1) / tiles) - i;
         switch (vectors) {
-        case 1: tile_rows(x, i, m, j, from, end, 1, strides, whole, last); break;
-        case 2: tile_rows(x, i, m, j, from, end, 2, strides, whole, last); break;
+        case 1: tile_rows(x, i, m, j, from, end, 1, places, whole, last); break;
+        case 2: tile_rows(x, i, m, j, from, end, 2, places, whole, last); break;
 #if defined(__AVX512F__) || defined(__ARM_NEON)
-        case 3: tile_rows(x, i, m, j, from, end, 3, strides, whole, last); break;
-        case 4: tile_rows(x, i, m, j, from, end, 4, strides, whole, last); break;
+        case 3: tile_rows(x, i, m, j, from, end, 3, places, whole, last); break;
+        case 4: tile_rows(x, i, m, j, from, end, 4, places, whole, last); break;
 #endif
         }
     }
+}
+
+SDR_INLINE void columns_by(const struct sdr_product *x, uint32_t j, uint32_t cols, uint32_t from, uint32_t end,
+                           const enum places places)
+{
+    if (cols % WIDE == 0)
+        columns(x, j, cols, from, end, places, true);
+    else
+        columns(x, j, cols, from, end, places, false);
 }
 
 /* Columns by blocks of a tile, the inner index by blocks whose part of b fits the first cache. */
@@ -109,15 +122,12 @@ static void product(const struct sdr_product *x)
         uint32_t cols = x->cols - j < COLUMNS ? x->cols - j : COLUMNS, from = 0;
         do {
             uint32_t end = x->inner - from < INNER ? x->inner : from + INNER;
-            bool whole = cols % WIDE == 0;
-            if (x->a_at && whole)
-                columns(x, j, cols, from, end, false, true);
-            else if (x->a_at)
-                columns(x, j, cols, from, end, false, false);
-            else if (whole)
-                columns(x, j, cols, from, end, true, true);
+            if (x->a_at)
+                columns_by(x, j, cols, from, end, BY_TABLES);
+            else if (x->a_row == 1)
+                columns_by(x, j, cols, from, end, SIDE_BY_SIDE);
             else
-                columns(x, j, cols, from, end, true, false);
+                columns_by(x, j, cols, from, end, BY_STRIDES);
             from = end;
         } while (from < x->inner);
     }

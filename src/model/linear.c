@@ -42,19 +42,17 @@ static void score_sparse(const struct sdr_problem *problem, const float *w, uint
 static void score_dense(const struct sdr_problem *problem, const float *w, const uint32_t *row, uint32_t count,
                         float *score)
 {
-    enum { FETCHED = 256 };
-    const float *x[SDR_TOGETHER];
+    enum { TOGETHER = 64 };
+    const float *x[TOGETHER];
     if (count == 1) {
         problem->kernels->scores(w, sdr_dense_row(problem->rows, row[0]), problem->center, problem->features,
                                  problem->outputs, score);
         return;
     }
     for (uint32_t i = 0, n; i < count; i += n) {
-        n = count - i < SDR_TOGETHER ? count - i : SDR_TOGETHER;
+        n = count - i < TOGETHER ? count - i : TOGETHER;
         for (uint32_t r = 0; r < n; r++)
             x[r] = sdr_dense_row(problem->rows, row[i + r]);
-        for (uint32_t r = i + n; r < i + n + SDR_TOGETHER && r < count; r++) /* the rest of a row follows by itself */
-            sdr_fetch(sdr_dense_row(problem->rows, row[r]), (FETCHED < problem->features ? FETCHED : problem->features) * sizeof(float));
         problem->kernels->scores_together(w, x, n, problem->center, problem->features, problem->outputs,
                                           score + (size_t)i * problem->outputs);
     }
