@@ -30,6 +30,7 @@ struct sdr_plan {
     int workers;        /* workers available; may be lowered */
     uint64_t share;     /* rows assigned at a time; a multiple of batch */
     int copies;         /* private replicas of the parameters; 0: all workers share one set */
+    uint64_t first_share; /* rounds of all copies grow from this many rows to `share`; 0: all are alike */
     bool damped;        /* damp the changes of more than two replicas: see the kernel merge */
     bool races;         /* the result depends on the order of events, which can be recorded */
     bool in_place;      /* no replicas: workers write to shared parameters without locks */

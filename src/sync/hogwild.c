@@ -64,6 +64,16 @@ static bool calm(const struct sdr_plan *plan, uint64_t copies)
            (plan->known.parameters <= plan->known.rows || plan->known.rows >= MANY);
 }
 
+static double exchange_cost(const struct sdr_plan *plan) /* ns */
+{
+    return (plan->known.deterministic ? 0.7 : 3) * (double)plan->known.values;
+}
+
+static double row_cost(const struct sdr_plan *plan) /* ns */
+{
+    return 20 + 3 * plan->known.row_values;
+}
+
 /* Rows between two exchanges: N = max(16, min(cheap, often, close)).
      cheap  an exchange costs 4 % of the time of the rows before it
      often  16 exchanges per worker and epoch (8 for many sparse rows; 4 of two calm workers, and that is all)
@@ -71,10 +81,7 @@ static bool calm(const struct sdr_plan *plan, uint64_t copies)
             weights), so that replicas stay close on dense and small problems */
 static uint64_t choose_rows(const struct sdr_plan *plan, uint64_t copies, bool *straight)
 {
-    double value = plan->known.deterministic ? 0.7 : 3; /* ns per exchanged value */
-    double cost = value * (double)plan->known.values;   /* ns per exchange */
-    double row = 20 + 3 * plan->known.row_values;       /* ns per row */
-    double cheap = cost / (0.04 * row);
+    double cost = exchange_cost(plan), row = row_cost(plan), cheap = cost / (0.04 * row);
     double rarely =
         (double)plan->known.parameters / plan->known.row_values; /* rows per touch of a weight */
     bool sparse = rarely > 64, large = plan->known.rows > 100000;
@@ -91,6 +98,16 @@ static uint64_t choose_rows(const struct sdr_plan *plan, uint64_t copies, bool *
     double rows = cheap < often ? cheap : often;
     rows = steady ? often : rows < close ? rows : close;
     return rows < 16 ? 16 : (uint64_t)rows;
+}
+
+/* Rows of a lane in the first rounds: few, since steps are largest there; but calm lanes are merged only as often as
+   takes 4 % of the time. 450 000 dense rows, two lanes, one epoch: training loss 1.000 of serial's, and 1.006 if all
+   rounds are alike. */
+static uint64_t first_rows(const struct sdr_plan *plan, bool is_calm)
+{
+    enum { LEAST = 16 };
+    double cheap = exchange_cost(plan) / (0.04 * row_cost(plan) * (double)plan->known.batch);
+    return (is_calm && cheap > LEAST ? (uint64_t)cheap : LEAST) * plan->known.batch;
 }
 
 static enum sdr_status plan(const void *options, struct sdr_plan *plan)
@@ -129,9 +146,10 @@ static enum sdr_status plan(const void *options, struct sdr_plan *plan)
     plan->races = !plan->known.deterministic && plan->workers > 1;
     plan->copies = straight || copies == 1 ? 0 : (int)copies;
     plan->share = plan->known.deterministic ? rows * copies : rows;
-    plan->damped =
-        o->damping && plan->copies && !(chosen && plan->known.deterministic && calm(plan, copies)) &&
-        (plan->known.deterministic || (chosen && copies > 2));
+    bool steady = chosen && plan->known.deterministic && calm(plan, copies);
+    if (o->damping && plan->copies && plan->known.deterministic)
+        plan->first_share = first_rows(plan, steady) * copies;
+    plan->damped = o->damping && plan->copies && !steady && (plan->known.deterministic || (chosen && copies > 2));
     return SDR_OK;
 }
 

@@ -117,14 +117,14 @@ static enum sdr_status after_shards(struct sdr_run *run)
    to 1/16 of the rows seen so far. */
 static uint64_t ramped(const struct sdr_run *run)
 {
-    enum { SHARE_OF_SEEN = 16, LEAST = 16 };
-    uint64_t unit = (uint64_t)run->shared.plan.copies * run->pace.update_rows,
-             most = run->shared.plan.share;
-    if (!run->shared.plan.damped)
-        return most;
-    uint64_t units = run->progress.rows_done / SHARE_OF_SEEN / unit;
-    uint64_t rows = (units > LEAST ? units : LEAST) * unit;
-    return rows < most ? rows : most;
+    enum { SHARE_OF_SEEN = 16 };
+    const struct sdr_plan *plan = &run->shared.plan;
+    if (!plan->first_share)
+        return plan->share;
+    uint64_t unit = (uint64_t)plan->copies * run->pace.update_rows;
+    uint64_t rows = run->progress.rows_done / SHARE_OF_SEEN / unit * unit;
+    rows = rows > plan->first_share ? rows : plan->first_share;
+    return rows < plan->share ? rows : plan->share;
 }
 
 static enum sdr_status after_round(struct sdr_run *run)

@@ -35,8 +35,10 @@ static enum sdr_status ask_strategy(struct sdr_run *run)
         SDR_TRY(sdr_window_choose(run, &run->shared.plan.known.window));
     SDR_TRY(run->use.strategy->team->plan(run->use.strategy_options, &run->shared.plan));
     run->workers = run->shared.plan.workers;
-    if (run->use.kind->sense == SDR_STATISTIC) /* statistics are exact sums: no damping */
+    if (run->use.kind->sense == SDR_STATISTIC) { /* statistics are exact sums */
         run->shared.plan.damped = false;
+        run->shared.plan.first_share = 0;
+    }
     if (run->shared.plan.remark)
         sdr_note(&run->options, "%s", run->shared.plan.remark);
     return SDR_OK;
