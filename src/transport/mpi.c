@@ -78,20 +78,33 @@ static enum sdr_status send(struct sdr_node *node, struct sdr_message *message)
     return SDR_OK;
 }
 
+/* Lets other threads run. Where more threads want the core than there are, each turn of theirs takes milliseconds: for a
+   while this one sleeps between looks instead, since a thread that has slept gets the core back at once. */
+static void give_way(int64_t *crowded_until)
+{
+    enum { LONG = 1000000, A_WHILE = 50000000 };
+    int64_t before = sdr_clock_now();
+    sched_yield();
+    int64_t after = sdr_clock_now();
+    if (after - before > LONG)
+        *crowded_until = after + A_WHILE;
+}
+
 /* Polls for a while, then sleeps briefly: other nodes may need the core. */
 static enum sdr_status receive(struct sdr_node *node, struct sdr_message *message)
 {
     enum { LOOKS = 50, SHORT = 20000, LONG = 200000 };
+    static _Thread_local int64_t crowded_until;
     struct sdr_run *run = node->run;
     struct shared *shared = run->network->shared;
-    int64_t until = sdr_clock_now() + SDR_LOOK_EVERY;
+    int64_t begun = sdr_clock_now();
     for (int looks = 0;; looks++) {
         bool any;
-        if (node->id == 0 && looks >= LOOKS && sdr_clock_now() > until) {
+        if (node->id == 0 && looks >= LOOKS && sdr_clock_now() > begun + SDR_LOOK_EVERY) {
             *message = (struct sdr_message){.kind = SDR_MESSAGE_NONE};
             return SDR_OK;
         }
-        int64_t rest = looks < LOOKS ? 0 : looks < 20 * LOOKS ? SHORT : LONG;
+        int64_t rest = looks < LOOKS && begun >= crowded_until ? 0 : looks < 20 * LOOKS ? SHORT : LONG;
         if (sdr_mailbox_take(node->endpoint, rest, message))
             return SDR_OK;
         if (atomic_load(&shared->links.threads.broken))
@@ -100,7 +113,7 @@ static enum sdr_status receive(struct sdr_node *node, struct sdr_message *messag
         if (any)
             looks = 0;
         else if (!rest)
-            sched_yield();
+            give_way(&crowded_until);
     }
 }
 
