@@ -189,7 +189,7 @@ static void show_epoch(const struct sdr_report *report)
     begin_line(&line);
     add_epoch(&line, report->epoch, report->epochs);
     add_field(&line, report->virtual_time ? "%.2f virtual s" : "%.2f s", report->seconds);
-    if (report->rate > 0)
+    if (report->rate > 0 && !report->virtual_time)
         add_field(&line, "%s rows/s", cli_count_text(text, report->rate));
     add_loss(&line, "loss", report->running_loss);
     add_loss(&line, "objective", report->objective);

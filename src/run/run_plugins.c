@@ -8,6 +8,17 @@
 
 #include <string.h>
 
+/* Processes that are not told to work together train the whole model, each for itself. */
+static void note_launched(const struct sdr_run *run)
+{
+    for (const struct sdr_transport *const *t = sdr_transport_table; *t; t++) {
+        int process = 0, processes = (*t)->launched && *t != run->use.transport ? (*t)->launched(&process) : 1;
+        if (processes > 1 && process == 0)
+            sdr_note(&run->options, "%d processes were started, and each trains alone; --transport %s makes them one job",
+                     processes, (*t)->name);
+    }
+}
+
 enum sdr_status sdr_choose_plugins(struct sdr_run *run)
 {
     const struct sdr_settings *s = &run->options.settings;
@@ -38,6 +49,7 @@ enum sdr_status sdr_choose_plugins(struct sdr_run *run)
     run->use.codec = (const struct sdr_codec *)plugin;
     if (strcmp(run->use.codec->name, "none") == 0) /* plain floats need no codec, and no copies */
         run->use.codec = NULL;
+    note_launched(run);
     run->processes = 1;
     if (run->use.transport->join)
         SDR_TRY(

@@ -4,6 +4,7 @@
 #include "run/evaluate.h"
 #include "run/features.h"
 #include "server/network.h"
+#include "train.h"
 #include "trained/model.h"
 
 #include <math.h>
@@ -58,6 +59,8 @@ enum sdr_status sdr_run_summary(const struct sdr_run *run, char **json)
     set_integer(object, "features", run->problem.features);
     set_integer(object, "nonzeros", count_entries(run));
     set_integer(object, "workers", (uint64_t)run->workers);
+    if (run->use.strategy->full_batch)
+        set_integer(object, "threads", (uint64_t)sdr_run_threads(run));
     sdr_json_set(object, "sync", json_string(run->options.settings.sync));
     sdr_json_set(object, "cpu", json_string(sdr_cpu_name(run->cpu)));
     set_integer(object, "epochs", run->progress.epoch);

@@ -7,15 +7,18 @@
    alive with -enable-recovery; without it, it ends the job. */
 #include "base/clock.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "run/run.h"
 #include "server/network.h"
 #include "server/placement.h"
 #include "transport/mpi_link.h"
 #include "transport/mpi_memory.h"
 
+#include <limits.h>
 #include <math.h>
 #include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 struct options {
@@ -310,6 +313,21 @@ static void close_mpi(struct sdr_run *run)
     run->network->shared = NULL;
 }
 
+/* By the variables that the launchers of Open MPI and of MPICH set. */
+static int launched(int *process)
+{
+    static const char *const names[][2] = {{"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"}, {"PMI_SIZE", "PMI_RANK"}};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *size = getenv(names[i][0]), *rank = getenv(names[i][1]);
+        uint64_t count, number;
+        if (size && rank && sdr_parse_u64(size, &count) && sdr_parse_u64(rank, &number) && number < count && count <= INT_MAX) {
+            *process = (int)number;
+            return (int)count;
+        }
+    }
+    return 1;
+}
+
 SDR_REGISTER(transport, mpi) = {
     .name = "mpi",
     .summary = "nodes are MPI processes, started by mpirun or srun",
@@ -317,6 +335,7 @@ SDR_REGISTER(transport, mpi) = {
     .options_size = sizeof(struct options),
     .workers_most = 1024,
     .join = join,
+    .launched = launched,
     .leave = sdr_mpi_leave,
     .barrier = barrier,
     .share = sdr_mpi_share,
