@@ -68,7 +68,7 @@ static void copy(float *to, const float *x, const float *center, uint32_t n)
 
 /* ---- rows together ---- */
 enum {
-    CHUNK = 256, /* features per chunk: the centered values of a group stay in the first cache */
+    CHUNK = 256, /* features per chunk, at most: the centered values of a group stay in the L1 cache */
     LINE = 16,   /* floats of a cache line */
 /* The sums of a tile stay in registers; a group of rows is copied at a time. */
 #if defined(__AVX512F__)
@@ -83,7 +83,8 @@ enum {
 };
 
 /* A chunk of features times `vectors` of outputs: each loaded weight serves all rows of a tile. `last`: lanes of
-   the last vector. ahead: n floats a row that are fetched meanwhile, or NULL. */
+   the last vector. ahead: for each row, a chunk of as many floats that is fetched meanwhile, and may be the next line longer;
+   NULL: none. */
 SDR_INLINE void tile(const float *w, float x[][CHUNK], uint32_t n, uint32_t outputs, const int vectors, uint32_t last,
                      const float *const *ahead, float *const *score)
 {
@@ -125,28 +126,38 @@ SDR_INLINE void columns(const float *w, float x[][CHUNK], uint32_t n, uint32_t o
         tile(w, x, n, outputs, 1, last, ahead, to);
 }
 
-/* A group of rows is copied chunk by chunk; its next chunk, or the next group, is fetched meanwhile. */
+/* Features of a chunk: whole lines, and about as many in every chunk. */
+static uint32_t chunk_of(uint32_t n)
+{
+    uint32_t chunks = (n + CHUNK - 1) / CHUNK;
+    return chunks ? ((n + chunks - 1) / chunks + LINE - 1) / LINE * LINE : LINE;
+}
+
+/* A group of rows is copied chunk by chunk; its next chunk, or the first one of the next group, is fetched meanwhile. */
 static void scores_together(const float *w, const float *const *x, uint32_t rows, const float *center, uint32_t n,
                             uint32_t outputs, float *score)
 {
     float part[GROUP][CHUNK], spare[VECTORS * SDR_LANES] = {0};
     const float *ahead[GROUP];
+    uint32_t chunk = chunk_of(n);
     for (uint32_t first = 0; first < rows; first += GROUP) {
-        uint32_t tiles = ((rows - first < GROUP ? rows - first : GROUP) + TILE_ROWS - 1) / TILE_ROWS;
-        for (uint32_t from = 0; from < n; from += CHUNK) {
-            uint32_t count = n - from < CHUNK ? n - from : CHUNK;
-            for (uint32_t r = 0; r < tiles * TILE_ROWS; r++) { /* missing rows repeat the first */
+        uint32_t padded = ((rows - first < GROUP ? rows - first : GROUP) + TILE_ROWS - 1) / TILE_ROWS * TILE_ROWS;
+        for (uint32_t from = 0; from < n; from += chunk) {
+            uint32_t count = n - from < chunk ? n - from : chunk;
+            bool is_last = from + count == n, is_end = is_last && first + GROUP >= rows;
+            for (uint32_t r = 0; r < padded; r++) { /* missing rows repeat the first */
                 uint32_t row = first + r < rows ? first + r : first;
                 uint32_t next = row + GROUP < rows ? row + GROUP : row;
                 copy(part[r], x[row] + from, center ? center + from : NULL, count);
-                ahead[r] = from + CHUNK < n ? x[row] + from + CHUNK : x[next];
+                ahead[r] = is_last ? x[next] : x[row] + from + count;
             }
             for (uint32_t k = 0; k < outputs; k += VECTORS * SDR_LANES)
-                for (uint32_t t = 0; t < tiles * TILE_ROWS; t += TILE_ROWS) {
+                for (uint32_t t = 0; t < padded; t += TILE_ROWS) {
                     float *to[TILE_ROWS];
                     for (uint32_t r = 0; r < TILE_ROWS; r++)
                         to[r] = first + t + r < rows ? score + (size_t)(first + t + r) * outputs + k : spare;
-                    columns(w + (size_t)from * outputs + k, part + t, count, outputs, k == 0 ? ahead + t : NULL, to, outputs - k);
+                    columns(w + (size_t)from * outputs + k, part + t, count, outputs,
+                            k == 0 && !is_end ? ahead + t : NULL, to, outputs - k);
                 }
         }
     }

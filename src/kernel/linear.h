@@ -9,7 +9,6 @@
 #include <stdint.h>
 
 /* Weights are feature-major: w[feature * outputs + output]. Nothing here allocates or fails. */
-enum { SDR_TOGETHER = 24 }; /* a multiple of the rows that any level computes at a time */
 struct sdr_linear_kernels {
     /* Σ w[index[i]]·x[i] */
     float (*dot16)(const float *w, const uint16_t *index, const float *x, uint32_t n);

@@ -22,7 +22,10 @@
 #include <math.h>
 #include <string.h>
 
-enum { CLUSTERS_MOST = 4096 };
+enum {
+    CLUSTERS_MOST = 4096,
+    TOGETHER = 24 /* rows multiplied at a time: a multiple of what the kernels of any level take */
+};
 
 struct options {
     uint64_t clusters;
@@ -102,12 +105,12 @@ static float length_of(const struct sdr_problem *problem, const struct centers *
     return (float)length;
 }
 
-/* Products of up to SDR_TOGETHER rows with the sums, and the rows' squared lengths. */
+/* Products of up to TOGETHER rows with the sums, and the rows' squared lengths. */
 static void multiply(const struct sdr_problem *problem, const struct centers *c,
                      const uint32_t *row, uint32_t count, float *product, float *length)
 {
     const struct sdr_rows *rows = problem->rows;
-    const float *x[SDR_TOGETHER];
+    const float *x[TOGETHER];
     for (uint32_t i = 0; i < count; i++)
         length[i] = length_of(problem, c, row[i]);
     if (rows->dense) {
@@ -133,11 +136,11 @@ static enum sdr_status score(const struct sdr_view *view, const struct sdr_batch
                              void *workspace, float *scores)
 {
     struct centers c;
-    float length[SDR_TOGETHER];
+    float length[TOGETHER];
     (void)workspace;
     prepare_centers(view, &c);
     for (uint32_t i = 0, n; i < batch->count; i += n) {
-        n = batch->count - i < SDR_TOGETHER ? batch->count - i : SDR_TOGETHER;
+        n = batch->count - i < TOGETHER ? batch->count - i : TOGETHER;
         multiply(view->problem, &c, batch->row + i, n, scores, length);
         for (uint32_t r = 0; r < n; r++, scores += c.count)
             for (uint32_t k = 0; k < c.count; k++)
@@ -163,14 +166,14 @@ static double loss(const void *options, const float *score, uint32_t outputs, fl
 double sdr_kmeans_assign(const struct sdr_view *view, const struct sdr_batch *batch,
                          uint32_t *cluster, float *bound)
 {
-    enum { AHEAD = 2 * SDR_TOGETHER }; /* prefetch distance in rows */
+    enum { AHEAD = 2 * TOGETHER }; /* prefetch distance in rows */
     const struct sdr_problem *problem = view->problem;
     struct centers c;
-    float product[SDR_TOGETHER * CLUSTERS_MOST], length[SDR_TOGETHER], value, second;
+    float product[TOGETHER * CLUSTERS_MOST], length[TOGETHER], value, second;
     double sum = 0;
     prepare_centers(view, &c);
     for (uint32_t i = 0, n; i < batch->count; i += n) {
-        n = batch->count - i < SDR_TOGETHER ? batch->count - i : SDR_TOGETHER;
+        n = batch->count - i < TOGETHER ? batch->count - i : TOGETHER;
         for (uint32_t r = i + AHEAD; r < i + AHEAD + n && r < batch->count; r++)
             sdr_fetch_row(problem, batch->row[r]);
         multiply(problem, &c, batch->row + i, n, product, length);
@@ -307,7 +310,7 @@ static uint32_t choose(struct seeding *s, struct sdr_stream *stream, double *sum
                         .kernels = sdr_cluster_kernels(sdr_cpu_level())};
     double left[CANDIDATES_MOST] = {0};
     uint32_t best = 0;
-    float length[SDR_TOGETHER];
+    float length[TOGETHER];
     for (uint32_t t = 0; t < s->candidates; t++) {
         s->candidate[t] = draw(s, stream, *sum);
         copy_row(s->problem, s->row[s->candidate[t]], s->point + t, s->candidates);
@@ -316,8 +319,8 @@ static uint32_t choose(struct seeding *s, struct sdr_stream *stream, double *sum
     if (!s->problem->rows->dense && c.origin_length > 0)
         s->problem->kernels->scores(s->point, s->origin, NULL, s->problem->features, s->candidates,
                                     c.moved);
-    for (uint32_t n = 0; n < s->count; n += SDR_TOGETHER) {
-        uint32_t some = s->count - n < SDR_TOGETHER ? s->count - n : SDR_TOGETHER;
+    for (uint32_t n = 0; n < s->count; n += TOGETHER) {
+        uint32_t some = s->count - n < TOGETHER ? s->count - n : TOGETHER;
         multiply(s->problem, &c, s->row + n, some, s->product + (size_t)n * s->candidates, length);
     }
     for (uint32_t n = 0; n < s->count; n++)

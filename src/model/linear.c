@@ -42,7 +42,7 @@ static void score_sparse(const struct sdr_problem *problem, const float *w, uint
 static void score_dense(const struct sdr_problem *problem, const float *w, const uint32_t *row, uint32_t count,
                         float *score)
 {
-    enum { TOGETHER = 64 };
+    enum { TOGETHER = 72 }; /* a multiple of what the kernels of any level take */
     const float *x[TOGETHER];
     if (count == 1) {
         problem->kernels->scores(w, sdr_dense_row(problem->rows, row[0]), problem->center, problem->features,

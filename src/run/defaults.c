@@ -119,7 +119,7 @@ double sdr_updates_an_epoch(const struct sdr_run *run)
        RCV1     0.9642   0.9658   0.9669   0.9673  [0.9654]  0.9642     (16; it overfits from 10 on)
        MNIST    0.9126   0.9151   0.9240   0.9265  [0.9275]  0.9275
        housing  0.6463   0.6494   0.6504   0.6504  [0.6506]  0.6506     (19)
-   Batches need 1.4 times as many: see automatic.c.
+   Batches take 1.4 times as many, from 2 to 32: see automatic.c.
    Full batches read all rows once an epoch, 100 times at most: L-BFGS ends by itself, once the objective no longer
    falls (sync/lbfgs.c). */
 void sdr_choose_length(struct sdr_run *run)

@@ -20,7 +20,8 @@
 
    Deterministic: the replicas belong to `lanes` instead of workers. All lanes start from the same
    model, each trains on N rows, and the changes are added in the order of the lanes. So it does not
-   matter which thread ran which lane, or when. */
+   matter which thread ran which lane, or when. The first rounds are shorter, and grow to N rows with the
+   rows seen (team/next_batch.c). */
 #include "base/text.h"
 #include "team/role.h"
 
@@ -54,11 +55,11 @@ static uint64_t lanes_of(const struct options *o)
 }
 
 /* Two copies of a model with one output and no more weights than rows are as good as one worker however rarely they
-   are merged. Training loss relative to serial, lanes merged 16 times and 4 times an epoch: 800 000 sparse rows
+   are merged after the first rounds. Training loss relative to serial, lanes merged 16 times and 4 times an epoch: 800 000 sparse rows
    0.995 and 0.986, a9a 1.000 and 1.000. Otherwise they are not: RCV1 with two weights a row 1.007, MNIST with ten outputs
    1.06. */
 enum { MANY = 100000 };
-static bool calm(const struct sdr_plan *plan, uint64_t copies)
+static bool few_merges_suffice(const struct sdr_plan *plan, uint64_t copies)
 {
     return copies == 2 && plan->known.fused && !plan->known.pairs &&
            (plan->known.parameters <= plan->known.rows || plan->known.rows >= MANY);
@@ -74,40 +75,46 @@ static double row_cost(const struct sdr_plan *plan) /* ns */
     return 20 + 3 * plan->known.row_values;
 }
 
+/* Rows between two exchanges that take this share of their time. */
+static double cheap_rows(const struct sdr_plan *plan, double share)
+{
+    return exchange_cost(plan) / (share * row_cost(plan));
+}
+
 /* Rows between two exchanges: N = max(16, min(cheap, often, close)).
      cheap  an exchange costs 4 % of the time of the rows before it
-     often  16 exchanges per worker and epoch (8 for many sparse rows; 4 of two calm workers, and that is all)
+     often  16 exchanges per worker and epoch (8 for many sparse rows; 4 of two workers where few suffice, and that is all)
      close  18 touches per weight between exchanges (36 for sparse rows, where most touches fall on few
             weights), so that replicas stay close on dense and small problems */
 static uint64_t choose_rows(const struct sdr_plan *plan, uint64_t copies, bool *straight)
 {
-    double cost = exchange_cost(plan), row = row_cost(plan), cheap = cost / (0.04 * row);
+    double cost = exchange_cost(plan), row = row_cost(plan), cheap = cheap_rows(plan, 0.04);
     double rarely =
         (double)plan->known.parameters / plan->known.row_values; /* rows per touch of a weight */
     bool sparse = rarely > 64, large = plan->known.rows > 100000;
-    bool racing = !plan->known.deterministic, steady = calm(plan, copies) && (!racing || (sparse && large));
-    double times = racing && sparse && large ? (steady ? 4 : 8) : 16; /* per epoch */
+    bool racing = !plan->known.deterministic, seldom = few_merges_suffice(plan, copies) && (!racing || (sparse && large));
+    double times = racing && sparse && large ? (seldom ? 4 : 8) : 16; /* per epoch */
     double often = (double)plan->known.rows / (times * (double)copies);
-    if (steady && !racing) /* a merge may take 10 % of the time */
-        return (uint64_t)fmax(fmin(fmax(often, cost / (0.1 * row)), (double)(plan->known.rows / copies)), 1);
+    if (seldom && !racing) /* a merge may take 10 % of the time */
+        return (uint64_t)fmax(fmin(fmax(often, cheap_rows(plan, 0.1)), (double)(plan->known.rows / copies)), 1);
     double close = (sparse ? 36 : 18) * rarely;
     /* For a large model with few values per row, exchanges would take longer than the rows between
        them, while direct writes of different workers rarely hit the same cache line. */
     *straight = cost > 0.2 * often * row && plan->known.busiest < 0.25 && plan->known.fused &&
                 !plan->known.penalty && plan->known.nodes == 1; /* NUMA: cache lines travel far */
     double rows = cheap < often ? cheap : often;
-    rows = steady ? often : rows < close ? rows : close;
+    rows = seldom ? often : rows < close ? rows : close;
     return rows < 16 ? 16 : (uint64_t)rows;
 }
 
-/* Rows of a lane in the first rounds: few, since steps are largest there; but calm lanes are merged only as often as
-   takes 4 % of the time. 450 000 dense rows, two lanes, one epoch: training loss 1.000 of serial's, and 1.006 if all
+/* Rows of a lane in the first rounds: few, since steps are largest there; but where rare merges suffice, only as few as
+   let merging take 4 % of the time (and the later ones 10 % at most, where that is more). 450 000 dense rows, two lanes, one epoch: training loss 1.000 of serial's, and 1.006 if all
    rounds are alike. */
-static uint64_t first_rows(const struct sdr_plan *plan, bool is_calm)
+static uint64_t first_rows(const struct sdr_plan *plan, bool rarely)
 {
     enum { LEAST = 16 };
-    double cheap = exchange_cost(plan) / (0.04 * row_cost(plan) * (double)plan->known.batch);
-    return (is_calm && cheap > LEAST ? (uint64_t)cheap : LEAST) * plan->known.batch;
+    double cheap = cheap_rows(plan, 0.04);
+    return (rarely && cheap > LEAST ? (uint64_t)cheap : LEAST) * plan->known.batch;
 }
 
 static enum sdr_status plan(const void *options, struct sdr_plan *plan)
@@ -146,10 +153,10 @@ static enum sdr_status plan(const void *options, struct sdr_plan *plan)
     plan->races = !plan->known.deterministic && plan->workers > 1;
     plan->copies = straight || copies == 1 ? 0 : (int)copies;
     plan->share = plan->known.deterministic ? rows * copies : rows;
-    bool steady = chosen && plan->known.deterministic && calm(plan, copies);
-    if (o->damping && plan->copies && plan->known.deterministic)
-        plan->first_share = first_rows(plan, steady) * copies;
-    plan->damped = o->damping && plan->copies && !steady && (plan->known.deterministic || (chosen && copies > 2));
+    bool rarely = chosen && plan->known.deterministic && few_merges_suffice(plan, copies);
+    if (plan->copies && plan->known.deterministic)
+        plan->first_share = first_rows(plan, rarely) * copies;
+    plan->damped = o->damping && plan->copies && !rarely && (plan->known.deterministic || (chosen && copies > 2));
     return SDR_OK;
 }
 

@@ -41,4 +41,16 @@ holds "the rule is in the help" grep -q 'up to 30 distinct integers' out.txt
 printf 'a b 3\nc b 4\na d 2\nc d 5\n' >stars.triples
 succeeds train stars.triples
 holds "ratings are factorised" noted 'model mf: every row is a user, an item and a rating'
+# Processes of a launcher that are not told to be one job.
+alone() { OMPI_COMM_WORLD_SIZE=$1 OMPI_COMM_WORLD_RANK=$2 "$SOUNDER" train two.csv --epochs 1 >out.txt 2>err.txt && noted "one of $1 processes, and trains alone; --transport mpi --sync bsp"; }
+holds "the first of two processes says that it trains alone" alone 2 0
+for started in "2 1" "1 0" "2 2" "two 0"; do
+    # shellcheck disable=SC2086
+    holds "other processes ($started) are silent" eval '! alone $started'
+done
+# Full batches are computed by threads; the simulator's rows a second are not real.
+succeeds train two.csv --sync batch --threads 2
+holds "full batches tell their threads" grep -q '^trained .*, 2 threads$' out.txt
+succeeds train two.csv --sync async --transport sim --workers 2 --epochs 1
+holds "virtual time has no rows a second" eval '! grep -q "virtual s.*rows/s" err.txt'
 finish

@@ -39,6 +39,14 @@ static inline float random_dyadic(int size)
     return (float)((int)random_below((uint32_t)(512 * size + 1)) - 256 * size) / 256.0f;
 }
 
+/* n: the size of what was computed. */
+static inline void same_bits(const float *right, const float *seen, size_t count, const char *what, uint32_t n)
+{
+    for (size_t i = 0; i < count; i++)
+        if (memcmp(&right[i], &seen[i], sizeof *seen) != 0)
+            fail_msg("%s with n = %u: value %zu is %a, and should be %a", what, n, i, (double)seen[i], (double)right[i]);
+}
+
 /* Makes each level of this CPU the one in use, with the same random numbers for all. */
 static inline bool use_cpu_level(int level)
 {

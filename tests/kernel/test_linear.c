@@ -31,12 +31,6 @@ static struct row make_row(uint32_t n, uint32_t outputs)
     return row;
 }
 
-static void same_bits(const float *a, const float *b, size_t count, const char *what, uint32_t n)
-{
-    if (memcmp(a, b, count * sizeof *a) != 0)
-        fail_msg("%s with n = %u: other bits than the portable level", what, n);
-}
-
 #define FOR_EVERY_LEVEL(kernels)                                                                   \
     for (int level_ = 0; level_ <= (int)sdr_cpu_best(); level_++)                                  \
         for (const struct sdr_linear_kernels *kernels = sdr_linear_kernels((enum sdr_cpu)level_);  \
@@ -75,24 +69,28 @@ static void dots_are_the_sums_with_one_set_of_bits(void **unused)
 
 static void rows_together_have_the_scores_of_each(void **unused)
 {
-    enum { LONGEST = 600 };
-    static float w_of[LONGEST * OUTPUTS_MOST], x[SDR_TOGETHER][LONGEST], center[LONGEST];
-    const float *row[SDR_TOGETHER];
+    enum { LONGEST = 800, ROWS_MOST = 67, SCORES_MOST = 100 };
+    static const uint32_t outputs_of[] = {1, 2, 7, 10, 16, 17, 33, 40, 48, 49, 63, 100};
+    static const uint32_t rows_of[] = {1, 5, 6, 8, 12, 13, 24, 25, 31, 48, 67};
+    static float w_of[LONGEST * SCORES_MOST], x[ROWS_MOST][LONGEST], center[LONGEST];
+    static float one[ROWS_MOST * SCORES_MOST + GUARD], all[ROWS_MOST * SCORES_MOST + GUARD];
+    const float *row[ROWS_MOST];
     (void)unused;
     for (size_t i = 0; i < sizeof w_of / sizeof *w_of; i++)
         w_of[i] = random_float(1);
     for (uint32_t i = 0; i < LONGEST; i++)
         center[i] = random_float(1);
-    for (uint32_t r = 0; r < SDR_TOGETHER; r++)
+    for (uint32_t r = 0; r < ROWS_MOST; r++)
         for (uint32_t i = 0; i < LONGEST; i++)
             x[r][i] = random_float(1);
-    for (uint32_t outputs = 1; outputs <= OUTPUTS_MOST; outputs++)
-        for (uint32_t rows = 1; rows <= SDR_TOGETHER; rows += 1 + random_below(3)) {
-            uint32_t n = random_below(LONGEST + 1);
+    for (size_t o = 0; o < sizeof outputs_of / sizeof *outputs_of; o++)
+        for (size_t c = 0; c < sizeof rows_of / sizeof *rows_of; c++) {
+            static const uint32_t lengths[] = {0, 255, 256, 257, 784};
+            uint32_t outputs = outputs_of[o], rows = rows_of[c];
+            uint32_t n = random_below(2) ? lengths[random_below(5)] : random_below(LONGEST + 1);
             const float *from = random_below(2) ? center : NULL;
             FOR_EVERY_LEVEL(kernels)
             {
-                float one[SDR_TOGETHER * OUTPUTS_MOST + GUARD], all[SDR_TOGETHER * OUTPUTS_MOST + GUARD];
                 for (uint32_t i = 0; i < sizeof one / sizeof *one; i++)
                     one[i] = all[i] = (float)i;
                 for (uint32_t r = 0; r < rows; r++) {

@@ -94,6 +94,8 @@ def write_files():
     """All of them, in the current folder."""
     for kind in ("two", "four", "real"):
         write_linear(kind)
+    write_lines("many.svm", ("%d%s" % (y["two"], "".join(" %d:%g" % (j + 1, v) for j, v in row))
+                             for row, y, _ in sparse_rows(17, 3001, 13, 6)))  # lanes whose rounds grow
     write_ratings("ratings.triples", 21, 260, 23, 17)
     write_ratings("ratings-apart.triples", 22, 701, 1301, 1103)
     write_edges("edges.svm", 23, [(t, v) for t in (1, 2, 3) for v in range(4, 40)] +

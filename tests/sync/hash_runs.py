@@ -136,6 +136,8 @@ def defaults():
     yield from ("two.svm", "four.csv --label y --ignore w", "real.vw", "ratings.triples")
     for sync in ("hogwild --deterministic", "cyclades", "bsp --deterministic", "batch"):
         yield "two.svm --sync " + sync
+    for model, options in (("logistic", ""), ("squared", " --lr 0.25"), ("hinge", " --l2 0.01")):
+        yield "many.svm --model %s --epochs 2 --sync hogwild --deterministic%s" % (model, options)
 
 
 # ---- workers that share memory, with the batches they take ----

@@ -31,7 +31,8 @@ static const char *start(int *rank, int *size, bool *one_machine)
     setenv("OMPI_MCA_btl_tcp_eager_limit", "1048576", 0);
     setenv("OMPI_MCA_btl_tcp_max_send_size", "1048576", 0);
     /* Where there are more processes than cores, Open MPI gives way to other threads in every call. Nodes do that by
-       themselves when they wait; on a busy machine each turn costs milliseconds. */
+       themselves when they wait (mpi.c); beside other programs each call would take milliseconds. Calls that block, at the
+       start and the end of a job, then compute through their time slices. */
     setenv("OMPI_MCA_mpi_yield_when_idle", "0", 0);
     MPI_Initialized(&begun);
     if (!begun && MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &given) != MPI_SUCCESS)

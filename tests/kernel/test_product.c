@@ -1,0 +1,79 @@
+/* Products of matrices: every element is one chain of fused multiply-adds in the order of the inner index, wherever the
+   elements are, on every CPU level. */
+#include "conform/numbers.h"
+
+#include "kernel/product.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { ROWS = 15, COLS = 70, INNER = 130, GUARD = 17 };
+
+static float a[ROWS * INNER], b[INNER * COLS], to[ROWS * COLS + GUARD], right[ROWS * COLS + GUARD];
+
+/* By the formula of kernel/product.h. */
+static void multiply(const struct sdr_product *x)
+{
+    for (uint32_t i = 0; i < x->rows; i++)
+        for (uint32_t j = 0; j < x->cols; j++) {
+            float *sum = &right[(x->to_at ? x->to_at[i] : i * x->to_row) + j];
+            if (!x->add)
+                *sum = 0;
+            for (uint32_t p = 0; p < x->inner; p++)
+                *sum = fmaf(x->a[i * x->a_row + (x->a_at ? x->a_at[p] : p * x->a_step)],
+                            x->b[(x->b_at ? x->b_at[p] : p * x->b_step) + j], *sum);
+        }
+}
+
+static void check(struct sdr_product *x)
+{
+    for (int level = 0; level <= (int)sdr_cpu_best(); level++) {
+        for (size_t i = 0; i < sizeof to / sizeof *to; i++)
+            to[i] = right[i] = (float)i / 64;
+        x->to = to;
+        sdr_product_kernels((enum sdr_cpu)level)->product(x);
+        multiply(x);
+        same_bits(right, to, sizeof to / sizeof *to, "product", x->inner);
+    }
+}
+
+static void products_are_the_chains_of_their_elements(void **unused)
+{
+    static const uint32_t inner[] = {0, 1, 127, 128, 129};
+    size_t a_at[INNER], b_at[INNER], to_at[ROWS];
+    (void)unused;
+    for (size_t i = 0; i < sizeof a / sizeof *a; i++)
+        a[i] = random_float(1);
+    for (size_t i = 0; i < sizeof b / sizeof *b; i++)
+        b[i] = random_float(1);
+    for (uint32_t p = 0; p < INNER; p++) {
+        a_at[p] = (INNER - 1 - p) * ROWS;
+        b_at[p] = (p * 7 % INNER) * COLS;
+    }
+    for (uint32_t rows = 1; rows <= ROWS; rows++)
+        for (uint32_t cols = 1; cols <= COLS; cols += 1 + random_below(4)) {
+            uint32_t n = inner[random_below(5)];
+            for (uint32_t i = 0; i < rows; i++)
+                to_at[i] = (rows - 1 - i) * cols;
+            struct sdr_product x = {.a = a, .b = b, .rows = rows, .cols = cols, .inner = n, .add = random_below(2)};
+            x.to_row = cols;
+            x.b_step = COLS;
+            x.a_row = INNER; /* strides */
+            x.a_step = 1;
+            check(&x);
+            x.a_row = 1; /* adjacent rows */
+            x.a_step = ROWS;
+            check(&x);
+            x.to_at = to_at;
+            check(&x);
+            x.a_at = a_at; /* tables */
+            x.b_at = b_at;
+            check(&x);
+        }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(products_are_the_chains_of_their_elements)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
