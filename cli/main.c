@@ -76,6 +76,24 @@ static void end_at_once(enum sdr_status status, const char *sentence)
     _exit((int)status);
 }
 
+/* Processes that were started together, but not told to be one job, train the whole model, each for itself. The variables
+   are those of mpirun (Open MPI, MPICH) and of srun. */
+static void note_processes(const struct cli_arguments *arguments)
+{
+    static const char *const names[][2] = {{"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"},
+                                           {"PMI_SIZE", "PMI_RANK"},
+                                           {"SLURM_STEP_NUM_TASKS", "SLURM_PROCID"}};
+    const char *transport = sdr_options_get(arguments->options, "transport");
+    for (size_t i = 0; i < sizeof names / sizeof *names && strcmp(transport, "threads") == 0; i++) {
+        const char *processes = getenv(names[i][0]), *process = getenv(names[i][1]);
+        if (processes && process && atoi(processes) > 1 && strcmp(process, "0") == 0) {
+            cli_note("this is one of %d processes, and trains alone; --transport mpi --sync bsp makes them one job",
+                     atoi(processes));
+            return;
+        }
+    }
+}
+
 enum sdr_status cli_job_start(struct cli_arguments *arguments)
 {
     int processes;
@@ -86,6 +104,7 @@ enum sdr_status cli_job_start(struct cli_arguments *arguments)
     if (cli_process > 0)
         arguments->given |= CLI_QUIET;
     cli_progress_start(arguments);
+    note_processes(arguments);
     cli_signals_start();
     return SDR_OK;
 }

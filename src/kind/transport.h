@@ -38,9 +38,6 @@ struct sdr_transport {
        status. NULL: one process. */
     enum sdr_status (*join)(const void *options, int *process, int *processes);
     enum sdr_status (*leave)(enum sdr_status status);
-    /* How many processes a launcher has started that could join, and which of them this one is; 1 and 0 without a launcher.
-       Does not join. NULL: one process. */
-    int (*processes_started)(int *process);
     /* Barrier with timeout, the option's plus `more` seconds. Fails unless every process passes
        the same text. */
     enum sdr_status (*barrier)(const void *options, double more, const char *text);

@@ -69,8 +69,8 @@ RULE(FEATURES, standardized_unscaled,
      "--standardize takes steps in scaled units: not with --scale none")
 
 /* ---- what the strategy can do at all ---- */
-RULE(STRATEGY, workers_of_lloyd,
-     !strategy->many && s->workers > 1 && has_rounds(kind) && strategy->full_batch,
+RULE(STRATEGY, workers_of_full_batches,
+     !strategy->many && s->workers > 1 && (has_rounds(kind) || kind->full) && strategy->full_batch,
      "--sync {sync} with --model {model} uses all cores without --workers (--threads for fewer)")
 RULE(STRATEGY, workers_of_one,
      !strategy->many && s->workers > 1,

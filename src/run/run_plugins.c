@@ -8,21 +8,6 @@
 
 #include <string.h>
 
-/* Processes that are not told to work together train the whole model, each for itself. */
-static void note_processes(const struct sdr_run *run)
-{
-    const struct sdr_strategy *strategy = run->use.strategy;
-    bool messages = strcmp(run->options.settings.sync, "auto") != 0 && strategy && (strategy->server || strategy->peer);
-    for (const struct sdr_transport *const *t = sdr_transport_table; *t; t++) {
-        int process = 0;
-        bool other = (*t)->processes_started && *t != run->use.transport;
-        int processes = other ? (*t)->processes_started(&process) : 1;
-        if (processes > 1 && process == 0)
-            sdr_note(&run->options, "this is one of %d processes, and trains alone; --transport %s%s makes them one job",
-                     processes, (*t)->name, messages ? "" : " --sync bsp");
-    }
-}
-
 enum sdr_status sdr_choose_plugins(struct sdr_run *run)
 {
     const struct sdr_settings *s = &run->options.settings;
@@ -53,7 +38,6 @@ enum sdr_status sdr_choose_plugins(struct sdr_run *run)
     run->use.codec = (const struct sdr_codec *)plugin;
     if (strcmp(run->use.codec->name, "none") == 0) /* plain floats need no codec, and no copies */
         run->use.codec = NULL;
-    note_processes(run);
     run->processes = 1;
     if (run->use.transport->join)
         SDR_TRY(

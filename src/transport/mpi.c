@@ -7,18 +7,15 @@
    alive with -enable-recovery; without it, it ends the job. */
 #include "base/clock.h"
 #include "base/memory.h"
-#include "base/text.h"
 #include "run/run.h"
 #include "server/network.h"
 #include "server/placement.h"
 #include "transport/mpi_link.h"
 #include "transport/mpi_memory.h"
 
-#include <limits.h>
 #include <math.h>
 #include <sched.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 struct options {
@@ -315,21 +312,6 @@ static void close_mpi(struct sdr_run *run)
     run->network->shared = NULL;
 }
 
-/* By the variables that mpirun of Open MPI and of MPICH set, and srun. */
-static int processes_started(int *process)
-{
-    static const char *const names[][2] = {{"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"}, {"PMI_SIZE", "PMI_RANK"}, {"SLURM_STEP_NUM_TASKS", "SLURM_PROCID"}};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        const char *size = getenv(names[i][0]), *rank = getenv(names[i][1]);
-        uint64_t count, number;
-        if (size && rank && sdr_parse_u64(size, &count) && sdr_parse_u64(rank, &number) && number < count && count <= INT_MAX) {
-            *process = (int)number;
-            return (int)count;
-        }
-    }
-    return 1;
-}
-
 SDR_REGISTER(transport, mpi) = {
     .name = "mpi",
     .summary = "nodes are MPI processes, started by mpirun or srun",
@@ -337,7 +319,6 @@ SDR_REGISTER(transport, mpi) = {
     .options_size = sizeof(struct options),
     .workers_most = 1024,
     .join = join,
-    .processes_started = processes_started,
     .leave = sdr_mpi_leave,
     .barrier = barrier,
     .share = sdr_mpi_share,
