@@ -83,10 +83,9 @@ enum {
 };
 
 /* A chunk of features times `vectors` of outputs: each loaded weight serves all rows of a tile. `last`: lanes of
-   the last vector. ahead: for each row, a chunk of as many floats that is fetched meanwhile, and may be the next line longer;
-   NULL: none. */
+   the last vector. ahead: for each row, what is needed next; `fetched` floats of it are fetched meanwhile, n at most. */
 SDR_INLINE void tile(const float *w, float x[][CHUNK], uint32_t n, uint32_t outputs, const int vectors, uint32_t last,
-                     const float *const *ahead, float *const *score)
+                     const float *const *ahead, uint32_t fetched, float *const *score)
 {
     lanes total[TILE_ROWS * VECTORS];
     _Pragma("GCC unroll 8") for (int r = 0; r < TILE_ROWS; r++)
@@ -94,7 +93,7 @@ SDR_INLINE void tile(const float *w, float x[][CHUNK], uint32_t n, uint32_t outp
             total[r * VECTORS + v] = lanes_load(score[r] + v * SDR_LANES, v + 1 < vectors ? (uint32_t)SDR_LANES : last);
     for (uint32_t i = 0; i < n;) {
         uint32_t end = n - i < LINE ? n : i + LINE;
-        for (int r = 0; r < TILE_ROWS && ahead; r++)
+        for (int r = 0; r < TILE_ROWS && i < fetched; r++)
             __builtin_prefetch(ahead[r] + i);
         for (; i < end; i++, w += outputs) {
             lanes s[VECTORS];
@@ -111,19 +110,19 @@ SDR_INLINE void tile(const float *w, float x[][CHUNK], uint32_t n, uint32_t outp
 }
 
 SDR_INLINE void columns(const float *w, float x[][CHUNK], uint32_t n, uint32_t outputs, const float *const *ahead,
-                        float *const *to, uint32_t left)
+                        uint32_t fetched, float *const *to, uint32_t left)
 {
     uint32_t last = (left - 1) % SDR_LANES + 1;
     if (left >= VECTORS * SDR_LANES)
-        tile(w, x, n, outputs, VECTORS, SDR_LANES, ahead, to);
+        tile(w, x, n, outputs, VECTORS, SDR_LANES, ahead, fetched, to);
 #if defined(__AVX512F__)
     else if (left > 2 * SDR_LANES)
-        tile(w, x, n, outputs, 3, last, ahead, to);
+        tile(w, x, n, outputs, 3, last, ahead, fetched, to);
 #endif
     else if (left > SDR_LANES)
-        tile(w, x, n, outputs, 2, last, ahead, to);
+        tile(w, x, n, outputs, 2, last, ahead, fetched, to);
     else
-        tile(w, x, n, outputs, 1, last, ahead, to);
+        tile(w, x, n, outputs, 1, last, ahead, fetched, to);
 }
 
 /* Features of a chunk: whole lines, and about as many in every chunk. */
@@ -144,20 +143,20 @@ static void scores_together(const float *w, const float *const *x, uint32_t rows
         uint32_t padded = ((rows - first < GROUP ? rows - first : GROUP) + TILE_ROWS - 1) / TILE_ROWS * TILE_ROWS;
         for (uint32_t from = 0; from < n; from += chunk) {
             uint32_t count = n - from < chunk ? n - from : chunk;
-            bool is_last = from + count == n, is_end = is_last && first + GROUP >= rows;
+            uint32_t left = n - from - count, fetched = left ? left : first + GROUP < rows ? chunk : 0;
             for (uint32_t r = 0; r < padded; r++) { /* missing rows repeat the first */
                 uint32_t row = first + r < rows ? first + r : first;
                 uint32_t next = row + GROUP < rows ? row + GROUP : row;
                 copy(part[r], x[row] + from, center ? center + from : NULL, count);
-                ahead[r] = is_last ? x[next] : x[row] + from + count;
+                ahead[r] = left ? x[row] + from + count : x[next];
             }
             for (uint32_t k = 0; k < outputs; k += VECTORS * SDR_LANES)
                 for (uint32_t t = 0; t < padded; t += TILE_ROWS) {
                     float *to[TILE_ROWS];
                     for (uint32_t r = 0; r < TILE_ROWS; r++)
                         to[r] = first + t + r < rows ? score + (size_t)(first + t + r) * outputs + k : spare;
-                    columns(w + (size_t)from * outputs + k, part + t, count, outputs,
-                            k == 0 && !is_end ? ahead + t : NULL, to, outputs - k);
+                    columns(w + (size_t)from * outputs + k, part + t, count, outputs, ahead + t, k == 0 ? fetched : 0, to,
+                            outputs - k);
                 }
         }
     }
