@@ -188,14 +188,14 @@ SDR_INLINE void add_change(struct changes *c, lanes mine)
     c->count += lanes_select(changed, lanes_all(1.0f), (lanes){0});
     c->last = lanes_select(changed, mine, c->last);
 }
-/* A value that only one copy changed is taken as it is. */
-SDR_INLINE lanes merged(const struct changes *c, const enum sdr_merge how, const float *damping)
+/* A value that only one copy changed is taken as it is. damping: of each value; NULL: none. */
+SDR_INLINE lanes merged(const struct changes *c, const enum sdr_merge how, const lanes *damping)
 {
     lanes zero = {0}, one = lanes_all(1.0f), k = lanes_max(c->count, one), share = one;
     if (how == SDR_MERGE_MEAN)
         share = one / k;
     else if (damping)
-        share = lanes_min(one, lanes_max(2.0f / k, lanes_load(damping, SDR_LANES)));
+        share = lanes_min(one, lanes_max(2.0f / k, *damping));
     lanes next = c->base + share * c->sum;
     if (how == SDR_MERGE_SHRUNK)
         next = lanes_select((c->last * c->base >= 0.0f) & (next * c->base < 0.0f), zero, next);
@@ -209,13 +209,27 @@ SDR_INLINE void merge_by(float *shared, const float *const *copy, int copies, ui
         struct changes c = no_changes(lanes_load(shared + i, SDR_LANES));
         for (int k = 0; k < copies; k++)
             add_change(&c, lanes_load(copy[k] + i, SDR_LANES));
-        lanes_store(shared + i, merged(&c, how, damping ? damping + i : NULL), SDR_LANES);
+        lanes least = damping ? lanes_load(damping + i, SDR_LANES) : (lanes){0};
+        lanes_store(shared + i, merged(&c, how, damping ? &least : NULL), SDR_LANES);
     }
 }
 
+/* Values of the features of cells j, j + 1, …; feature NULL: cell j is feature j. */
+SDR_INLINE lanes values_of_cells(const float *array, const uint32_t *feature, uint64_t j)
+{
+    return feature ? lanes_listed32(array, feature + j) : lanes_load(array + j, SDR_LANES);
+}
+SDR_INLINE void set_values_of_cells(float *array, const uint32_t *feature, uint64_t j, lanes v)
+{
+    if (!feature)
+        lanes_store(array + j, v, SDR_LANES);
+    for (uint32_t i = 0; feature && i < SDR_LANES; i++)
+        array[feature[j + i]] = v[i];
+}
+
 /* arrays: a constant where it is called. */
-SDR_INLINE void merge_cells_by(float *const *shared, const int arrays, float *const *cell, int copies, const size_t size,
-                               uint64_t first, uint64_t end, const enum sdr_merge how, const float *damping)
+SDR_INLINE void merge_cells_by(float *const *shared, const int arrays, const uint32_t *feature, float *const *cell, int copies,
+                               const size_t size, uint64_t first, uint64_t end, const enum sdr_merge how, const float *damping)
 {
     for (uint64_t j = first; j < end; j += SDR_LANES) {
         struct changes c[3];
@@ -225,7 +239,7 @@ SDR_INLINE void merge_cells_by(float *const *shared, const int arrays, float *co
         for (uint32_t i = 0; i < SDR_LANES; i++)
             at[i] = i;
         for (int i = 0; i < arrays; i++)
-            c[i] = no_changes(lanes_load(shared[i] + j, SDR_LANES));
+            c[i] = no_changes(values_of_cells(shared[i], feature, j));
         for (int k = 0; k < copies; k++) {
             cells_load32(cell[k] + j * size, size, at, v);
             for (int i = 0; i < arrays && i < 2; i++)
@@ -239,9 +253,10 @@ SDR_INLINE void merge_cells_by(float *const *shared, const int arrays, float *co
             any |= c[i].count > 0.0f;
         if (!lanes_any(any))
             continue;
+        lanes least = damping ? values_of_cells(damping, feature, j) : (lanes){0};
         for (int i = 0; i < arrays; i++) {
-            next[i] = i > 0 ? merged(&c[i], how, NULL) : merged(&c[0], SDR_MERGE_SUM, damping ? damping + j : NULL);
-            lanes_store(shared[i] + j, next[i], SDR_LANES);
+            next[i] = i > 0 ? merged(&c[i], how, NULL) : merged(&c[0], SDR_MERGE_SUM, damping ? &least : NULL);
+            set_values_of_cells(shared[i], feature, j, next[i]);
         }
         for (int k = 0; k < copies; k++) {
             cells_load32(cell[k] + j * size, size, at, v);
@@ -254,17 +269,17 @@ SDR_INLINE void merge_cells_by(float *const *shared, const int arrays, float *co
     }
 }
 
-static void merge_cells(float *const *shared, int arrays, float *const *cell, int copies, size_t size, uint64_t first,
-                        uint64_t end, enum sdr_merge how, const float *damping)
+static void merge_cells(float *const *shared, int arrays, const uint32_t *feature, float *const *cell, int copies, size_t size,
+                        uint64_t first, uint64_t end, enum sdr_merge how, const float *damping)
 {
     if (arrays == 1)
-        merge_cells_by(shared, 1, cell, copies, 4, first, end, SDR_MERGE_SUM, damping);
+        merge_cells_by(shared, 1, feature, cell, copies, 4, first, end, SDR_MERGE_SUM, damping);
     else if (arrays == 2 && how == SDR_MERGE_SUM)
-        merge_cells_by(shared, 2, cell, copies, 4, first, end, SDR_MERGE_SUM, damping);
+        merge_cells_by(shared, 2, feature, cell, copies, 4, first, end, SDR_MERGE_SUM, damping);
     else if (arrays == 2)
-        merge_cells_by(shared, 2, cell, copies, 4, first, end, SDR_MERGE_MEAN, damping);
+        merge_cells_by(shared, 2, feature, cell, copies, 4, first, end, SDR_MERGE_MEAN, damping);
     else
-        merge_cells_by(shared, 3, cell, copies, size, first, end, how, damping);
+        merge_cells_by(shared, 3, feature, cell, copies, size, first, end, how, damping);
 }
 
 static void merge(float *shared, const float *const *copy, int copies, uint64_t count,

@@ -60,6 +60,7 @@ struct sdr_shared {
     struct sdr_span *span;         /* owned: the span of each worker in a joint update */
     struct sdr_team *team;         /* owned: the threads, while they train */
     uint64_t team_version;         /* updates at the last barrier */
+    struct sdr_numbering numbering; /* of wide models: features that occur */
     float *damping;                /* owned, per value: see the kernel `merge`; NULL: no lanes */
     struct sdr_window *window;     /* owned: windows of rows cut into components; NULL: none */
     struct sdr_rotation *rotation; /* owned: rows by cells; NULL: no rotation */

@@ -239,6 +239,7 @@ void sdr_run_destroy(struct sdr_run *run)
     sdr_release(run->shared.losses);
     sdr_release(run->shared.shard_progress);
     sdr_release(run->shared.damping);
+    sdr_numbering_destroy(&run->shared.numbering);
     sdr_release(run->shared.frequency);
     sdr_window_destroy(run->shared.window);
     sdr_rotation_destroy(run->shared.rotation);

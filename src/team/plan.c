@@ -6,6 +6,7 @@
 #include "run/features.h"
 #include "run/rules.h"
 #include "team/turns.h"
+#include "train.h"
 
 #include <math.h>
 
@@ -104,20 +105,38 @@ static enum sdr_status compute_damping(struct sdr_run *run)
     return SDR_OK;
 }
 
+/* Wide models have cells for the features that occur alone, if that takes less memory. */
+static enum sdr_status number_features(struct sdr_run *run, int copies)
+{
+    const struct sdr_rows *rows = &run->data->rows;
+    const struct sdr_row_list *list = &run->set.train_rows;
+    uint64_t bytes = (uint64_t)copies * sdr_cell_bytes(&run->parameters);
+    if (!rows->index32 || run->data->streams)
+        return SDR_OK;
+    return sdr_numbering_create(&run->shared.numbering, rows, list->row, list->count, bytes, sdr_run_threads(run));
+}
+
 /* Cells, where fused steps on sparse rows touch the model often enough between two looks at it. */
 static enum sdr_status allocate_cells(struct sdr_run *run)
 {
     const struct sdr_plan *plan = &run->shared.plan;
-    uint64_t rows = plan->known.rows;
+    const struct sdr_numbering *numbering = NULL;
+    uint64_t rows = plan->known.rows, cells = run->problem.features;
     bool alone = run->workers == 1 && !plan->copies;
     if (plan->copies)
         rows = plan->known.deterministic ? plan->share / (uint64_t)plan->copies : plan->share;
-    if (!plan->known.fused || run->data->rows.dense || plan->known.pairs || plan->in_place || plan->windows ||
-        (double)rows * plan->known.row_values < 0.2 * (double)run->problem.features)
+    if (!plan->known.fused || run->data->rows.dense || plan->known.pairs || plan->in_place || plan->windows)
+        return SDR_OK;
+    SDR_TRY(number_features(run, run->shared.replicas + alone));
+    if (run->shared.numbering.index) {
+        numbering = &run->shared.numbering;
+        cells = numbering->count;
+    }
+    if ((double)rows * plan->known.row_values < 0.2 * (double)cells)
         return SDR_OK;
     for (int c = 0; c < run->shared.replicas; c++)
-        SDR_TRY(sdr_cells_allocate(&run->shared.replica[c]));
-    return alone ? sdr_cells_allocate(&run->parameters) : SDR_OK;
+        SDR_TRY(sdr_cells_allocate(&run->shared.replica[c], numbering));
+    return alone ? sdr_cells_allocate(&run->parameters, numbering) : SDR_OK;
 }
 
 enum sdr_status sdr_plan_carry_out(struct sdr_run *run)

@@ -4,16 +4,37 @@
 
 #include <string.h>
 
-enum { ALIGN = 16 }; /* cells are allocated in multiples, for merging */
-
 static uint32_t cell_floats(const struct sdr_parameters *p)
 {
     return p->rule.optimizer->slots > 1 ? 8 : 4;
 }
 
-enum sdr_status sdr_cells_allocate(struct sdr_parameters *p)
+uint32_t sdr_cell_bytes(const struct sdr_parameters *p)
 {
-    uint64_t rows = ((uint64_t)p->layout->block[0].rows + ALIGN - 1) / ALIGN * ALIGN, floats = rows * cell_floats(p);
+    return cell_floats(p) * sizeof(float);
+}
+
+/* Cells that stand for a feature. */
+static uint32_t cells_used(const struct sdr_parameters *p)
+{
+    return p->numbering ? p->numbering->count : p->layout->block[0].rows;
+}
+
+/* Allocated are multiples of 16, for merging. */
+static uint64_t cells_of(const struct sdr_parameters *p)
+{
+    return ((uint64_t)cells_used(p) + SDR_NUMBERS_ALIGN - 1) / SDR_NUMBERS_ALIGN * SDR_NUMBERS_ALIGN;
+}
+
+static uint32_t feature_of(const struct sdr_parameters *p, uint32_t cell)
+{
+    return p->numbering ? p->numbering->feature[cell] : cell;
+}
+
+enum sdr_status sdr_cells_allocate(struct sdr_parameters *p, const struct sdr_numbering *numbering)
+{
+    p->numbering = numbering;
+    uint64_t floats = cells_of(p) * cell_floats(p);
     SDR_TRY(sdr_allocate(&p->cell, floats, sizeof(float), "the model's cells"));
     sdr_large_pages(p->cell, floats * sizeof(float));
     return SDR_OK;
@@ -23,9 +44,10 @@ enum sdr_status sdr_cells_allocate(struct sdr_parameters *p)
 static void pack_from(struct sdr_parameters *p, const struct sdr_parameters *from)
 {
     const struct sdr_target *t = &from->target[0];
-    uint32_t floats = cell_floats(p);
-    for (uint32_t j = 0; j < p->layout->block[0].rows; j++) {
-        float *cell = p->cell + (size_t)j * floats;
+    uint32_t floats = cell_floats(p), cells = p->numbering ? (uint32_t)cells_of(p) : cells_used(p);
+    for (uint32_t i = 0; i < cells; i++) {
+        float *cell = p->cell + (size_t)i * floats;
+        uint32_t j = feature_of(p, i);
         cell[0] = t->value[j];
         cell[1] = t->slot[0] ? t->slot[0][j] : 0;
         cell[2] = t->scale ? t->scale[j] : 1;
@@ -48,8 +70,9 @@ void sdr_cells_unpack(struct sdr_parameters *p)
         return;
     const struct sdr_target *t = &p->target[0];
     uint32_t floats = cell_floats(p);
-    for (uint32_t j = 0; j < p->layout->block[0].rows; j++) {
-        const float *cell = p->cell + (size_t)j * floats;
+    for (uint32_t i = 0; i < cells_used(p); i++) {
+        const float *cell = p->cell + (size_t)i * floats;
+        uint32_t j = feature_of(p, i);
         t->value[j] = cell[0];
         if (t->slot[0])
             t->slot[0][j] = cell[1];
@@ -77,13 +100,17 @@ void sdr_cells_pull(struct sdr_parameters *replica, const struct sdr_parameters 
 }
 
 void sdr_cells_merge(struct sdr_parameters *shared, struct sdr_parameters *replica, int replicas,
-                     const float *damping, uint64_t first, uint64_t end)
+                     const float *damping, uint64_t part, uint64_t parts)
 {
     enum { REPLICAS_MOST = 1024 };
     float *array[3] = {shared->value, shared->slot[0], shared->slot[1]}, *cell[REPLICAS_MOST];
     const struct sdr_optimizer *o = shared->rule.optimizer;
+    const struct sdr_numbering *numbering = replica[0].numbering;
+    uint64_t groups = cells_of(&replica[0]) / SDR_NUMBERS_ALIGN;
     for (int c = 0; c < replicas; c++)
         cell[c] = replica[c].cell;
-    shared->rule.kernels->merge_cells(array, 1 + o->slots, cell, replicas, cell_floats(shared), first, end,
+    shared->rule.kernels->merge_cells(array, 1 + o->slots, numbering ? numbering->feature : NULL, cell, replicas,
+                                      cell_floats(shared), groups * part / parts * SDR_NUMBERS_ALIGN,
+                                      groups * (part + 1) / parts * SDR_NUMBERS_ALIGN,
                                       o->sums ? SDR_MERGE_SUM : SDR_MERGE_MEAN, damping);
 }

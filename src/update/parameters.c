@@ -69,6 +69,18 @@ enum sdr_status sdr_parameters_create(struct sdr_parameters *p, const struct sdr
     return make_targets(p);
 }
 
+/* Copies to an array of zeros. Pages where there is nothing to copy stay untouched, and take no memory. */
+static void copy_to_zeros(float *to, const float *from, uint64_t count)
+{
+    enum { RUN = 1024 };
+    static const float zeros[RUN];
+    for (uint64_t i = 0; i < count; i += RUN) {
+        size_t bytes = (size_t)(count - i < RUN ? count - i : RUN) * sizeof(float);
+        if (memcmp(from + i, zeros, bytes) != 0)
+            memcpy(to + i, from + i, bytes);
+    }
+}
+
 enum sdr_status sdr_parameters_replicate(struct sdr_parameters *p, const struct sdr_parameters *of,
                                          bool copy, bool base)
 {
@@ -86,7 +98,7 @@ enum sdr_status sdr_parameters_replicate(struct sdr_parameters *p, const struct 
         p->value = p->slot[0] = p->slot[1] = p->penalty_paid = NULL;
         SDR_TRY(allocate_state(p));
         for (int i = 0; i <= slots; i++)
-            memcpy(sdr_parameters_array(p, i), sdr_parameters_array(of, i), count * sizeof(float));
+            copy_to_zeros(sdr_parameters_array(p, i), sdr_parameters_array(of, i), count);
         for (int i = 0; i <= slots && base; i++)
             SDR_TRY(sdr_allocate(&p->base[i], count, sizeof(float), "a worker's copy"));
     }
@@ -259,10 +271,17 @@ void sdr_parameters_ready(struct sdr_parameters *p)
 
 bool sdr_parameters_finite(const struct sdr_parameters *p)
 {
-    float sum = 0;
-    for (uint64_t i = p->held.first; i < p->held.end; i++)
-        sum += p->ready[i] * 0.0f; /* NaN for NaN and infinity, 0 otherwise */
-    return sum == 0.0f;
+    enum { SUMS = 16 }; /* which a compiler can add to by vectors */
+    float sum[SUMS] = {0};
+    uint64_t i = p->held.first;
+    for (; i + SUMS <= p->held.end; i += SUMS)
+        for (int k = 0; k < SUMS; k++)
+            sum[k] += p->ready[i + (uint64_t)k] * 0.0f; /* NaN for NaN and infinity, 0 otherwise */
+    for (; i < p->held.end; i++)
+        sum[0] += p->ready[i] * 0.0f;
+    for (int k = 1; k < SUMS; k++)
+        sum[0] += sum[k];
+    return sum[0] == 0.0f;
 }
 
 void sdr_parameters_keep(const struct sdr_parameters *p, float *to)

@@ -4,6 +4,7 @@
 #ifndef SDR_UPDATE_PARAMETERS_H
 #define SDR_UPDATE_PARAMETERS_H
 
+#include "update/numbering.h"
 #include "update/update.h"
 
 struct sdr_penalty {
@@ -41,6 +42,7 @@ struct sdr_parameters {
     float *value, *slot[2], *penalty_paid; /* owned; penalty_paid is NULL without a penalty */
     float *cell;   /* owned: the first block in cells, for fused steps on sparse rows; NULL: none */
     bool in_cells; /* what is current are the cells, not the arrays */
+    const struct sdr_numbering *numbering; /* borrowed: the feature of each cell; NULL: cell j is feature j */
     double rate;                           /* of the step begun last */
     uint64_t begun;                        /* number of that step, from 1 */
     float constant[SDR_CONSTANTS];         /* of that step */
@@ -112,16 +114,18 @@ void sdr_parameters_fused_steps(struct sdr_parameters *p, struct sdr_fused_steps
 /* Fused steps on sparse rows work on cells: value, state, scale and penalty paid of a feature side by side
    (optimizer/cell_loops.h). The arrays are copied there before the first step, and back when somebody asks for
    them: all functions here do; whoever reads the arrays directly calls sdr_cells_unpack first. */
-/* Fused steps use cells from now on. They are worth their copies from half an entry of a row a feature on. */
-enum sdr_status sdr_cells_allocate(struct sdr_parameters *p);
+/* Fused steps use cells from now on: of all features, or of those numbered, on the rows numbered. They are worth their copies
+   from half an entry of a row a cell on. */
+uint32_t sdr_cell_bytes(const struct sdr_parameters *p);
+enum sdr_status sdr_cells_allocate(struct sdr_parameters *p, const struct sdr_numbering *numbering);
 void sdr_cells_pack(struct sdr_parameters *p);
 void sdr_cells_unpack(struct sdr_parameters *p);
-/* Replicas whose cells are merged directly, features first … end − 1 (multiples of 16), and get the result: they need not
-   pull it. Others are merged array by array. */
+/* Replicas whose cells are merged directly, part number `part` of `parts`, and get the result: they need not pull it. Others
+   are merged array by array. */
 bool sdr_cells_merged(const struct sdr_parameters *replica);
 void sdr_cells_pull(struct sdr_parameters *replica, const struct sdr_parameters *shared);
 void sdr_cells_merge(struct sdr_parameters *shared, struct sdr_parameters *replica, int replicas,
-                     const float *damping, uint64_t first, uint64_t end);
+                     const float *damping, uint64_t part, uint64_t parts);
 
 /* ---- replicas (replicas.c) ---- */
 /* Moves the arrays of a replica to the NUMA node of a worker. */

@@ -170,6 +170,7 @@ void sdr_parameters_apply(struct sdr_parameters *p, const struct sdr_update *upd
 void sdr_parameters_fused_steps(struct sdr_parameters *p, struct sdr_fused_steps *fused)
 {
     const struct sdr_optimizer *o = p->rule.optimizer;
+    struct sdr_problem numbered;
     fused->optimizer_options = p->rule.optimizer_options;
     if (fused->place)
         sdr_cells_unpack(p);
@@ -177,6 +178,11 @@ void sdr_parameters_fused_steps(struct sdr_parameters *p, struct sdr_fused_steps
         sdr_cells_pack(p);
     if (p->in_cells && p->rule.cell_optimizer)
         o = p->rule.cell_optimizer;
+    if (p->in_cells && p->numbering) {
+        numbered = *fused->problem;
+        numbered.rows = &p->numbering->rows;
+        fused->problem = &numbered; /* of the loops; nobody asks for it afterwards */
+    }
     fused->optimizer = o;
     p->target[0].cell = p->in_cells ? p->cell : NULL;
     fused->weight = &p->target[0];

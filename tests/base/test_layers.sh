@@ -24,7 +24,7 @@ may src/data '(base|data|kernel|kind)/[^/]+|run/registry\.h'
 may src/model '(base|kernel|model)/[^/]+|kind/model\.h'
 may src/optimizer '(base|kernel|optimizer)/[^/]+|kind/(optimizer|rate_schedule)\.h'
 may src/schedule '(base|schedule)/[^/]+|kind/rows\.h'
-may src/update '(base|kernel|update)/[^/]+|kind/(optimizer|codec)\.h'
+may src/update '(base|kernel|update)/[^/]+|kind/(optimizer|codec|rows)\.h'
 may src/sync '(base|sync)/[^/]+|kind/strategy\.h|(team|server|peer)/role\.h'
 # The loops of one role do not see what belongs to another.
 while read -r file; do

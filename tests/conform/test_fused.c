@@ -77,8 +77,8 @@ struct result {
     uint64_t version;
 };
 
-/* Goes over the rows in two stretches, on arrays or on cells, or by single steps. */
-enum way { STEPS, WALK, CELLS };
+/* Goes over the rows in two stretches, on arrays, on cells of all features or of those that occur, or by single steps. */
+enum way { STEPS, WALK, CELLS, NUMBERED };
 static void go(const struct example *e, const struct variant *v, enum sdr_cpu level,
                const char *name, enum way way, struct result *result)
 {
@@ -126,8 +126,13 @@ static void go(const struct example *e, const struct variant *v, enum sdr_cpu le
     sdr_layout_make(&layout, block, kind->shape(&problem, block));
     assert_int_equal(sdr_parameters_create(&p, &layout, &rule, false, false), SDR_OK);
     bool walks = way != STEPS;
-    if (way == CELLS)
-        assert_int_equal(sdr_cells_allocate(&p), SDR_OK);
+    struct sdr_numbering numbering = {0};
+    if (way == NUMBERED) {
+        assert_int_equal(sdr_numbering_create(&numbering, &rows, NULL, ROWS, 1000, 1), SDR_OK);
+        assert_true(numbering.count > 0 && numbering.count < FEATURES);
+    }
+    if (way == CELLS || way == NUMBERED)
+        assert_int_equal(sdr_cells_allocate(&p, way == NUMBERED ? &numbering : NULL), SDR_OK);
     *result = (struct result){0};
     for (uint32_t at = 0, count; at < ROWS; at += count) {
         count = !walks ? 1 : at == 0 ? 23 : ROWS - at;
@@ -160,6 +165,7 @@ static void go(const struct example *e, const struct variant *v, enum sdr_cpu le
     result->penalty_due = p.penalty_due;
     memcpy(result->value, sdr_parameters_weights(&p), layout.count * sizeof(float));
     sdr_parameters_destroy(&p);
+    sdr_numbering_destroy(&numbering);
     sdr_release(options);
 }
 
@@ -176,11 +182,11 @@ static void a_walk_is_one_step_after_the_other(void **unused)
             go(&e, &v, SDR_CPU_PORTABLE, (*o)->name, STEPS, &steps);
             assert_int_equal(steps.version, ROWS);
             for (enum sdr_cpu level = 0; level <= sdr_cpu_best(); level++) {
-                for (enum way way = WALK; way <= (v.form ? CELLS : WALK); way++) {
+                for (enum way way = WALK; way <= (v.form == 32 ? NUMBERED : v.form ? CELLS : WALK); way++) {
                     go(&e, &v, level, (*o)->name, way, &walk);
                     if (memcmp(&steps, &walk, sizeof steps) != 0)
                         fail_msg("%s on %s, %d bits of index%s%s%s%s%s: a walk differs from its steps",
-                                 (*o)->name, sdr_cpu_name(level), v.form, way == CELLS ? ", cells" : "",
+                                 (*o)->name, sdr_cpu_name(level), v.form, way == CELLS ? ", cells" : way == NUMBERED ? ", cells of features that occur" : "",
                                  v.scaled ? ", scaled" : "", v.weighted ? ", weighted" : "",
                                  v.intercept ? ", intercept" : "", v.penalty ? ", penalty" : "");
                 }
