@@ -53,7 +53,8 @@ enum sdr_status sdr_team_barrier(struct sdr_run *run, enum sdr_status (*work)(st
     }
     enum sdr_status status = work ? work(run) : SDR_OK;
     atomic_store(&team->waiting, 0);
-    atomic_store(&team->piece, 0);
+    for (int w = 0; w < team->workers; w++)
+        atomic_store(&team->pieces[w].taken, 0);
     team->pause = atomic_load(&team->halt);
     if (status != SDR_OK)
         sdr_team_break(team, status);
@@ -66,10 +67,23 @@ enum sdr_status sdr_barrier(struct sdr_node *node)
     return sdr_team_barrier(node->run, NULL);
 }
 
+/* Workers have the same pieces from round to round as long as they are equally fast: what these pieces touch stays in the
+   caches of one core. */
 bool sdr_next_piece(struct sdr_node *node, uint64_t pieces, uint64_t *piece)
 {
-    *piece = atomic_fetch_add(&node->run->shared.team->piece, 1);
-    return *piece < pieces;
+    struct sdr_team *team = node->run->shared.team;
+    uint64_t workers = (uint64_t)team->workers;
+    for (uint64_t i = 0; i < workers; i++) {
+        uint64_t w = ((uint64_t)node->worker + i) % workers;
+        uint64_t first = pieces * w / workers, count = pieces * (w + 1) / workers - first;
+        atomic_uint_fast64_t *taken = &team->pieces[w].taken;
+        if (atomic_load(taken) >= count)
+            continue;
+        *piece = first + atomic_fetch_add(taken, 1);
+        if (*piece < first + count)
+            return true;
+    }
+    return false;
 }
 
 enum sdr_status sdr_wait_turn(struct sdr_node *node)

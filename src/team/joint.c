@@ -26,6 +26,14 @@ void sdr_joint_catch_up(struct sdr_node *node, const struct sdr_batch *batch, ui
     sdr_parameters_catch_up(&node->run->parameters, batch, node->run->shared.span[part]);
 }
 
+/* Prefetches the rows of this leaf of the next batch, which the same worker is likely to compute. */
+static void fetch_next(const struct sdr_run *run, const struct sdr_batch *leaf, uint32_t rows)
+{
+    uint64_t next = leaf->at + rows, end = next + leaf->count;
+    for (; next < end && next < run->set.train_rows.count; next++)
+        sdr_fetch_row(&run->problem, run->rows.order[next]);
+}
+
 enum sdr_status sdr_joint_gradient(struct sdr_node *node, const struct sdr_batch *batch,
                                    uint64_t leaf)
 {
@@ -35,7 +43,7 @@ enum sdr_status sdr_joint_gradient(struct sdr_node *node, const struct sdr_batch
     struct sdr_view view = {&run->problem, p->layout->block, p->value, p->version};
     struct sdr_update *update = &run->shared.leaf[leaf].sum.update;
     part.of = batch->count;
-    sdr_fetch_ahead(run, &part);
+    fetch_next(run, &part, batch->count);
     SDR_TRY(sdr_leaf_gradient(&run->shared.leaf[leaf], &view, &part, (uint32_t)leaf, update));
     run->shared.losses[leaf] = (struct sdr_loss_sum){update->loss, update->weight};
     return SDR_OK;

@@ -37,7 +37,7 @@ enum sdr_status sdr_next_round(struct sdr_node *node, struct sdr_batch *round, b
 enum sdr_status sdr_poll(struct sdr_node *node);
 /* Waits for all workers. */
 enum sdr_status sdr_barrier(struct sdr_node *node);
-/* Distributes work between two barriers: the next of `pieces` pieces; false if none is left. */
+/* Distributes work between two barriers: the next of `pieces` pieces, of this worker's own first; false if none is left. */
 bool sdr_next_piece(struct sdr_node *node, uint64_t pieces, uint64_t *piece);
 /* At most `count` rows of a batch from row `from` on. */
 struct sdr_batch sdr_part(const struct sdr_node *node, const struct sdr_batch *batch, uint64_t from,

@@ -7,6 +7,11 @@
 
 enum { SDR_LOCKS_MOST = 64 };
 
+/* The pieces of work of one worker, which others take when they have no more of their own. In a cache line of its own. */
+struct sdr_pieces {
+    _Alignas(64) atomic_uint_fast64_t taken; /* since the last barrier */
+};
+
 struct sdr_team {
     int workers;
     struct sdr_affinity *affinity; /* owned: CPUs of pinned workers; NULL: not pinned */
@@ -17,7 +22,7 @@ struct sdr_team {
     bool pause;                    /* `halt` as of the last barrier */
     bool accounting;               /* at a barrier: the run's progress is up to date */
     struct sdr_batch round;        /* the rows of the current round */
-    atomic_uint_fast64_t piece;
+    struct sdr_pieces *pieces;     /* owned: of each worker */
     pthread_mutex_t guard[SDR_LOCKS_MOST]; /* for strategies that lock */
 
     atomic_int waiting;

@@ -61,6 +61,11 @@ enum sdr_status sdr_team_work(struct sdr_run *run)
     SDR_TRY(sdr_allocate(&team, 1, sizeof *team, "a team of threads"));
     enum { SPINS = 2000 }; /* about 50 µs: most barriers are shorter than falling asleep */
     team->workers = run->race.replay ? 1 : run->workers;
+    enum sdr_status status = sdr_allocate(&team->pieces, (size_t)team->workers, sizeof *team->pieces, "a team of threads");
+    if (status != SDR_OK) {
+        sdr_release(team);
+        return status;
+    }
     team->spins = run->workers <= sdr_thread_limit() ? SPINS : 0;
     pthread_mutex_init(&team->lock, NULL);
     pthread_cond_init(&team->changed, NULL);
@@ -71,7 +76,7 @@ enum sdr_status sdr_team_work(struct sdr_run *run)
     if (run->shared.turns)
         atomic_store(&team->turn, team->first_turn = run->shared.turns->first);
     sdr_plan_stop(run);
-    enum sdr_status status = pin_workers(run);
+    status = pin_workers(run);
     if (status == SDR_OK)
         status = run_threads(run);
     if (team->affinity)
@@ -82,6 +87,7 @@ enum sdr_status sdr_team_work(struct sdr_run *run)
         pthread_mutex_destroy(&team->guard[i]);
     pthread_cond_destroy(&team->changed);
     pthread_mutex_destroy(&team->lock);
+    sdr_release(team->pieces);
     sdr_release(team);
     return status;
 }
