@@ -269,19 +269,16 @@ void sdr_parameters_ready(struct sdr_parameters *p)
     p->ready = (float *)(uintptr_t)sdr_parameters_result(p);
 }
 
+/* The exponent of NaN and infinity is all ones: one more reaches the sign bit. */
 bool sdr_parameters_finite(const struct sdr_parameters *p)
 {
-    enum { SUMS = 16 }; /* which a compiler can add to by vectors */
-    float sum[SUMS] = {0};
-    uint64_t i = p->held.first;
-    for (; i + SUMS <= p->held.end; i += SUMS)
-        for (int k = 0; k < SUMS; k++)
-            sum[k] += p->ready[i + (uint64_t)k] * 0.0f; /* NaN for NaN and infinity, 0 otherwise */
-    for (; i < p->held.end; i++)
-        sum[0] += p->ready[i] * 0.0f;
-    for (int k = 1; k < SUMS; k++)
-        sum[0] += sum[k];
-    return sum[0] == 0.0f;
+    uint32_t any = 0;
+    for (uint64_t i = p->held.first; i < p->held.end; i++) {
+        uint32_t bits;
+        memcpy(&bits, &p->ready[i], sizeof bits);
+        any |= (bits & 0x7f800000u) + 0x00800000u;
+    }
+    return !(any >> 31);
 }
 
 void sdr_parameters_keep(const struct sdr_parameters *p, float *to)
