@@ -133,6 +133,26 @@ static struct choice choose(const struct sdr_run *run)
     return c;
 }
 
+/* Why choose() took serial, without an option that only_serial names; NULL: too few rows to tell, unless --workers was given. */
+static const char *why_serial(const struct sdr_run *run)
+{
+    const struct sdr_settings *s = &run->options.settings;
+    const struct sdr_model_kind *kind = run->use.kind;
+    if (kind->defaults.sync)
+        return strcmp(kind->defaults.sync, "batch") == 0 ? "rounds over all rows have no use for the options of steps given"
+                                                         : "blocks of ratings are for single rows without --l1 and --l2";
+    if (run->set.train_rows.count < ROWS_LEAST)
+        return s->workers > 1 ? "so few rows take milliseconds" : NULL;
+    if (!kind->fused || kind->bilinear)
+        return "steps of this model are taken in order";
+    if (s->batch > 1)
+        return "batches of fewer than 128 rows are not worth sharing";
+    if (run->problem.outputs > 1)
+        return "rare classes need single steps in order";
+    return s->l1 > 0 ? "merging copies would move weights that --l1 holds at zero"
+                     : "so many features want single steps in order: merged copies would end at a higher loss";
+}
+
 /* With one worker --workers says how many threads compute for it. */
 static void use_threads(struct sdr_run *run)
 {
@@ -147,6 +167,7 @@ enum sdr_status sdr_choose_strategy(struct sdr_run *run)
 {
     struct sdr_settings *s = &run->options.settings;
     const struct sdr_plugin *plugin;
+    const char *serial;
     if (strcmp(s->sync, "auto") != 0)
         return SDR_OK;
     if (of_messages(run) && !run->use.kind->layered)
@@ -154,6 +175,7 @@ enum sdr_status sdr_choose_strategy(struct sdr_run *run)
                         "--sync auto does not exchange messages, which --%s is for: name a strategy that does, such as --sync bsp or --sync async",
                         of_messages(run));
     struct choice c = choose(run);
+    serial = why_serial(run); /* before --batch and --workers are filled in */
     sdr_plugin_free(run->use.strategy, run->use.strategy_options);
     run->use.strategy_options = NULL;
     SDR_TRY(sdr_plugin_choose("strategy", sdr_strategy_table, c.sync, &plugin, &run->use.strategy_options));
@@ -171,6 +193,9 @@ enum sdr_status sdr_choose_strategy(struct sdr_run *run)
                  strncmp(c.sync, "hogwild", 7) == 0 ? " --deterministic" : "", c.why);
     else if (only_serial(run) && !s->replay && !s->record)
         sdr_note(&run->options, "--sync auto takes serial, one worker, because of --%s", only_serial(run));
+    else if (!c.why && !only_serial(run) && serial)
+        sdr_note(&run->options, "--sync auto: serial, one worker: %s (--sync %s: all cores)", serial,
+                 run->use.kind->fused && s->batch <= 1 ? "hogwild" : "bsp");
     sdr_release(s->sync);
     s->sync = NULL;
     return sdr_copy_string(&s->sync, c.sync);

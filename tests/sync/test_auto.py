@@ -103,6 +103,12 @@ refused = laws.subprocess.run([laws.SOUNDER, "train", sparse, "--sync", "hogwild
 expect("lanes need --deterministic", refused.returncode == 2 and "--deterministic" in refused.stderr, refused.stderr)
 done = laws.subprocess.run([laws.SOUNDER, "train", sparse, "--epochs", "1", "--updates", "100"], capture_output=True, text=True)
 expect("a note names the option that needs one worker", "because of --updates" in done.stderr, done.stderr)
+for path, options, reason in ((wide, [], "so many features"), (few, ["--workers", 4], "so few rows"), (sparse, ["--batch", 64], "128 rows"),
+                              (sparse, ["--l1", 1e-4], "--l1"), (points, ["--model", "kmeans:8", "--batch", 64], "options of steps")):
+    done = laws.subprocess.run([laws.SOUNDER, "train", path, "--epochs", "1", *map(str, options)], capture_output=True, text=True)
+    expect("a note tells why one worker trains: %s" % reason, "auto: serial" in done.stderr and reason in done.stderr, done.stderr)
+done = laws.subprocess.run([laws.SOUNDER, "train", few, "--epochs", "1"], capture_output=True, text=True)
+expect("few rows: no note", "--sync auto" not in done.stderr, done.stderr)
 done = laws.subprocess.run([laws.SOUNDER, "train", sparse, "--epochs", "1"], capture_output=True, text=True)
 expect("a note tells what was chosen, and another way", "--sync auto: hogwild:lanes=2 --deterministic" in done.stderr and "--sync serial" in done.stderr)
 expect("the default is auto", json.loads(laws.subprocess.run([laws.SOUNDER, "train", sparse, "--epochs", "1", "--json", "--quiet"],
