@@ -148,7 +148,7 @@ static const char *why_serial(const struct sdr_run *run)
     if (s->batch > 1)
         return "batches of fewer than 128 rows are not worth sharing";
     if (run->problem.outputs > 1)
-        return "rare classes need single steps in order";
+        return run->data->rows.dense ? "batches that cores share need 20000 rows" : "rare classes need single steps in order";
     return s->l1 > 0 ? "merging copies would move weights that --l1 holds at zero"
                      : "so many features want single steps in order: merged copies would end at a higher loss";
 }

@@ -3,11 +3,11 @@
    rows    a random permutation.
    chunks  for data larger than the caches: 4 chunks of 32 neighbouring rows, drawn at random
            without replacement, make a window, and its 128 rows come in random order. Memory is
-           read 32 rows at a stretch, one window ahead. Where neighbours are alike, as in a file
-           sorted by label, there are 8 chunks of 16, so that every window is a mixture.
-           Two windows share a core's cache with the model. Measured with windows of 512 rows: the
-           same losses, and epochs of 800 000 sparse rows take 1.05 times as long, with two workers
-           1.15 times.
+           read 32 rows at a stretch, one window ahead: two windows share a core's cache with the
+           model. Measured with windows of 512 rows: the same losses, and epochs of 800 000 sparse
+           rows take 1.05 times as long, with two workers 1.15 times. Where neighbours are alike, as
+           in a file sorted by label, 32 chunks of 16 make a window of 512 rows, so that it is a
+           mixture. Measured with 8 chunks, ten sorted classes: +0.5 % training loss.
    blocks  for data that streams: whole blocks in random order, rows in random order within each.
    none    as they stand in the file. */
 #include "run/order.h"
@@ -21,7 +21,8 @@
 #include <string.h>
 
 enum { SCANS_MOST = 4 }; /* shards that are each looked for by themselves */
-enum { CHUNK_LEAST = 16, CHUNK_MOST = 32, WINDOW = 128, BLOCKS_MOST = 1024, PIECE = 64 * WINDOW };
+enum { CHUNK_LEAST = 16, CHUNK_MOST = 32, BLOCKS_MOST = 1024 };
+enum { WINDOW = 128, MIXED_WINDOW = 512, PIECE = 16 * MIXED_WINDOW };
 
 static enum sdr_shuffle_choice choose(const struct sdr_run *run)
 {
@@ -63,8 +64,9 @@ enum sdr_status sdr_order_allocate(struct sdr_run *run)
     run->rows.block_rows = run->data->stream_rows ? run->data->stream_rows : 65536;
     if (run->data->rows.count / BLOCKS_MOST >= run->rows.block_rows)
         run->rows.block_rows = run->data->rows.count / BLOCKS_MOST + 1;
-    run->rows.chunk_rows =
-        run->rows.shuffle == SDR_SHUFFLE_CHUNKS && grouped(run) ? CHUNK_LEAST : CHUNK_MOST;
+    bool mixes = run->rows.shuffle == SDR_SHUFFLE_CHUNKS && grouped(run);
+    run->rows.chunk_rows = mixes ? CHUNK_LEAST : CHUNK_MOST;
+    run->rows.window_rows = mixes ? MIXED_WINDOW : WINDOW;
     if (run->rows.shuffle == SDR_SHUFFLE_CHUNKS)
         SDR_TRY(sdr_allocate(&run->rows.chunk, count / run->rows.chunk_rows + 1, sizeof(uint32_t),
                              "row order"));
@@ -84,9 +86,9 @@ struct laying {
 static void shuffle_window(const struct laying *l, uint32_t from, uint32_t count)
 {
     const struct sdr_run *run = l->run;
-    uint32_t permutation[WINDOW], *order = l->order + from;
+    uint32_t permutation[MIXED_WINDOW], *order = l->order + from;
     struct sdr_stream stream = sdr_stream_open(run->options.settings.seed, SDR_FOR_SHUFFLE,
-                                               l->epoch << 32 | from / WINDOW);
+                                               l->epoch << 32 | from / run->rows.window_rows);
     sdr_shuffle(permutation, count, &stream);
     for (uint32_t i = 0; i < count; i++) {
         uint32_t at = from + permutation[i];
@@ -99,9 +101,10 @@ static enum sdr_status shuffle_piece(void *context, size_t piece)
 {
     const struct laying *l = context;
     uint64_t count = l->run->set.train_rows.count, end = (piece + 1) * (uint64_t)PIECE;
-    for (uint64_t from = piece * (uint64_t)PIECE; from < count && from < end; from += WINDOW)
+    uint32_t window = l->run->rows.window_rows;
+    for (uint64_t from = piece * (uint64_t)PIECE; from < count && from < end; from += window)
         shuffle_window(l, (uint32_t)from,
-                       (uint32_t)(count - from < WINDOW ? count - from : WINDOW));
+                       (uint32_t)(count - from < window ? count - from : window));
     return SDR_OK;
 }
 
@@ -337,7 +340,7 @@ bool sdr_order_ahead(const struct sdr_run *run, const uint32_t *from, uint32_t c
                   !run->shared.plan.rotates &&
                   !(run->shared.plan.windows && run->shared.plan.known.window);
     uint32_t size = run->rows.chunk_rows, further = chunks ? size : FAR;
-    uint64_t at = (uint64_t)(from - run->rows.order) + (chunks ? WINDOW : NEAR);
+    uint64_t at = (uint64_t)(from - run->rows.order) + (chunks ? run->rows.window_rows : NEAR);
     if (run->rows.shuffle == SDR_SHUFFLE_NONE || at + count > list->count)
         return false;
     uint64_t chunk = at / size, within = at % size;
@@ -345,7 +348,7 @@ bool sdr_order_ahead(const struct sdr_run *run, const uint32_t *from, uint32_t c
         const uint32_t *first = chunks ? &run->rows.chunk[chunk] : NULL; /* this chunk and the next */
         uint32_t place = chunks ? first[0] * size + (uint32_t)within : run->rows.order[at];
         ahead[i] = chunks && list->row ? list->row[place] : place;
-        if (start && at + further < list->count && (!chunks || within % STARTS_A_LINE == 0)) {
+        if (start && at + further < list->count && (!chunks || list->row || within % STARTS_A_LINE == 0)) {
             uint32_t next = chunks ? first[1] * size + (uint32_t)within : run->rows.order[at + FAR];
             __builtin_prefetch(&start[chunks && list->row ? list->row[next] : next]);
         }

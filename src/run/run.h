@@ -100,6 +100,7 @@ struct sdr_row_order {
     uint32_t *chunk;                 /* owned: order of the chunks, shuffled by chunks */
     uint32_t *grouped;               /* owned: scratch for grouping by shard */
     uint32_t chunk_rows;             /* rows of a chunk */
+    uint32_t window_rows;            /* rows of a window of chunks */
     uint64_t block_rows;             /* rows of a block, shuffled by blocks */
     uint64_t streaming;              /* streamed data: first row of the block in memory */
     uint64_t block_end;              /* its end, a position in the epoch */

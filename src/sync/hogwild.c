@@ -65,6 +65,7 @@ static bool few_merges_suffice(const struct sdr_plan *plan, uint64_t copies)
            (plan->known.parameters <= plan->known.rows || plan->known.rows >= MANY);
 }
 
+/* An upper bound: wide models are merged by the features that occur (update/numbering.c). */
 static double exchange_cost(const struct sdr_plan *plan) /* ns */
 {
     return (plan->known.deterministic ? 0.7 : 3) * (double)plan->known.values;

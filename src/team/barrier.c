@@ -54,7 +54,7 @@ enum sdr_status sdr_team_barrier(struct sdr_run *run, enum sdr_status (*work)(st
     enum sdr_status status = work ? work(run) : SDR_OK;
     atomic_store(&team->waiting, 0);
     for (int w = 0; w < team->workers; w++)
-        atomic_store(&team->pieces[w].taken, 0);
+        atomic_store_explicit(&team->pieces[w].taken, 0, memory_order_relaxed); /* `advance` publishes it */
     team->pause = atomic_load(&team->halt);
     if (status != SDR_OK)
         sdr_team_break(team, status);
@@ -67,20 +67,19 @@ enum sdr_status sdr_barrier(struct sdr_node *node)
     return sdr_team_barrier(node->run, NULL);
 }
 
-/* Workers have the same pieces from round to round as long as they are equally fast: what these pieces touch stays in the
-   caches of one core. */
+/* Workers have the same pieces from round to round as long as they are equally fast: what these
+   pieces touch stays in the caches of one core. */
 bool sdr_next_piece(struct sdr_node *node, uint64_t pieces, uint64_t *piece)
 {
     struct sdr_team *team = node->run->shared.team;
-    uint64_t workers = (uint64_t)team->workers;
-    for (uint64_t i = 0; i < workers; i++) {
-        uint64_t w = ((uint64_t)node->worker + i) % workers;
-        uint64_t first = pieces * w / workers, count = pieces * (w + 1) / workers - first;
+    for (int i = 0; i < team->workers; i++) {
+        int w = (node->worker + i) % team->workers;
+        struct sdr_own own = sdr_own_pieces(w, team->workers, pieces);
         atomic_uint_fast64_t *taken = &team->pieces[w].taken;
-        if (atomic_load(taken) >= count)
+        if (own.first + atomic_load(taken) >= own.end)
             continue;
-        *piece = first + atomic_fetch_add(taken, 1);
-        if (*piece < first + count)
+        *piece = own.first + atomic_fetch_add(taken, 1);
+        if (*piece < own.end)
             return true;
     }
     return false;

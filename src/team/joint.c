@@ -1,5 +1,5 @@
-/* Joint updates: all workers compute one update. Whoever is free takes the next leaf of the batch
-   or the next span of values. */
+/* Joint updates: all workers compute one update. Leaves of the batch and spans of values are pieces
+   of work: a worker does its own, then helps others. */
 #include "team/accounting.h"
 #include "team/team.h"
 
@@ -26,12 +26,16 @@ void sdr_joint_catch_up(struct sdr_node *node, const struct sdr_batch *batch, ui
     sdr_parameters_catch_up(&node->run->parameters, batch, node->run->shared.span[part]);
 }
 
-/* Prefetches the rows of this leaf of the next batch, which the same worker is likely to compute. */
-static void fetch_next(const struct sdr_run *run, const struct sdr_batch *leaf, uint32_t rows)
+/* Prefetches the next leaf that the worker is likely to compute: its next one of this batch, or its
+   first one of the next batch. */
+static void fetch_next(const struct sdr_node *node, const struct sdr_batch *batch, uint64_t leaf)
 {
-    uint64_t next = leaf->at + rows, end = next + leaf->count;
-    for (; next < end && next < run->set.train_rows.count; next++)
-        sdr_fetch_row(&run->problem, run->rows.order[next]);
+    const struct sdr_run *run = node->run;
+    struct sdr_own own = sdr_own_pieces(node->worker, node->workers, sdr_leaves(batch->count));
+    uint64_t next = leaf + 1 < own.end ? leaf + 1 : own.first;
+    uint64_t at = batch->at + next * SDR_LEAF_ROWS + (next > leaf ? 0 : batch->count);
+    for (uint64_t i = 0; i < SDR_LEAF_ROWS && at + i < run->set.train_rows.count; i++)
+        sdr_fetch_row(&run->problem, run->rows.order[at + i]);
 }
 
 enum sdr_status sdr_joint_gradient(struct sdr_node *node, const struct sdr_batch *batch,
@@ -43,7 +47,7 @@ enum sdr_status sdr_joint_gradient(struct sdr_node *node, const struct sdr_batch
     struct sdr_view view = {&run->problem, p->layout->block, p->value, p->version};
     struct sdr_update *update = &run->shared.leaf[leaf].sum.update;
     part.of = batch->count;
-    fetch_next(run, &part, batch->count);
+    fetch_next(node, batch, leaf);
     SDR_TRY(sdr_leaf_gradient(&run->shared.leaf[leaf], &view, &part, (uint32_t)leaf, update));
     run->shared.losses[leaf] = (struct sdr_loss_sum){update->loss, update->weight};
     return SDR_OK;

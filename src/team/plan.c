@@ -105,35 +105,40 @@ static enum sdr_status compute_damping(struct sdr_run *run)
     return SDR_OK;
 }
 
-/* Wide models have cells for the features that occur alone, if that takes less memory. */
-static enum sdr_status number_features(struct sdr_run *run, int copies)
+/* Wide models have cells for the features that occur alone. Workers that copy the arrays for every
+   share would have to go through all numbers each time: not with them. A second index is not part
+   of what --memory allows. */
+static enum sdr_status number_features(struct sdr_run *run, int copies, double most)
 {
-    const struct sdr_rows *rows = &run->data->rows;
+    const struct sdr_plan *plan = &run->shared.plan;
     const struct sdr_row_list *list = &run->set.train_rows;
-    uint64_t bytes = (uint64_t)copies * sdr_cell_bytes(&run->parameters);
-    if (!rows->index32 || run->data->streams)
+    bool copied = plan->copies && (plan->shards || !plan->known.deterministic);
+    if (!run->data->rows.index32 || run->data->streams || copied || run->options.settings.memory > 0)
         return SDR_OK;
-    return sdr_numbering_create(&run->shared.numbering, rows, list->row, list->count, bytes, sdr_run_threads(run));
+    return sdr_numbering_create(&run->shared.numbering, &run->data->rows, list->row, list->count,
+                                (uint64_t)copies * sdr_cell_bytes(&run->parameters), most,
+                                sdr_run_threads(run));
 }
 
-/* Cells, where fused steps on sparse rows touch the model often enough between two looks at it. */
+/* Cells, where fused steps on sparse rows touch the model often enough between two looks at it: an
+   entry of a row for every five cells. */
 static enum sdr_status allocate_cells(struct sdr_run *run)
 {
     const struct sdr_plan *plan = &run->shared.plan;
-    const struct sdr_numbering *numbering = NULL;
-    uint64_t rows = plan->known.rows, cells = run->problem.features;
+    const struct sdr_numbering *numbering = &run->shared.numbering;
+    uint64_t rows = plan->known.rows;
     bool alone = run->workers == 1 && !plan->copies;
     if (plan->copies)
         rows = plan->known.deterministic ? plan->share / (uint64_t)plan->copies : plan->share;
-    if (!plan->known.fused || run->data->rows.dense || plan->known.pairs || plan->in_place || plan->windows)
+    double most = 5 * (double)rows * plan->known.row_values;
+    if (!plan->known.fused || run->data->rows.dense || plan->known.pairs || plan->in_place ||
+        plan->windows || plan->joint || plan->turns)
         return SDR_OK;
-    SDR_TRY(number_features(run, run->shared.replicas + alone));
-    if (run->shared.numbering.index) {
-        numbering = &run->shared.numbering;
-        cells = numbering->count;
-    }
-    if ((double)rows * plan->known.row_values < 0.2 * (double)cells)
+    SDR_TRY(number_features(run, run->shared.replicas + alone, most));
+    if (!numbering->index && run->problem.features > most)
         return SDR_OK;
+    if (!numbering->index)
+        numbering = NULL;
     for (int c = 0; c < run->shared.replicas; c++)
         SDR_TRY(sdr_cells_allocate(&run->shared.replica[c], numbering));
     return alone ? sdr_cells_allocate(&run->parameters, numbering) : SDR_OK;

@@ -22,7 +22,6 @@ struct sdr_team {
     bool pause;                    /* `halt` as of the last barrier */
     bool accounting;               /* at a barrier: the run's progress is up to date */
     struct sdr_batch round;        /* the rows of the current round */
-    struct sdr_pieces *pieces;     /* owned: of each worker */
     pthread_mutex_t guard[SDR_LOCKS_MOST]; /* for strategies that lock */
 
     atomic_int waiting;
@@ -35,9 +34,19 @@ struct sdr_team {
     pthread_cond_t changed;
     enum sdr_status status; /* of the first failed worker */
     char sentence[1024];
+    struct sdr_pieces pieces[]; /* of each worker */
 };
 
 /* barrier.c */
+/* Of `pieces` pieces of work, worker w has first … end − 1. */
+struct sdr_own {
+    uint64_t first, end;
+};
+static inline struct sdr_own sdr_own_pieces(int worker, int workers, uint64_t pieces)
+{
+    uint64_t w = (uint64_t)worker, all = (uint64_t)workers;
+    return (struct sdr_own){pieces * w / all, pieces * (w + 1) / all};
+}
 /* Records a worker's failure with its thread's message; every wait returns. */
 void sdr_team_break(struct sdr_team *team, enum sdr_status status);
 /* Status and message of the first failed worker. */

@@ -18,8 +18,11 @@ static enum sdr_status pin_workers(struct sdr_run *run)
     SDR_TRY(sdr_affinity_open(NULL, team->workers, &team->affinity));
     if (!team->affinity)
         sdr_note(&run->options, "nobody is pinned: there are more workers than cores");
-    for (int c = 0; c < run->shared.plan.copies && team->affinity; c++)
-        sdr_replica_place(&run->shared.replica[c], team->affinity, c % team->workers);
+    for (int w = 0; w < team->workers && team->affinity; w++) {
+        struct sdr_own own = sdr_own_pieces(w, team->workers, (uint64_t)run->shared.plan.copies);
+        for (uint64_t c = own.first; c < own.end; c++)
+            sdr_replica_place(&run->shared.replica[c], team->affinity, w);
+    }
     return SDR_OK;
 }
 
@@ -58,14 +61,10 @@ enum sdr_status sdr_team_work(struct sdr_run *run)
     if (!run->use.strategy->many)
         return run->use.strategy->team->worker(&run->shared.node[0]);
     struct sdr_team *team;
-    SDR_TRY(sdr_allocate(&team, 1, sizeof *team, "a team of threads"));
+    int workers = run->race.replay ? 1 : run->workers;
+    SDR_TRY(sdr_allocate(&team, 1, sizeof *team + (size_t)workers * sizeof *team->pieces, "a team of threads"));
     enum { SPINS = 2000 }; /* about 50 µs: most barriers are shorter than falling asleep */
-    team->workers = run->race.replay ? 1 : run->workers;
-    enum sdr_status status = sdr_allocate(&team->pieces, (size_t)team->workers, sizeof *team->pieces, "a team of threads");
-    if (status != SDR_OK) {
-        sdr_release(team);
-        return status;
-    }
+    team->workers = workers;
     team->spins = run->workers <= sdr_thread_limit() ? SPINS : 0;
     pthread_mutex_init(&team->lock, NULL);
     pthread_cond_init(&team->changed, NULL);
@@ -76,7 +75,7 @@ enum sdr_status sdr_team_work(struct sdr_run *run)
     if (run->shared.turns)
         atomic_store(&team->turn, team->first_turn = run->shared.turns->first);
     sdr_plan_stop(run);
-    status = pin_workers(run);
+    enum sdr_status status = pin_workers(run);
     if (status == SDR_OK)
         status = run_threads(run);
     if (team->affinity)
@@ -87,7 +86,6 @@ enum sdr_status sdr_team_work(struct sdr_run *run)
         pthread_mutex_destroy(&team->guard[i]);
     pthread_cond_destroy(&team->changed);
     pthread_mutex_destroy(&team->lock);
-    sdr_release(team->pieces);
     sdr_release(team);
     return status;
 }

@@ -40,7 +40,8 @@ enum sdr_status sdr_cells_allocate(struct sdr_parameters *p, const struct sdr_nu
     return SDR_OK;
 }
 
-/* Fills the cells from the arrays of `from`. */
+/* Fills the cells from the arrays of `from`. The list of numbers is filled up with a feature that
+   does not occur: its cells must equal its values, or merging would see a change. */
 static void pack_from(struct sdr_parameters *p, const struct sdr_parameters *from)
 {
     const struct sdr_target *t = &from->target[0];

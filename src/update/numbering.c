@@ -90,32 +90,43 @@ static void list_features(const struct word *word, uint32_t features, uint32_t *
         list[count++] = other;
 }
 
-enum sdr_status sdr_numbering_create(struct sdr_numbering *numbering, const struct sdr_rows *rows, const uint32_t *listed,
-                                     uint32_t count, uint64_t bytes, int threads)
+/* Whether `count` cells and a second index take at most three quarters of the memory of cells for
+   all features. */
+static bool pays(const struct sdr_rows *rows, uint64_t count, uint64_t cell_bytes)
 {
-    uint64_t words = ((uint64_t)rows->features + BITS - 1) / BITS, entries = rows->start[rows->count], room;
-    uint64_t most = bytes * rows->features, taken = entries * sizeof(uint32_t);
+    uint64_t index_bytes = rows->start[rows->count] * sizeof(uint32_t);
+    return 4 * (cell_bytes * count + index_bytes) <= 3 * cell_bytes * rows->features;
+}
+
+enum sdr_status sdr_numbering_create(struct sdr_numbering *numbering, const struct sdr_rows *rows,
+                                     const uint32_t *listed, uint32_t count, uint64_t cell_bytes,
+                                     double most, int threads)
+{
+    uint64_t words = ((uint64_t)rows->features + BITS - 1) / BITS, room;
+    uint64_t entries = rows->start[rows->count];
     struct job job = {.rows = rows, .listed = listed, .count = count};
-    enum sdr_status status;
-    if (taken >= most)
+    if (!pays(rows, 0, cell_bytes))
         return SDR_OK;
     SDR_TRY(sdr_allocate(&job.word, words, sizeof *job.word, "numbers of features"));
-    status = sdr_parallel(threads, LEAVES, do_leaf, &job);
-    numbering->count = count_bits(job.word, words);
-    room = ((uint64_t)numbering->count + SDR_NUMBERS_ALIGN - 1) / SDR_NUMBERS_ALIGN * SDR_NUMBERS_ALIGN;
-    if (status != SDR_OK || bytes * numbering->count + taken >= most || room >= rows->features)
+    enum sdr_status status = sdr_parallel(threads, LEAVES, do_leaf, &job);
+    uint32_t found = count_bits(job.word, words);
+    room = ((uint64_t)found + SDR_NUMBERS_ALIGN - 1) / SDR_NUMBERS_ALIGN * SDR_NUMBERS_ALIGN;
+    if (status != SDR_OK || found > most || !pays(rows, found, cell_bytes) ||
+        found == rows->features)
         goto end;
     status = sdr_allocate(&numbering->feature, room, sizeof(uint32_t), "numbers of features");
     if (status == SDR_OK)
-        status = sdr_allocate(&numbering->index, entries, sizeof(uint32_t), "a second index of the rows");
+        status = sdr_allocate(&numbering->index, entries, sizeof(uint32_t),
+                              "a second index of the rows");
     if (status != SDR_OK)
         goto end;
     sdr_large_pages(numbering->index, entries * sizeof(uint32_t));
     list_features(job.word, rows->features, numbering->feature, (uint32_t)room);
     job.index = numbering->index;
     status = sdr_parallel(threads, LEAVES, do_leaf, &job);
+    numbering->count = found;
     numbering->rows = *rows;
-    numbering->rows.features = numbering->count;
+    numbering->rows.features = found;
     numbering->rows.index32 = numbering->index;
 end:
     sdr_release(job.word);

@@ -94,6 +94,7 @@ enum sdr_status sdr_parameters_replicate(struct sdr_parameters *p, const struct 
     p->target = NULL;
     p->cell = NULL;
     p->in_cells = false;
+    p->numbering = NULL;
     if (copy) {
         p->value = p->slot[0] = p->slot[1] = p->penalty_paid = NULL;
         SDR_TRY(allocate_state(p));

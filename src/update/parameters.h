@@ -114,9 +114,9 @@ void sdr_parameters_fused_steps(struct sdr_parameters *p, struct sdr_fused_steps
 /* Fused steps on sparse rows work on cells: value, state, scale and penalty paid of a feature side by side
    (optimizer/cell_loops.h). The arrays are copied there before the first step, and back when somebody asks for
    them: all functions here do; whoever reads the arrays directly calls sdr_cells_unpack first. */
-/* Fused steps use cells from now on: of all features, or of those numbered, on the rows numbered. They are worth their copies
-   from half an entry of a row a cell on. */
 uint32_t sdr_cell_bytes(const struct sdr_parameters *p);
+/* Fused steps use cells from now on: of all features (NULL), or of those numbered (borrowed), on the
+   rows numbered. */
 enum sdr_status sdr_cells_allocate(struct sdr_parameters *p, const struct sdr_numbering *numbering);
 void sdr_cells_pack(struct sdr_parameters *p);
 void sdr_cells_unpack(struct sdr_parameters *p);

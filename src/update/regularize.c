@@ -126,8 +126,6 @@ static void add_penalty(const struct sdr_parameters *p, const float *w, const do
                         struct sdr_span span, struct sdr_penalty_sum *sum)
 {
     const struct sdr_penalty *penalty = &p->rule.penalty;
-    if (penalty->l1 == 0 && penalty->l2 == 0 && penalty->group == 0)
-        return;
     for (int b = 0; b < p->layout->blocks; b++) {
         const struct sdr_block *block = &p->layout->block[b];
         const float *scale = block->per_feature && penalty->standardize ? p->rule.scale : NULL;

@@ -170,6 +170,7 @@ void sdr_parameters_apply(struct sdr_parameters *p, const struct sdr_update *upd
 void sdr_parameters_fused_steps(struct sdr_parameters *p, struct sdr_fused_steps *fused)
 {
     const struct sdr_optimizer *o = p->rule.optimizer;
+    const struct sdr_problem *problem = fused->problem;
     struct sdr_problem numbered;
     fused->optimizer_options = p->rule.optimizer_options;
     if (fused->place)
@@ -179,9 +180,9 @@ void sdr_parameters_fused_steps(struct sdr_parameters *p, struct sdr_fused_steps
     if (p->in_cells && p->rule.cell_optimizer)
         o = p->rule.cell_optimizer;
     if (p->in_cells && p->numbering) {
-        numbered = *fused->problem;
+        numbered = *problem;
         numbered.rows = &p->numbering->rows;
-        fused->problem = &numbered; /* of the loops; nobody asks for it afterwards */
+        fused->problem = &numbered;
     }
     fused->optimizer = o;
     p->target[0].cell = p->in_cells ? p->cell : NULL;
@@ -197,6 +198,7 @@ void sdr_parameters_fused_steps(struct sdr_parameters *p, struct sdr_fused_steps
         o->fused_shared(fused);
     else
         o->fused(fused);
+    fused->problem = problem;
     p->version = fused->version;
     p->penalty_due = fused->penalty_due;
 }

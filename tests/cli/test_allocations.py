@@ -43,6 +43,7 @@ write("ratings.csv", ["user,item,rating"] + [f"u{i * 5 % 9},i{i * 3 % 7},{i % 5 
 write("valid.svm", [f"{'+1' if i % 2 else '-1'} {i % 7 + 1}:0.{i % 9 + 1} 20:1" for i in range(20)])
 write("large.svm", [f"{'+1' if i % 2 else '-1'} " + " ".join(f"{j + 1}:0.{(i * j) % 9 + 1}" for j in range(20))
                     for i in range(1500)])
+write("wide.svm", [f"{'+1' if i % 2 else '-1'} {i % 7 + 1}:0.{i % 9 + 1} {90000 + i % 5}:1" for i in range(60)])  # few features occur
 write("graph.svm", [f"0.{i % 9 + 1} {i % 5 + 1}:1 {i * 3 % 7 + 6}:1" for i in range(40)])
 # Columns of which notes are made: one that is constant, one that numbers the rows, one that is empty.
 write("notes.csv", ["id,same,size,none,kind"] + [f"{i},1,{i % 11},,{'ab'[i % 2]}" for i in range(40)])
@@ -57,6 +58,7 @@ kept = ["--run", "run", "--checkpoint-every", "30u", "--out", "model"]
 commands = {
     "train": train + ["--json", "--valid-fraction", "0.2", *kept],
     "train-text": train + ["--out", "model"],
+    "train-wide": ["train", "../inputs/wide.svm", *train[2:], "--sync", "hogwild:exchange=20", "--deterministic", "--out", "model"],
     "train-gz": ["train", svm + ".gz", *train[2:], "--json"],
     "train-zst": ["train", svm + ".zst", *train[2:], "--json"],
     "train-csv": ["train", table, *train[2:], "--label", "kind", "--optimizer", "adam", *kept, "--json"],

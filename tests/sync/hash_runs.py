@@ -167,6 +167,9 @@ def team():
         yield line("hinge", penalty + " --sync " + sync, form(), batch=batch)
     for sync, batch in (*TEAM, *ALONE):
         yield line("logistic", "--sync " + sync, "long", "adagrad", batch)
+    # Lanes long enough to have cells, of the features that occur.
+    for optimizer, options in itertools.product(("sgd", "adagrad", "adam", "ftrl"), ("", "--l2 0.01 ", "--valid-fraction 0.3 ")):
+        yield line("logistic", options + "--sync hogwild:exchange=40,lanes=3 --deterministic --workers 2", "long", optimizer)
 
 
 def team_sizes():

@@ -28,10 +28,12 @@ static void make_rows(struct sparse *s, uint32_t features)
             s->listed[s->listed_count++] = r;
     }
     s->start[ROWS] = used;
-    s->rows = (struct sdr_rows){.count = ROWS, .features = features, .start = s->start, .index32 = s->index};
+    s->rows = (struct sdr_rows){
+        .count = ROWS, .features = features, .start = s->start, .index32 = s->index};
 }
 
-static void expect_numbers(const struct sparse *s, const uint32_t *listed, uint32_t count, const struct sdr_numbering *n)
+static void expect_numbers(const struct sparse *s, const uint32_t *listed, uint32_t count,
+                           const struct sdr_numbering *n)
 {
     bool *occurs = calloc(s->rows.features, sizeof *occurs);
     uint32_t number = 0;
@@ -63,7 +65,9 @@ static void every_entry_has_the_number_of_its_feature(void **unused)
                 struct sdr_numbering n = {0};
                 make_rows(&s, features);
                 const uint32_t *listed = all ? NULL : s.listed, count = all ? ROWS : s.listed_count;
-                assert_int_equal(sdr_numbering_create(&n, &s.rows, listed, count, 16, threads), SDR_OK);
+                assert_int_equal(
+                    sdr_numbering_create(&n, &s.rows, listed, count, 16, FEATURES, threads),
+                    SDR_OK);
                 expect_numbers(&s, listed, count, &n);
                 sdr_numbering_destroy(&n);
             }
@@ -76,31 +80,60 @@ static void whole_words_are_numbered(void **unused)
     static struct sparse s;
     struct sdr_numbering n = {0};
     (void)unused;
-    s.rows = (struct sdr_rows){.count = ROWS, .features = WIDE, .start = s.start, .index32 = s.index};
+    s.rows =
+        (struct sdr_rows){.count = ROWS, .features = WIDE, .start = s.start, .index32 = s.index};
     for (uint32_t j = 0; j < 128; j++)
         s.index[j] = j;
     for (uint32_t r = 0; r <= ROWS; r++)
         s.start[r] = r ? 128 : 0;
-    assert_int_equal(sdr_numbering_create(&n, &s.rows, NULL, ROWS, 1000, 2), SDR_OK);
+    assert_int_equal(sdr_numbering_create(&n, &s.rows, NULL, ROWS, 1000, WIDE, 2), SDR_OK);
     expect_numbers(&s, NULL, ROWS, &n);
     assert_int_equal(n.count, 128);
     sdr_numbering_destroy(&n);
 }
 
-static void nothing_is_numbered_that_saves_no_memory(void **unused)
+/* Rows 0 … ROWS − 1 have one entry each, the features 0 … distinct − 1 in turn. */
+static void make_single(struct sparse *s, uint32_t features, uint32_t distinct)
+{
+    for (uint32_t r = 0; r <= ROWS; r++)
+        s->start[r] = r;
+    for (uint32_t r = 0; r < ROWS; r++)
+        s->index[r] = r % distinct;
+    s->rows = (struct sdr_rows){
+        .count = ROWS, .features = features, .start = s->start, .index32 = s->index};
+}
+
+static void nothing_is_numbered_that_saves_too_little(void **unused)
 {
     static struct sparse s;
-    struct sdr_numbering n = {0};
+    static const struct {
+        uint32_t features, distinct, cell_bytes, most;
+        bool numbered;
+    } law[] = {
+        {1204, 100, 2, 1204, true},  /* 200 + 1204 bytes of 2408 */
+        {1204, 100, 1, 1204, false}, /* the second index takes as much as all cells */
+        {1204, 301, 4, 1204, true},  /* 1204 + 1204 of 4816 */
+        {1204, 301, 2, 1204, true},  /* 602 + 1204 are three quarters of 2408 */
+        {1203, 301, 2, 1204, false}, /* and more of 2406 */
+        {1204, 301, 1000, 301, true},
+        {1204, 301, 1000, 300, false}, /* more than are wanted */
+        {301, 301, 1000, 1204, false}, /* all features occur */
+        {301, 224, 1000, 1204, true},
+        {301, 225, 1000, 1204, false}, /* three quarters of the cells */
+    };
     (void)unused;
-    make_rows(&s, FEATURES);
-    s.rows.features = (uint32_t)(4 * s.start[ROWS]); /* a second index has as many bytes as there are features */
-    for (uint64_t e = 0; e < s.start[ROWS]; e++)
-        s.index[e] %= s.rows.features;
-    assert_int_equal(sdr_numbering_create(&n, &s.rows, NULL, ROWS, 1, 2), SDR_OK);
-    assert_null(n.index);
-    assert_int_equal(sdr_numbering_create(&n, &s.rows, NULL, ROWS, 2, 2), SDR_OK);
-    assert_non_null(n.index);
-    sdr_numbering_destroy(&n);
+    for (size_t i = 0; i < sizeof law / sizeof *law; i++) {
+        struct sdr_numbering n = {0}, zero = {0};
+        make_single(&s, law[i].features, law[i].distinct);
+        assert_int_equal(
+            sdr_numbering_create(&n, &s.rows, NULL, ROWS, law[i].cell_bytes, law[i].most, 2),
+            SDR_OK);
+        if (law[i].numbered)
+            expect_numbers(&s, NULL, ROWS, &n);
+        else
+            assert_memory_equal(&n, &zero, sizeof n);
+        sdr_numbering_destroy(&n);
+    }
 }
 
 int main(void)
@@ -108,7 +141,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_entry_has_the_number_of_its_feature),
         cmocka_unit_test(whole_words_are_numbered),
-        cmocka_unit_test(nothing_is_numbered_that_saves_no_memory),
+        cmocka_unit_test(nothing_is_numbered_that_saves_too_little),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
