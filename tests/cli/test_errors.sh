@@ -212,6 +212,13 @@ for lr in 0.4 0.5 1e6; do
     fi
 done
 
+# The same in the middle of an epoch, with a loss that is 0 where the score is not a number.
+succeeds generate sparse-classification far.svm --rows 1401 --features 90000 --nnz 20
+for end in '--updates 300' '--evaluate-every 300 --target 0.1 --epochs 5'; do
+    run train far.svm --model squared-hinge --optimizer sgd --lr 10 --schedule constant --sync serial $end
+    refused 4 'diverged' "train $end"
+done
+
 # Signals: SIGUSR1 writes a checkpoint and goes on; SIGTERM writes one and stops.
 start() { # returns once the run has reported an epoch: by then it listens to signals
     : >err.txt
