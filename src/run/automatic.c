@@ -133,16 +133,16 @@ static struct choice choose(const struct sdr_run *run)
     return c;
 }
 
-/* Why choose() took serial, without an option that only_serial names; NULL: too few rows to tell, unless --workers was given. */
+/* The reason of choose() for serial, if it is no option of only_serial. NULL: no note, for few rows without --workers. */
 static const char *why_serial(const struct sdr_run *run)
 {
     const struct sdr_settings *s = &run->options.settings;
     const struct sdr_model_kind *kind = run->use.kind;
     if (kind->defaults.sync)
-        return strcmp(kind->defaults.sync, "batch") == 0 ? "rounds over all rows have no use for the options of steps given"
+        return strcmp(kind->defaults.sync, "batch") == 0 ? "rounds over all rows do not use the step options given"
                                                          : "blocks of ratings are for single rows without --l1 and --l2";
     if (run->set.train_rows.count < ROWS_LEAST)
-        return s->workers > 1 ? "so few rows take milliseconds" : NULL;
+        return s->workers > 1 ? "fewer than 2048 rows train in milliseconds" : NULL;
     if (!kind->fused || kind->bilinear)
         return "steps of this model are taken in order";
     if (s->batch > 1)
@@ -150,7 +150,7 @@ static const char *why_serial(const struct sdr_run *run)
     if (run->problem.outputs > 1)
         return run->data->rows.dense ? "batches that cores share need 20000 rows" : "rare classes need single steps in order";
     return s->l1 > 0 ? "merging copies would move weights that --l1 holds at zero"
-                     : "so many features want single steps in order: merged copies would end at a higher loss";
+                     : "too few rows a feature: merged copies would end at a higher loss";
 }
 
 /* With one worker --workers says how many threads compute for it. */

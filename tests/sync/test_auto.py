@@ -103,8 +103,8 @@ refused = laws.subprocess.run([laws.SOUNDER, "train", sparse, "--sync", "hogwild
 expect("lanes need --deterministic", refused.returncode == 2 and "--deterministic" in refused.stderr, refused.stderr)
 done = laws.subprocess.run([laws.SOUNDER, "train", sparse, "--epochs", "1", "--updates", "100"], capture_output=True, text=True)
 expect("a note names the option that needs one worker", "because of --updates" in done.stderr, done.stderr)
-for path, options, reason in ((wide, [], "so many features"), (few, ["--workers", 4], "so few rows"), (sparse, ["--batch", 64], "128 rows"),
-                              (sparse, ["--l1", 1e-4], "--l1"), (points, ["--model", "kmeans:8", "--batch", 64], "options of steps")):
+for path, options, reason in ((wide, [], "too few rows a feature"), (few, ["--workers", 4], "fewer than 2048 rows"), (sparse, ["--batch", 64], "128 rows"),
+                              (sparse, ["--l1", 1e-4], "--l1"), (points, ["--model", "kmeans:8", "--batch", 64], "step options")):
     done = laws.subprocess.run([laws.SOUNDER, "train", path, "--epochs", "1", *map(str, options)], capture_output=True, text=True)
     expect("a note tells why one worker trains: %s" % reason, "auto: serial" in done.stderr and reason in done.stderr, done.stderr)
 done = laws.subprocess.run([laws.SOUNDER, "train", few, "--epochs", "1"], capture_output=True, text=True)
