@@ -40,9 +40,10 @@ static inline double sdr_exp(double x)
     double square = r * r;
     double p = r + square * ((0.5 + r * (1.0 / 6)) + square * (1.0 / 24 + r * (1.0 / 120)));
     int64_t whole = (int64_t)n, bits = ((whole >> 6) + 1023) * ((int64_t)1 << 52);
-    double power, step = sdr_exp_table[whole & 63];
+    double power;
     memcpy(&power, &bits, sizeof power);
-    return (step + step * p) * power;
+    double near = sdr_exp_table[whole & 63] * power; /* ready before p is */
+    return near + near * p;
 }
 
 /* {c, −log c}: c = 1/m rounded to nine bits, m the middle of [1 + i/64, 1 + (i+1)/64); c = 1

@@ -6,9 +6,9 @@ static double loss(const void *options, const float *score, uint32_t outputs, fl
                    float *dloss)
 {
     (void)options, (void)outputs;
-    double margin = (double)score[0] * target, e = sdr_exp(-margin);
-    dloss[0] = (float)(-target * (e / (1.0 + e)));
-    return sdr_log1p_of_exp(-margin, e);
+    double x = (double)score[0] * -target, e = sdr_exp(x);
+    dloss[0] = (float)(-target * e / (1.0 + e));
+    return sdr_log1p_of_exp(x, e);
 }
 
 static void probability(const float *score, uint32_t outputs, float *p)

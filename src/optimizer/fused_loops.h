@@ -31,8 +31,9 @@ SDR_INLINE float dloss_at(struct sdr_fused_steps *fused, float score, float targ
 SDR_INLINE float dloss_of(struct sdr_fused_steps *fused, uint32_t row, float score)
 {
     const struct sdr_problem *problem = fused->problem;
-    float weight = problem->row_weight ? problem->row_weight[row] : 1.0f;
-    return dloss_at(fused, score, problem->target[row], weight);
+    if (!problem->row_weight) /* spares the step a multiplication that it would wait for */
+        return dloss_at(fused, score, problem->target[row], 1.0f);
+    return dloss_at(fused, score, problem->target[row], problem->row_weight[row]);
 }
 
 #include "optimizer/cell_loops.h"
