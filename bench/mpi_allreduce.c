@@ -1,4 +1,5 @@
-/* For bench/allreduce: seconds of an MPI_Allreduce, in place, of that many bytes, as a line of JSON. */
+/* For bench/allreduce: seconds of an MPI_Allreduce, in place, of that many bytes, as a line of
+   JSON. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,7 +7,8 @@
 int main(int argc, char **argv)
 {
     MPI_Init(&argc, &argv);
-    int count = argc > 2 ? atoi(argv[1]) / (int)sizeof(float) : 0, times = argc > 2 ? atoi(argv[2]) : 0, rank;
+    int count = argc > 2 ? atoi(argv[1]) / (int)sizeof(float) : 0,
+        times = argc > 2 ? atoi(argv[2]) : 0, rank;
     float *value = calloc((size_t)count + 1, sizeof *value);
     double began = 0;
     for (int i = -times / 10 - 1; i < times && value; i++) {

@@ -229,7 +229,8 @@ enum sdr_status cli_arguments_parse(struct cli_arguments *arguments,
                 "there is no option %s; options are written --name, a file of that name ./%s", text,
                 text);
     }
-    /* Last, because sdr_options_load keeps options already set: the command line wins over the file. */
+    /* Last, because sdr_options_load keeps options already set: the command line wins over the
+       file. */
     return arguments->config ? sdr_options_load(arguments->options, arguments->config) : SDR_OK;
 }
 

@@ -9,7 +9,8 @@
 #include <stdio.h>
 
 /* ---- failures (message.c): one message, printed once, by main ---- */
-/* Records the message and returns status. Without a message main prints the library's sdr_error(). */
+/* Records the message and returns status. Without a message main prints the library's
+   sdr_error(). */
 enum sdr_status cli_fail(enum sdr_status status, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* The number of this process in a job; only process 0 prints, except for errors. */

@@ -124,7 +124,8 @@ static enum sdr_status apply(struct cli_contender *contender)
     if (status == SDR_OK && contender->variant)
         status = apply_variant(contender, label);
     bool failed = ferror(label);
-    failed |= fclose(label) != 0 || !contender->label; /* NULL, without an error, if memory is short then */
+    /* NULL, without an error, if memory is short then */
+    failed |= fclose(label) != 0 || !contender->label;
     return status == SDR_OK && failed ? cli_fail(SDR_RUNTIME, "out of memory") : status;
 }
 

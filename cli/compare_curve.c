@@ -1,4 +1,5 @@
-/* Curves of several seeds on a common grid, by interpolation: their points lie at different times. */
+/* Curves of several seeds on a common grid, by interpolation: their points lie at different
+   times. */
 #include "compare.h"
 
 #include <math.h>

@@ -273,7 +273,8 @@ static int by_waiting(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Many workers are merged into ten groups, from those that waited least to those that waited most. */
+/* Many workers are merged into ten groups, from those that waited least to those that waited
+   most. */
 static size_t into_tenths(struct cli_bar *bar, size_t count)
 {
     qsort(bar, count, sizeof *bar, by_waiting);

@@ -76,8 +76,8 @@ static void end_at_once(enum sdr_status status, const char *sentence)
     _exit((int)status);
 }
 
-/* Processes that were started together, but not told to be one job, train the whole model, each for itself. The variables
-   are those of mpirun (Open MPI, MPICH) and of srun. */
+/* Processes that were started together, but not told to be one job, train the whole model, each for
+   itself. The variables are those of mpirun (Open MPI, MPICH) and of srun. */
 static void note_processes(const struct cli_arguments *arguments)
 {
     static const char *const names[][2] = {{"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"},
@@ -87,7 +87,8 @@ static void note_processes(const struct cli_arguments *arguments)
     for (size_t i = 0; i < sizeof names / sizeof *names && strcmp(transport, "threads") == 0; i++) {
         const char *processes = getenv(names[i][0]), *process = getenv(names[i][1]);
         if (processes && process && atoi(processes) > 1 && strcmp(process, "0") == 0) {
-            cli_note("this is one of %d processes, and trains alone; --transport mpi --sync bsp makes them one job",
+            cli_note("this is one of %d processes, and trains alone; --transport mpi --sync bsp "
+                     "makes them one job",
                      atoi(processes));
             return;
         }

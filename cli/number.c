@@ -61,7 +61,8 @@ const char *cli_float_text(char text[CLI_NUMBER_TEXT], float value)
         snprintf(text, CLI_NUMBER_TEXT, "%d", (int)value);
         return text;
     }
-    /* Reading back decides; the estimate saves most attempts, which matters for millions of rows. */
+    /* Reading back decides; the estimate saves most attempts, which matters for millions of
+       rows. */
     for (int digits = isfinite(value) ? digits_needed(value) : 6; digits <= 9; digits++) {
         snprintf(text, CLI_NUMBER_TEXT, "%.*g", digits, (double)value);
         if (strtof(text, NULL) == value)

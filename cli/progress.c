@@ -226,21 +226,11 @@ static void on_report(void *context, const struct sdr_report *report)
         state.last = now();
     }
     switch (report->kind) {
-    case SDR_REPORT_NOTE:
-        cli_note("%s", report->note);
-        break;
-    case SDR_REPORT_READ:
-        show_reading(report);
-        break;
-    case SDR_REPORT_PROGRESS:
-        show_progress(report);
-        break;
-    case SDR_REPORT_EPOCH:
-        show_epoch(report);
-        break;
-    case SDR_REPORT_POINT:
-        show_point(report);
-        break;
+    case SDR_REPORT_NOTE: cli_note("%s", report->note); break;
+    case SDR_REPORT_READ: show_reading(report); break;
+    case SDR_REPORT_PROGRESS: show_progress(report); break;
+    case SDR_REPORT_EPOCH: show_epoch(report); break;
+    case SDR_REPORT_POINT: show_point(report); break;
     }
 }
 

@@ -37,14 +37,16 @@ static enum sdr_status print_results(const char *text, const char *written, cons
     CLI_TRY(cli_json_parse(text, &summary));
     double epochs = number_of(summary, "epochs"), seconds = number_of(summary, "seconds_train");
     long long rows = count_of(summary, "rows"), features = count_of(summary, "features");
-    printf("%-9s%lld row%s, %lld feature%s, %lld nonzeros, read in %.2f s\n", "data", rows, rows == 1 ? "" : "s", features,
-           features == 1 ? "" : "s", count_of(summary, "nonzeros"), number_of(summary, "seconds_read"));
+    printf("%-9s%lld row%s, %lld feature%s, %lld nonzeros, read in %.2f s\n", "data", rows,
+           rows == 1 ? "" : "s", features, features == 1 ? "" : "s", count_of(summary, "nonzeros"),
+           number_of(summary, "seconds_read"));
     bool simulated = json_object_get(summary, "events") != NULL;
     printf("%-9s%.10g epoch%s, %lld updates in %.2f %ss", "trained", epochs, epochs == 1 ? "" : "s",
            count_of(summary, "updates"), seconds, simulated ? "virtual " : "");
     if (seconds > 0 && !simulated)
         printf(", %s rows/s", cli_count_text(rate, number_of(summary, "rows") * epochs / seconds));
-    bool full = json_object_get(summary, "threads") != NULL; /* all rows in every update: by threads, not workers */
+    /* all rows in every update: by threads, not workers */
+    bool full = json_object_get(summary, "threads") != NULL;
     long long count = count_of(summary, full ? "threads" : "workers");
     if (count > 0)
         printf(", %lld %s%s", count, full ? "thread" : "worker", count == 1 ? "" : "s");

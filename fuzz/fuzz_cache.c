@@ -1,5 +1,5 @@
-/* Cache files: any bytes as they stand, then with every hash put right, so that the checks behind the
-   hashes are reached. What is mapped must be rows that kernels can read without checks. */
+/* Cache files: any bytes as they stand, then with every hash put right, so that the checks behind
+   the hashes are reached. What is mapped must be rows that kernels can read without checks. */
 #include "fuzz.h"
 
 #include "base/hash.h"

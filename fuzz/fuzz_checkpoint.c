@@ -1,6 +1,6 @@
-/* Checkpoints: any bytes, or parts with fingerprint and checksum put right (tensors.h), as the checkpoint
-   of a run that goes on from it. Whatever the numbers and arrays are, the run ends in time, within its
-   memory, and with a status; what it writes is readable. */
+/* Checkpoints: any bytes, or parts with fingerprint and checksum put right (tensors.h), as the
+   checkpoint of a run that goes on from it. Whatever the numbers and arrays are, the run ends in
+   time, within its memory, and with a status; what it writes is readable. */
 #include "tensors.h"
 
 #include "run/run.h"

@@ -1,5 +1,5 @@
-/* Ledgers of runs: any bytes, with the right beginning where the first byte is 1. What is read has numbers that
-   can be printed; a run that goes on from it cuts it where its records end. */
+/* Ledgers of runs: any bytes, with the right beginning where the first byte is 1. What is read has
+   numbers that can be printed; a run that goes on from it cuts it where its records end. */
 #include "fuzz.h"
 
 #include "server/ledger.h"

@@ -1,5 +1,5 @@
-/* Model files: any bytes, or parts with the checksum put right (tensors.h). What loads must predict,
-   explain itself, read data by its schema, and come back the same when saved. */
+/* Model files: any bytes, or parts with the checksum put right (tensors.h). What loads must
+   predict, explain itself, read data by its schema, and come back the same when saved. */
 #include "tensors.h"
 
 #include "trained/model.h"

@@ -1,8 +1,9 @@
-/* Orders of the coordinator to a server in another process (server/shards.h): any number of them, any bytes. Each is
-   carried out and answered, or refused with a sentence; values that are asked for are those of the server's span.
+/* Orders of the coordinator to a server in another process (server/shards.h): any number of them,
+   any bytes. Each is carried out and answered, or refused with a sentence; values that are asked
+   for are those of the server's span.
 
-   The first byte chooses the run. An order is: what (4 bytes), version, batch, value (8 each), the length of its body
-   (1 byte, 255: none), and the body. */
+   The first byte chooses the run. An order is: what (4 bytes), version, batch, value (8 each), the
+   length of its body (1 byte, 255: none), and the body. */
 #include "fuzz.h"
 
 #include "run/run.h"

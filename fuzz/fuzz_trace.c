@@ -1,5 +1,5 @@
-/* Files of measured times (--compute trace:FILE): any bytes. What is read has times that are finite, of workers
-   that each have theirs. */
+/* Files of measured times (--compute trace:FILE): any bytes. What is read has times that are
+   finite, of workers that each have theirs. */
 #include "tensors.h"
 
 #include "base/trace.h"

@@ -1,8 +1,9 @@
-/* Updates as they come from other processes (update/wire.h): any bytes. What is accepted lies in its blocks and
-   in the span of the server, and can be summed up and multiplied out, or added as a step.
+/* Updates as they come from other processes (update/wire.h): any bytes. What is accepted lies in
+   its blocks and in the span of the server, and can be summed up and multiplied out, or added as a
+   step.
 
-   The first four bytes choose what the reader expects: a codec, how many examples, a span, sparse or dense
-   rows. The others are the message. */
+   The first four bytes choose what the reader expects: a codec, how many examples, a span, sparse
+   or dense rows. The others are the message. */
 #include "fuzz.h"
 
 #include "kernel/linear.h"

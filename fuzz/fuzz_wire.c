@@ -1,5 +1,6 @@
-/* Messages between processes: any bytes. What is unpacked has nodes that exist, a kind that is known, and the length that came;
-   packed again it gives the same bytes, but for the length of a body to come. */
+/* Messages between processes: any bytes. What is unpacked has nodes that exist, a kind that is
+   known, and the length that came; packed again it gives the same bytes, but for the length of a
+   body to come. */
 #include "fuzz.h"
 
 #include "transport/mpi_wire.h"
@@ -22,7 +23,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
                    message.to < NODES);
         FUZZ_CHECK((message.kind < SDR_MESSAGE_KINDS && !sdr_message_is_local(message.kind)) ||
                    message.kind == SDR_WIRE_BYE);
-        FUZZ_CHECK(rest.bytes == 0 || (body == 0 && rest.bytes > SDR_WIRE_SMALL && rest.bytes <= SDR_WIRE_LARGEST));
+        FUZZ_CHECK(rest.bytes == 0 ||
+                   (body == 0 && rest.bytes > SDR_WIRE_SMALL && rest.bytes <= SDR_WIRE_LARGEST));
         FUZZ_CHECK(count == SDR_HEADER_BYTES + (rest.stays ? sizeof rest.place : body));
         FUZZ_CHECK(sdr_wire_pack(&message, rest.stays ? &rest.place : NULL, again) == count);
         for (size_t i = 0; i < count; i++)

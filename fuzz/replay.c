@@ -1,5 +1,5 @@
-/* All fuzz targets in one program without a fuzzer: each runs the files of its corpus. As a test it holds the targets to what
-   they call, whatever the compiler is.
+/* All fuzz targets in one program without a fuzzer: each runs the files of its corpus. As a test it
+   holds the targets to what they call, whatever the compiler is.
        replay CORPORA     the folder that has one for each target */
 #include <dirent.h>
 #include <stdint.h>

@@ -1,5 +1,6 @@
-/* For fuzz targets of safetensors files. A checksum stops nearly every change at the door, so a target may
-   also give the parts of a file, which are put together with the right lengths, offsets and checksum:
+/* For fuzz targets of safetensors files. A checksum stops nearly every change at the door, so a
+   target may also give the parts of a file, which are put together with the right lengths, offsets
+   and checksum:
 
        {"__metadata__": …, "name": {"dtype", "shape"}, …}\n   then bytes for the arrays, repeated as needed */
 #ifndef SDR_FUZZ_TENSORS_H
@@ -35,7 +36,8 @@ static inline int64_t fuzz_tensor_bytes(const json_t *entry, uint64_t shape[2])
     return bytes > FUZZ_DATA_MOST ? -1 : bytes;
 }
 
-/* Sets the checksum that base/tensors.c would: over the texts, then every array's name, shape, bytes. */
+/* Sets the checksum that base/tensors.c would: over the texts, then every array's name, shape,
+   bytes. */
 static inline void fuzz_sign(json_t *root, const uint8_t *data)
 {
     json_t *metadata = json_object_get(root, "__metadata__"), *value;
@@ -67,8 +69,8 @@ static inline void fuzz_sign(json_t *root, const uint8_t *data)
         json_object_set_new(metadata, "checksum", json_string(text));
 }
 
-/* The file that the parts make; free it. The input as it stands if it is not given in parts. `key` of the
-   metadata, if not NULL, is set to `text`. */
+/* The file that the parts make; free it. The input as it stands if it is not given in parts. `key`
+   of the metadata, if not NULL, is set to `text`. */
 static inline uint8_t *fuzz_tensors(const uint8_t *bytes, size_t count, const char *key,
                                     const char *text, size_t *made)
 {

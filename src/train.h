@@ -6,8 +6,8 @@
 
 struct sdr_run;
 
-/* train.c, for the code that runs the strategy's loops. begin: before the first update. conclude: after the last
-   one, while the weights are still in place: last checkpoint, evaluation, model. */
+/* train.c, for the code that runs the strategy's loops. begin: before the first update. conclude:
+   after the last one, while the weights are still in place: last checkpoint, evaluation, model. */
 enum sdr_status sdr_run_begin(struct sdr_run *run);
 enum sdr_status sdr_run_conclude(struct sdr_run *run);
 /* All rows of an epoch were trained on: evaluates, and decides whether training goes on. */

@@ -173,7 +173,8 @@ SDR_API enum sdr_status sdr_job_leave(enum sdr_status status);
    seconds. It should end the process with _exit; temporary files are already removed. NULL: such a
    call returns when its work is done. */
 SDR_API void sdr_job_watch(void (*end)(enum sdr_status status, const char *sentence));
-/* Removes the temporary files of all open writers, before _exit. May be called from a signal handler. */
+/* Removes the temporary files of all open writers, before _exit. May be called from a signal
+   handler. */
 SDR_API void sdr_writers_remove(void);
 
 /* ---- training ---- */
@@ -239,7 +240,8 @@ SDR_API enum sdr_status sdr_model_evaluate(const struct sdr_model *model,
                                            const struct sdr_data *data, char **json);
 /* Schema, blocks, options, largest weights by feature as one JSON object. Given away. */
 SDR_API enum sdr_status sdr_model_inspect(const struct sdr_model *model, char **json);
-/* Copies a block ("weight", "intercept") to `out`, which may be NULL; *count is its number of values. */
+/* Copies a block ("weight", "intercept") to `out`, which may be NULL; *count is its number of
+   values. */
 SDR_API enum sdr_status sdr_model_block(const struct sdr_model *model, const char *name, float *out,
                                         size_t *count);
 

@@ -68,7 +68,8 @@ void sdr_arena_reset(struct sdr_arena *arena, size_t keep)
 {
     size_t used = atomic_load(&arena->used);
     if (used > keep)
-        (void)!fallocate(arena->file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)keep, (off_t)(used - keep));
+        (void)!fallocate(arena->file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)keep,
+                         (off_t)(used - keep));
     atomic_store(&arena->used, used < keep ? used : keep);
 }
 

@@ -1,15 +1,17 @@
-/* Memory that other processes of this machine can map: a file without a name, which ends with the processes that use it. */
+/* Memory that other processes of this machine can map: a file without a name, which ends with the
+   processes that use it. */
 #ifndef SDR_BASE_ARENA_H
 #define SDR_BASE_ARENA_H
 
-#include <stdbool.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 struct sdr_arena {
     unsigned char *bytes; /* owned; NULL: there is none */
-    size_t size;          /* reserved: as much as the machine has; pages cost memory once they are written */
+    /* reserved: as much as the machine has; pages cost memory once they are written */
+    size_t size;
     atomic_size_t used;
     int file;
 };

@@ -149,7 +149,8 @@ enum sdr_status sdr_coroutine_create(void (*loop)(void *argument), void *argumen
     uintptr_t top = (uintptr_t)memory + size - shift(memory) - sizeof(struct sdr_coroutine);
     struct sdr_coroutine *c = (struct sdr_coroutine *)(top & ~(uintptr_t)63);
     *c = (struct sdr_coroutine){.loop = loop, .argument = argument, .stack = memory, .size = size};
-    /* Guard page: an overflow faults. At the kernel's limit of mappings the stack stays unguarded. */
+    /* Guard page: an overflow faults. At the kernel's limit of mappings the stack stays
+       unguarded. */
     (void)mprotect(memory, page, PROT_NONE);
 #if SWITCHES
 #if defined(__x86_64__)

@@ -134,24 +134,12 @@ int64_t sdr_delay_draw(const struct sdr_delay *delay, uint64_t seed, uint32_t wh
     for (int i = 0; i < delay->terms; i++) {
         double a = delay->term[i].a, b = delay->term[i].b;
         switch ((enum kind)delay->term[i].kind) {
-        case CONSTANT:
-            seconds += a;
-            break;
-        case EXPONENTIAL:
-            seconds -= a * log1p(-sdr_stream_uniform(&stream));
-            break;
-        case UNIFORM:
-            seconds += a + (b - a) * sdr_stream_uniform(&stream);
-            break;
-        case NORMAL:
-            seconds += fmax(a + b * sdr_stream_normal(&stream), 0);
-            break;
-        case LOGNORMAL:
-            seconds += a * exp(b * sdr_stream_normal(&stream));
-            break;
-        case PARETO:
-            seconds += a * pow(1 - sdr_stream_uniform(&stream), -1 / b);
-            break;
+        case CONSTANT: seconds += a; break;
+        case EXPONENTIAL: seconds -= a * log1p(-sdr_stream_uniform(&stream)); break;
+        case UNIFORM: seconds += a + (b - a) * sdr_stream_uniform(&stream); break;
+        case NORMAL: seconds += fmax(a + b * sdr_stream_normal(&stream), 0); break;
+        case LOGNORMAL: seconds += a * exp(b * sdr_stream_normal(&stream)); break;
+        case PARETO: seconds += a * pow(1 - sdr_stream_uniform(&stream), -1 / b); break;
         case TRACE:
             seconds += sdr_trace_pick(&delay->trace, who, sdr_stream_uniform(&stream));
             break;
@@ -167,24 +155,14 @@ double sdr_delay_mean(const struct sdr_delay *delay)
         double a = delay->term[i].a, b = delay->term[i].b;
         switch ((enum kind)delay->term[i].kind) {
         case CONSTANT:
-        case EXPONENTIAL:
-            mean += a;
-            break;
-        case UNIFORM:
-            mean += (a + b) / 2;
-            break;
+        case EXPONENTIAL: mean += a; break;
+        case UNIFORM: mean += (a + b) / 2; break;
         case NORMAL:
             mean += a; /* ignores the truncation at 0 */
             break;
-        case LOGNORMAL:
-            mean += a * exp(b * b / 2);
-            break;
-        case PARETO:
-            mean += b > 1 ? a * b / (b - 1) : INFINITY;
-            break;
-        case TRACE:
-            mean += sdr_trace_mean(&delay->trace);
-            break;
+        case LOGNORMAL: mean += a * exp(b * b / 2); break;
+        case PARETO: mean += b > 1 ? a * b / (b - 1) : INFINITY; break;
+        case TRACE: mean += sdr_trace_mean(&delay->trace); break;
         }
     }
     return mean;

@@ -59,8 +59,7 @@ const char *sdr_status_text(enum sdr_status status)
 {
     switch (status) {
 #define SDR_STATUS_CASE(name, number, text)                                                        \
-    case name:                                                                                     \
-        return text;
+    case name: return text;
         SDR_STATUS_LIST(SDR_STATUS_CASE)
 #undef SDR_STATUS_CASE
     }

@@ -1,4 +1,5 @@
-/* Fault injection: tests make the n-th allocation, read or write fail. Unarmed it costs one load. */
+/* Fault injection: tests make the n-th allocation, read or write fail. Unarmed it costs one
+   load. */
 #ifndef SDR_BASE_FAULT_H
 #define SDR_BASE_FAULT_H
 

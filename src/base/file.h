@@ -24,7 +24,8 @@ enum sdr_status sdr_file_read(int descriptor, void *bytes, size_t count, size_t 
 /* Up to `count` bytes from the start of a regular file. *got is 0 for a pipe, which can be read
    only once, and for a path that cannot be opened. */
 enum sdr_status sdr_file_head(const char *path, void *bytes, size_t count, size_t *got);
-/* Reads a whole file of at most `limit` bytes; *bytes is given away (sdr_release) and NUL-terminated. */
+/* Reads a whole file of at most `limit` bytes; *bytes is given away (sdr_release) and
+   NUL-terminated. */
 enum sdr_status sdr_file_load(const char *path, uint64_t limit, char **bytes, size_t *count);
 
 /* Maps a file read-only. Unmap with sdr_file_unmap. An empty file maps to NULL, 0. */
@@ -32,7 +33,8 @@ enum sdr_status sdr_file_map(const char *path, const void **bytes, size_t *count
 void sdr_file_unmap(const void *bytes, size_t count);
 /* The pages of a mapped file that these bytes fill need not be in memory for now. */
 void sdr_file_passed(const void *bytes, size_t count);
-/* A file without a name, in a folder, that is gone when it is closed. Maps what was written to it. */
+/* A file without a name, in a folder, that is gone when it is closed. Maps what was written to
+   it. */
 enum sdr_status sdr_file_nameless(const char *folder, int *descriptor);
 enum sdr_status sdr_file_put_at(int descriptor, uint64_t offset, const void *bytes, size_t count);
 enum sdr_status sdr_file_map_open(int descriptor, size_t count, const void **bytes);
@@ -50,7 +52,8 @@ enum sdr_status sdr_writer_patch(struct sdr_writer *writer, uint64_t offset, con
 enum sdr_status sdr_writer_commit(struct sdr_writer *writer);
 void sdr_writer_abandon(struct sdr_writer *writer); /* NULL is fine */
 enum sdr_status sdr_file_write(const char *path, const void *bytes, size_t count);
-/* sdr_writer in one call, without fsync: survives a kill; a power cut may bring the old file back. */
+/* sdr_writer in one call, without fsync: survives a kill; a power cut may bring the old file
+   back. */
 enum sdr_status sdr_file_put(const char *path, const void *bytes, size_t count);
 
 /* Appends one line to a log file. A crash may lose the line but never leaves part of it. */

@@ -32,7 +32,8 @@ enum sdr_status sdr_allocate(void *pointer, size_t count, size_t size, const cha
 void sdr_large_pages(void *block, size_t bytes)
 {
     enum { LARGE = 2 << 20 };
-    uintptr_t first = ((uintptr_t)block + LARGE - 1) / LARGE * LARGE, end = ((uintptr_t)block + bytes) / LARGE * LARGE;
+    uintptr_t first = ((uintptr_t)block + LARGE - 1) / LARGE * LARGE,
+              end = ((uintptr_t)block + bytes) / LARGE * LARGE;
     if (end > first)
         (void)madvise((void *)first, end - first, MADV_HUGEPAGE);
 }

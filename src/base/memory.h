@@ -12,8 +12,8 @@ enum { SDR_ALIGN = 64 };
    object pointer). Fails with SDR_RUNTIME and a message naming `what`. Zero bytes give a valid
    pointer. */
 enum sdr_status sdr_allocate(void *pointer, size_t count, size_t size, const char *what);
-/* Asks for pages of 2 MB where a block is large and read all over: fewer faults, and fewer misses of the page table's
-   cache. It changes nothing else, and may be refused. */
+/* Asks for pages of 2 MB where a block is large and read all over: fewer faults, and fewer misses
+   of the page table's cache. It changes nothing else, and may be refused. */
 void sdr_large_pages(void *block, size_t bytes);
 /* Doubles an array (from sdr_allocate, or NULL) if its `count` elements fill its *room. On failure
    nothing changes. `from`: index of the first element of a ring, which is moved to 0; NULL for a

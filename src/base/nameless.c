@@ -1,4 +1,5 @@
-/* Files without a name: more than memory should hold, for as long as somebody looks at it. See file.h. */
+/* Files without a name: more than memory should hold, for as long as somebody looks at it. See
+   file.h. */
 #define _GNU_SOURCE /* madvise */
 #include "base/fault.h"
 #include "base/file.h"

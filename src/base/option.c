@@ -63,8 +63,8 @@ static enum sdr_status refuse(const struct sdr_option *option, const char *owner
     if (option->type == SDR_CHOICE)
         return sdr_fail(SDR_USAGE, "%s takes one of %s, not '%s'", owner, option->choices, value);
     if (option->least != 0 || option->most != 0)
-        return sdr_fail(SDR_USAGE, "%s takes %s from %.15g to %.15g, not '%s'", owner, what[option->type],
-                        option->least, option->most, value);
+        return sdr_fail(SDR_USAGE, "%s takes %s from %.15g to %.15g, not '%s'", owner,
+                        what[option->type], option->least, option->most, value);
     return sdr_fail(SDR_USAGE, "%s takes %s, not '%s'", owner, what[option->type], value);
 }
 
@@ -157,13 +157,9 @@ void sdr_option_print(const struct sdr_option *option, const void *target, struc
     const void *place = (const char *)target + option->offset;
     char number[SDR_NUMBER_TEXT];
     switch (option->type) {
-    case SDR_FLAG:
-        sdr_text_add(text, "%s", *(const bool *)place ? "yes" : "no");
-        break;
+    case SDR_FLAG: sdr_text_add(text, "%s", *(const bool *)place ? "yes" : "no"); break;
     case SDR_INTEGER:
-    case SDR_SIZE:
-        sdr_text_add(text, "%llu", (unsigned long long)*(const uint64_t *)place);
-        break;
+    case SDR_SIZE: sdr_text_add(text, "%llu", (unsigned long long)*(const uint64_t *)place); break;
     case SDR_NUMBER:
         sdr_print_double(number, *(const double *)place);
         sdr_text_add(text, "%s", number);

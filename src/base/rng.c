@@ -79,7 +79,8 @@ void sdr_shuffle(uint32_t *order, uint32_t n, struct sdr_stream *stream)
     }
 }
 
-/* Selection sampling (Knuth, algorithm S): takes each number with probability needed / remaining. */
+/* Selection sampling (Knuth, algorithm S): takes each number with probability needed /
+   remaining. */
 static void sample_many(struct sdr_stream *stream, uint32_t n, uint32_t k, uint32_t *row)
 {
     uint32_t taken = 0;

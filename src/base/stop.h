@@ -5,7 +5,8 @@
 
 #include "base/fail.h"
 
-/* Returns SDR_PREEMPTED after sdr_stop_reading was called. `doing` is for the message: "reading". */
+/* Returns SDR_PREEMPTED after sdr_stop_reading was called. `doing` is for the message:
+   "reading". */
 enum sdr_status sdr_check_stop(const char *doing);
 
 #endif

@@ -36,7 +36,8 @@ struct sdr_tensors {
 /* Whether a file that begins with `head` is a safetensors file, possibly damaged: text has no zero
    bytes, and compressed files differ in the ninth byte. */
 bool sdr_tensors_begin(const char *head, size_t count);
-/* SDR_BAD_FILE with the reason if the contents are invalid, SDR_RUNTIME if the file cannot be read. */
+/* SDR_BAD_FILE with the reason if the contents are invalid, SDR_RUNTIME if the file cannot be
+   read. */
 enum sdr_status sdr_tensors_read(const char *path, struct sdr_tensors *file);
 /* The same without holding the file in memory; nobody may change it meanwhile. */
 enum sdr_status sdr_tensors_map(const char *path, struct sdr_tensors *file);

@@ -73,28 +73,17 @@ void sdr_array_floats(const struct sdr_array *array, const void *from, size_t co
     const unsigned char *bytes = from;
     bool big = array->big_endian;
     switch (array->type) {
-    case SDR_ARRAY_BOOL:
-        EACH(1, bits != 0);
-    case SDR_ARRAY_U8:
-        EACH(1, (float)(uint8_t)bits);
-    case SDR_ARRAY_I8:
-        EACH(1, (float)(int8_t)bits);
-    case SDR_ARRAY_U16:
-        EACH(2, (float)(uint16_t)bits);
-    case SDR_ARRAY_I16:
-        EACH(2, (float)(int16_t)bits);
-    case SDR_ARRAY_U32:
-        EACH(4, (float)(uint32_t)bits);
-    case SDR_ARRAY_I32:
-        EACH(4, (float)(int32_t)bits);
-    case SDR_ARRAY_U64:
-        EACH(8, (float)bits);
-    case SDR_ARRAY_I64:
-        EACH(8, (float)(int64_t)bits);
-    case SDR_ARRAY_F32:
-        EACH(4, bits_float((uint32_t)bits));
-    case SDR_ARRAY_F64:
-        EACH(8, (float)bits_double(bits));
+    case SDR_ARRAY_BOOL: EACH(1, bits != 0);
+    case SDR_ARRAY_U8: EACH(1, (float)(uint8_t)bits);
+    case SDR_ARRAY_I8: EACH(1, (float)(int8_t)bits);
+    case SDR_ARRAY_U16: EACH(2, (float)(uint16_t)bits);
+    case SDR_ARRAY_I16: EACH(2, (float)(int16_t)bits);
+    case SDR_ARRAY_U32: EACH(4, (float)(uint32_t)bits);
+    case SDR_ARRAY_I32: EACH(4, (float)(int32_t)bits);
+    case SDR_ARRAY_U64: EACH(8, (float)bits);
+    case SDR_ARRAY_I64: EACH(8, (float)(int64_t)bits);
+    case SDR_ARRAY_F32: EACH(4, bits_float((uint32_t)bits));
+    case SDR_ARRAY_F64: EACH(8, (float)bits_double(bits));
     }
 }
 
@@ -105,24 +94,16 @@ void sdr_array_integers(const struct sdr_array *array, const void *from, size_t 
     bool big = array->big_endian;
     switch (array->type) {
     case SDR_ARRAY_BOOL:
-    case SDR_ARRAY_U8:
-        EACH(1, (int64_t)bits);
-    case SDR_ARRAY_I8:
-        EACH(1, (int8_t)bits);
-    case SDR_ARRAY_U16:
-        EACH(2, (int64_t)bits);
-    case SDR_ARRAY_I16:
-        EACH(2, (int16_t)bits);
-    case SDR_ARRAY_U32:
-        EACH(4, (int64_t)bits);
-    case SDR_ARRAY_I32:
-        EACH(4, (int32_t)bits);
+    case SDR_ARRAY_U8: EACH(1, (int64_t)bits);
+    case SDR_ARRAY_I8: EACH(1, (int8_t)bits);
+    case SDR_ARRAY_U16: EACH(2, (int64_t)bits);
+    case SDR_ARRAY_I16: EACH(2, (int16_t)bits);
+    case SDR_ARRAY_U32: EACH(4, (int64_t)bits);
+    case SDR_ARRAY_I32: EACH(4, (int32_t)bits);
     case SDR_ARRAY_U64:
-    case SDR_ARRAY_I64:
-        EACH(8, (int64_t)bits);
+    case SDR_ARRAY_I64: EACH(8, (int64_t)bits);
     case SDR_ARRAY_F32:
-    case SDR_ARRAY_F64:
-        memset(to, 0xFF, count * sizeof *to); /* −1: not an integer type */
+    case SDR_ARRAY_F64: memset(to, 0xFF, count * sizeof *to); /* −1: not an integer type */
     }
 }
 

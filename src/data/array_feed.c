@@ -15,8 +15,8 @@ struct feeding {
     const char *name;
     uint64_t block; /* rows of a block */
     struct sdr_region
-        memory; /* of x: untouched pages cost nothing, whatever size a header claims */
-    float *x;   /* (block, width) */
+        memory;             /* of x: untouched pages cost nothing, whatever size a header claims */
+    float *x;               /* (block, width) */
     struct sdr_piece piece; /* for text labels */
 };
 

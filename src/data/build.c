@@ -102,8 +102,8 @@ static enum sdr_status settle_base(struct sdr_builder *b, const struct sdr_piece
 
 /* ---- entries ---- */
 
-/* Finds the largest feature index of a piece and counts its explicit zeros, which are not stored. Both determine the
-   storage format. */
+/* Finds the largest feature index of a piece and counts its explicit zeros, which are not stored.
+   Both determine the storage format. */
 static void measure_piece(const struct sdr_piece *piece, uint32_t base, uint32_t *most,
                           uint64_t *zeros)
 {

@@ -22,7 +22,8 @@ enum spill_column {
     SPILL_COLUMNS
 };
 
-/* Arrays in memory: dense rows, or start, index and value. When spilled: what is not yet in files. */
+/* Arrays in memory: dense rows, or start, index and value. When spilled: what is not yet in
+   files. */
 struct sdr_staged {
     struct sdr_region start, index, value, dense, label, weight;
 };
@@ -78,7 +79,7 @@ enum sdr_status sdr_entries_copy(struct sdr_builder *b, const struct sdr_piece *
 enum sdr_status sdr_builder_map(struct sdr_builder *b, uint32_t count);
 
 /* layout.c */
-enum sdr_status sdr_layout_widen(struct sdr_builder *b);    /* uint16 → uint32 indices */
+enum sdr_status sdr_layout_widen(struct sdr_builder *b); /* uint16 → uint32 indices */
 /* Moves all indices up by one when an index 0 shows that the file counts from 0. */
 enum sdr_status sdr_layout_shift_up(struct sdr_builder *b);
 enum sdr_status sdr_layout_to_dense(struct sdr_builder *b, uint32_t features);

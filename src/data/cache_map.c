@@ -168,12 +168,10 @@ static bool step_valid(const struct mapping *m, enum sdr_section section, const 
     case SDR_SECTION_VALUE:
     case SDR_SECTION_DENSE:
     case SDR_SECTION_LABEL:
-    case SDR_SECTION_WEIGHT:
-        return floats_valid(at, bytes / 4, section == SDR_SECTION_WEIGHT);
+    case SDR_SECTION_WEIGHT: return floats_valid(at, bytes / 4, section == SDR_SECTION_WEIGHT);
     case SDR_SECTION_START:
     case SDR_SECTION_SCHEMA:
-    case SDR_SECTIONS:
-        break;
+    case SDR_SECTIONS: break;
     }
     return true;
 }

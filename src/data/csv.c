@@ -252,13 +252,11 @@ static enum sdr_status parse_cell(struct parsing *at, const struct sdr_csv_cell 
     if (sdr_csv_is_missing(cell->text, cell->length))
         return parse_missing(at, cell, column);
     switch (column->kind) {
-    case SDR_COLUMN_LABEL:
-        return parse_label(at, cell, column);
+    case SDR_COLUMN_LABEL: return parse_label(at, cell, column);
     case SDR_COLUMN_WEIGHT:
         SDR_TRY(cell_number(at, cell, column, &at->weight));
         return at->weight >= 0 ? SDR_OK : refuse(at, cell, column, "is a weight and negative");
-    case SDR_COLUMN_CATEGORY:
-        return put_category(at, cell, column);
+    case SDR_COLUMN_CATEGORY: return put_category(at, cell, column);
     default:
         SDR_TRY(cell_number(at, cell, column, &value));
         if (value != 0)

@@ -57,7 +57,8 @@ struct sdr_csv_head {
 enum sdr_status sdr_csv_head_read(const struct sdr_reading *reading, const char *bytes,
                                   size_t count, struct sdr_csv_head *head);
 void sdr_csv_head_free(struct sdr_csv_head *head);
-/* For recognise(): the likely separator, its number of columns (0: none), and whether all lines agree. */
+/* For recognise(): the likely separator, its number of columns (0: none), and whether all lines
+   agree. */
 char sdr_csv_guess_separator(const char *bytes, size_t count, bool head_cut, uint32_t *columns,
                              bool *even);
 /* Complete records in a head whose last line may be cut: `records` of the format. */

@@ -11,19 +11,14 @@
 bool sdr_csv_is_missing(const char *text, size_t length)
 {
     switch (length) {
-    case 0:
-        return true;
-    case 1:
-        return *text == '?';
-    case 2:
-        return memcmp(text, "NA", 2) == 0;
+    case 0: return true;
+    case 1: return *text == '?';
+    case 2: return memcmp(text, "NA", 2) == 0;
     case 3:
         return memcmp(text, "N/A", 3) == 0 || memcmp(text, "NaN", 3) == 0 ||
                memcmp(text, "nan", 3) == 0;
-    case 4:
-        return memcmp(text, "null", 4) == 0 || memcmp(text, "NULL", 4) == 0;
-    default:
-        return false;
+    case 4: return memcmp(text, "null", 4) == 0 || memcmp(text, "NULL", 4) == 0;
+    default: return false;
     }
 }
 

@@ -33,11 +33,11 @@ struct sdr_data_options {
     uint64_t memory;     /* bytes of data in memory; 0: no limit. Larger data streams */
     const char *scratch; /* folder for temporary files of streamed data; NULL: /tmp */
     int threads;
-    bool on_demand;       /* rows of a cache file are read and checked when first used */
-    bool labels_optional; /* prediction: rows may lack a label */
-    bool by_content;      /* a format certain of the content overrides the extension */
-    bool labels_named;    /* the label comes from --label only; names are not guessed */
-    const char *model;    /* labels_named: the model that needs no label, for messages */
+    bool on_demand;              /* rows of a cache file are read and checked when first used */
+    bool labels_optional;        /* prediction: rows may lack a label */
+    bool by_content;             /* a format certain of the content overrides the extension */
+    bool labels_named;           /* the label comes from --label only; names are not guessed */
+    const char *model;           /* labels_named: the model that needs no label, for messages */
     sdr_report_function *report; /* may be NULL */
     void *report_context;
 };
@@ -94,7 +94,10 @@ struct sdr_schema {
     bool many_labels;             /* too many distinct numbers to list (SDR_LABELS_MOST) */
     uint32_t dims[3];             /* IDX, NPY: shape of a row (28, 28, 0); zeros if flat */
 };
-#define SDR_DIMS(schema) {(schema).dims[0], (schema).dims[1], (schema).dims[2]}
+#define SDR_DIMS(schema)                                                                           \
+    {                                                                                              \
+        (schema).dims[0], (schema).dims[1], (schema).dims[2]                                       \
+    }
 enum { SDR_LABELS_MOST = 4096 };
 void sdr_schema_free(struct sdr_schema *schema);
 enum sdr_status sdr_schema_copy(struct sdr_schema *to, const struct sdr_schema *from);
@@ -209,7 +212,8 @@ enum { SDR_HEAD_BYTES = 1 << 16 };
 /* The first SDR_HEAD_BYTES, or fewer at the end, without consuming them; borrowed until the next
    read or peek. */
 enum sdr_status sdr_source_peek(struct sdr_source *source, const char **bytes, size_t *count);
-/* The same with at least `wanted` bytes: *count < wanted only at the end. Only before the first read. */
+/* The same with at least `wanted` bytes: *count < wanted only at the end. Only before the first
+   read. */
 enum sdr_status sdr_source_peek_more(struct sdr_source *source, size_t wanted, const char **bytes,
                                      size_t *count);
 const char *sdr_source_name(const struct sdr_source *source); /* "<stdin>" for "-" */
@@ -237,7 +241,8 @@ struct sdr_reading {
 /* ---- the builder: pieces in file order → rows ---- */
 struct sdr_builder;
 enum sdr_layout_wish { SDR_LAYOUT_SPARSE, SDR_LAYOUT_BY_DENSITY };
-/* schema is borrowed and completed by the builder. Beyond options->memory the data goes to files. */
+/* schema is borrowed and completed by the builder. Beyond options->memory the data goes to
+   files. */
 enum sdr_status sdr_builder_create(const struct sdr_data_options *options,
                                    const struct sdr_schema *known, struct sdr_schema *schema,
                                    enum sdr_layout_wish layout, struct sdr_builder **builder);

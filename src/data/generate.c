@@ -1,4 +1,5 @@
-/* Generated tables: blocks of rows are generated and formatted in parallel, and written in order. */
+/* Generated tables: blocks of rows are generated and formatted in parallel, and written in
+   order. */
 #include "data/generate.h"
 #include "base/file.h"
 #include "base/thread.h"
@@ -34,7 +35,8 @@ static char *put_whole(char *p, uint64_t value)
     return p;
 }
 
-/* Fixed point with five decimals; numbers too large for that are printed with all digits of a float. */
+/* Fixed point with five decimals; numbers too large for that are printed with all digits of a
+   float. */
 static char *put_number(char *p, double value, bool whole)
 {
     if (value < 0) {
@@ -131,15 +133,9 @@ static enum sdr_status make_row(struct generating *work, struct slot *slot, uint
     table->make(table->truth, number, &slot->row);
     char *p = (char *)slot->bytes.bytes + slot->bytes.used, *begin = p;
     switch (work->output) {
-    case OUTPUT_LIBSVM:
-        p = put_sparse(p, table, &slot->row);
-        break;
-    case OUTPUT_CSV:
-        p = put_cells(p, table, &slot->row);
-        break;
-    case OUTPUT_TRIPLES:
-        p = put_triples(p, table, number, &slot->row);
-        break;
+    case OUTPUT_LIBSVM: p = put_sparse(p, table, &slot->row); break;
+    case OUTPUT_CSV: p = put_cells(p, table, &slot->row); break;
+    case OUTPUT_TRIPLES: p = put_triples(p, table, number, &slot->row); break;
     case OUTPUT_NPY:
         put_floats((unsigned char *)p, table, &slot->row);
         p += table->features * sizeof(float);

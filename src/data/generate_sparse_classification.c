@@ -51,7 +51,8 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The 53 % quantile of the scores of rows outside of any file, so that it does not depend on --rows. */
+/* The 53 % quantile of the scores of rows outside of any file, so that it does not depend on
+   --rows. */
 static enum sdr_status find_threshold(struct truth *truth)
 {
     double *score = NULL;

@@ -119,7 +119,8 @@ static bool line_numbers(const struct line *line, double *number, int count)
     return at == line->end;
 }
 
-/* A Matrix Market column: "array" has one number per line, "coordinate" has lines "row 1 number". */
+/* A Matrix Market column: "array" has one number per line, "coordinate" has lines "row 1
+   number". */
 static enum sdr_status parse_matrix(struct sdr_label_file *labels, const char *at, const char *end)
 {
     struct line line = {.number = 0};

@@ -37,7 +37,8 @@ static enum sdr_status fail_token(const struct sdr_libsvm_scan *scan, struct sdr
     return FAIL_AT(at, "%s '%s' %s", before, sdr_quote(quote, at, end), after);
 }
 
-/* Parses "index:value" or skips "qid:N"; returns the byte after it, or NULL with the error recorded. */
+/* Parses "index:value" or skips "qid:N"; returns the byte after it, or NULL with the error
+   recorded. */
 static const char *careful_entry(struct sdr_libsvm_scan *scan, struct sdr_piece *piece,
                                  const char *at)
 {

@@ -52,7 +52,8 @@ static inline __attribute__((always_inline)) bool locate(const char *p, struct a
              (((signs & ~(2ull << plain->colon)) | (points & (points - 1))) != 0));
 }
 
-/* Whether an entry may end at this byte; exponents, comments and errors go to the careful reader. */
+/* Whether an entry may end at this byte; exponents, comments and errors go to the careful
+   reader. */
 static inline bool ends_entry(char c)
 {
     return c == ' ' || c == '\n' || c == '\r' || c == '\t';

@@ -23,7 +23,8 @@ struct marks {
     uint64_t start, colon, first, middle, end;
 };
 
-/* Fills the marks; false if the block contains something that is not plain, or no end of an entry. */
+/* Fills the marks; false if the block contains something that is not plain, or no end of an
+   entry. */
 WIDE static inline __attribute__((always_inline)) bool mark(__m512i text, __m512i digit,
                                                             struct marks *marks)
 {

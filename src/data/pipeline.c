@@ -249,7 +249,8 @@ static enum sdr_status pass_piece(struct pipeline *p, struct slot *slot)
     return status == SDR_BAD_DATA ? sdr_fail_in(status, "%s: ", name_of(p, slot->file)) : status;
 }
 
-/* Marks the slot's piece as ready and passes on all pieces that are next, unless another thread does. */
+/* Marks the slot's piece as ready and passes on all pieces that are next, unless another thread
+   does. */
 static void pass_in_order(struct pipeline *p, struct slot *slot)
 {
     pthread_mutex_lock(&p->order);

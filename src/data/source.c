@@ -271,12 +271,9 @@ static enum sdr_status unpack(struct sdr_source *s, char *to, size_t count, size
 {
     *got = 0;
     switch (s->packing) {
-    case GZIP:
-        return read_gzip(s, to, count, got);
-    case ZSTD:
-        return read_zstd(s, to, count, got);
-    case PLAIN:
-        break;
+    case GZIP: return read_gzip(s, to, count, got);
+    case ZSTD: return read_zstd(s, to, count, got);
+    case PLAIN: break;
     }
     return read_plain(s, to, count, got);
 }

@@ -29,12 +29,8 @@ static const char *field_end(enum separator separator, const char *at, const cha
 {
     const char *found = NULL;
     switch (separator) {
-    case TAB:
-        found = memchr(at, '\t', (size_t)(end - at));
-        break;
-    case COMMA:
-        found = memchr(at, ',', (size_t)(end - at));
-        break;
+    case TAB: found = memchr(at, '\t', (size_t)(end - at)); break;
+    case COMMA: found = memchr(at, ',', (size_t)(end - at)); break;
     case COLONS:
         for (found = at; end - found >= 2 && memcmp(found, "::", 2) != 0; found++)
             ;

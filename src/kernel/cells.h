@@ -1,5 +1,6 @@
-/* Cells: the floats that belong to one feature, side by side, so that a step on a sparse row touches one cache line a
-   feature. Four floats each, or eight; sixteen-byte aligned. Compiled once per CPU level. */
+/* Cells: the floats that belong to one feature, side by side, so that a step on a sparse row
+   touches one cache line a feature. Four floats each, or eight; sixteen-byte aligned. Compiled once
+   per CPU level. */
 #ifndef SDR_KERNEL_CELLS_H
 #define SDR_KERNEL_CELLS_H
 
@@ -9,9 +10,10 @@
 #if defined(__AVX512F__)
 typedef __m512 cells_row; /* floats of four cells, every fourth one */
 #define CELLS_ROW(r)                                                                               \
-    _mm512_insertf32x4(                                                                            \
-        _mm512_insertf32x4(_mm512_insertf32x4(_mm512_castps128_ps512(CELL_AT(r)), CELL_AT((r) + 4), 1), CELL_AT((r) + 8), 2), \
-        CELL_AT((r) + 12), 3)
+    _mm512_insertf32x4(_mm512_insertf32x4(_mm512_insertf32x4(_mm512_castps128_ps512(CELL_AT(r)),   \
+                                                             CELL_AT((r) + 4), 1),                 \
+                                          CELL_AT((r) + 8), 2),                                    \
+                       CELL_AT((r) + 12), 3)
 SDR_INLINE void cells_turn(const cells_row from[4], lanes to[4])
 {
     __m512d t0 = _mm512_castps_pd(_mm512_unpacklo_ps(from[0], from[1]));
@@ -71,7 +73,8 @@ SDR_INLINE lanes cells_part(lanes row, const int part)
 }
 #endif
 
-/* v[f] = float f of the SDR_LANES cells listed, each of `size` floats. A cell may be listed twice if the same is stored. */
+/* v[f] = float f of the SDR_LANES cells listed, each of `size` floats. A cell may be listed twice
+   if the same is stored. */
 #if defined(__AVX2__)
 #define CELL_AT(i) _mm_load_ps(cell + (size_t)index[i] * size)
 #else
@@ -91,8 +94,8 @@ SDR_INLINE lanes cells_part(lanes row, const int part)
         cells_turn((const cells_row[4]){(cells_row)v[0], (cells_row)v[1], (cells_row)v[2],         \
                                         (cells_row)v[3]},                                          \
                    row);                                                                           \
-        _Pragma("GCC unroll 4") for (int part = 0; part < SDR_LANES / 4; part++)                   \
-            _Pragma("GCC unroll 4") for (int r = 0; r < 4; r++)                                    \
+        SDR_UNROLLED_FOR (4, int part = 0; part < SDR_LANES / 4; part++)                           \
+            SDR_UNROLLED_FOR (4, int r = 0; r < 4; r++)                                            \
                 *(lanes_four *)(void *)(cell + (size_t)index[part * 4 + r] * size) =               \
                     (lanes_four)cells_part(row[r], part);                                          \
     }

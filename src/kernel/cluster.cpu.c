@@ -37,7 +37,9 @@ static float length(const float *x, const float *center, uint32_t n)
 static float distance(const float *x, const float *origin, const float *center, uint32_t n)
 {
     struct chains total = {0};
-    CHAINS_ADD(total, n, square((lanes_load(x + i, m) - lanes_load(origin + i, m)) - lanes_load(center + i, m)));
+    CHAINS_ADD(
+        total, n,
+        square((lanes_load(x + i, m) - lanes_load(origin + i, m)) - lanes_load(center + i, m)));
     return chains_sum(total);
 }
 
@@ -75,4 +77,5 @@ static uint32_t nearest(const float *score, const float *twice, const float *nor
 }
 
 const struct sdr_cluster_kernels SDR_FOR_LEVEL(sdr_cluster_kernels);
-const struct sdr_cluster_kernels SDR_FOR_LEVEL(sdr_cluster_kernels) = {squares, length, distance, nearest};
+const struct sdr_cluster_kernels SDR_FOR_LEVEL(sdr_cluster_kernels) = {squares, length, distance,
+                                                                       nearest};

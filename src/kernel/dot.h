@@ -10,9 +10,9 @@ SDR_INLINE uint32_t lanes_left(uint32_t n, uint32_t i)
     return n - i < SDR_LANES ? n - i : SDR_LANES;
 }
 
-/* ---- sparse rows: Σ w[index[i]]·x[i] ----
-   Sixteen chains. The last sixteen entries are taken as one piece, in which those already added count as zero: a piece of
-   another length would be a branch that nobody can predict. Rows of fewer than sixteen entries are added four at a time to
+/* ---- sparse rows: Σ w[index[i]]·x[i] ---- Sixteen chains. The last sixteen entries are taken as
+   one piece, in which those already added count as zero: a piece of another length would be a
+   branch that nobody can predict. Rows of fewer than sixteen entries are added four at a time to
    the first four chains, then one by one to the first. */
 
 /* The sum of a row of n < 16 entries, whose weights are listed in their order. */
@@ -45,11 +45,13 @@ SDR_INLINE float chains_short(const float *w, const float *x, uint32_t n)
     SDR_INLINE lanes lanes_listed##bits(const float *w, const type *index)                         \
     {                                                                                              \
         lanes_four part[SDR_LANES / 4];                                                            \
-        _Pragma("GCC unroll 4") for (int p = 0; p < SDR_LANES / 4; p++) part[p] =                  \
-            (lanes_four){w[index[4 * p]], w[index[4 * p + 1]], w[index[4 * p + 2]], w[index[4 * p + 3]]}; \
+        SDR_UNROLLED_FOR (4, int p = 0; p < SDR_LANES / 4; p++)                                    \
+            part[p] = (lanes_four){w[index[4 * p]], w[index[4 * p + 1]], w[index[4 * p + 2]],      \
+                                   w[index[4 * p + 3]]};                                           \
         return LANES_JOIN(part);                                                                   \
     }                                                                                              \
-    SDR_INLINE float lanes_dot##bits(const float *w, const type *index, const float *x, uint32_t n) \
+    SDR_INLINE float lanes_dot##bits(const float *w, const type *index, const float *x,            \
+                                     uint32_t n)                                                   \
     {                                                                                              \
         struct chains sum = {0};                                                                   \
         uint32_t i = 0;                                                                            \
@@ -60,13 +62,13 @@ SDR_INLINE float chains_short(const float *w, const float *x, uint32_t n)
             return chains_short(value, x, n);                                                      \
         }                                                                                          \
         for (; i + SDR_CHAINS <= n; i += SDR_CHAINS)                                               \
-            _Pragma("GCC unroll 4") for (int v = 0; v < SDR_CHAIN_VECTORS; v++)                    \
+            SDR_UNROLLED_FOR (4, int v = 0; v < SDR_CHAIN_VECTORS; v++)                            \
                 sum.part[v] += lanes_listed##bits(w, index + i + v * SDR_LANES) *                  \
                                lanes_load(x + i + v * SDR_LANES, SDR_LANES);                       \
         if (i < n) {                                                                               \
             int32_t done = (int32_t)(i - (n - SDR_CHAINS));                                        \
             i = n - SDR_CHAINS;                                                                    \
-            _Pragma("GCC unroll 4") for (int v = 0; v < SDR_CHAIN_VECTORS; v++)                    \
+            SDR_UNROLLED_FOR (4, int v = 0; v < SDR_CHAIN_VECTORS; v++)                            \
                 sum.part[v] += lanes_from(done - v * SDR_LANES,                                    \
                                           lanes_listed##bits(w, index + i + v * SDR_LANES) *       \
                                               lanes_load(x + i + v * SDR_LANES, SDR_LANES));       \
@@ -83,7 +85,8 @@ SDR_INLINE float lanes_dot(const float *w, const float *x, const float *center, 
 {
     struct chains sum = {0};
     if (center)
-        CHAINS_ADD(sum, n, lanes_load(w + i, m) * (lanes_load(x + i, m) - lanes_load(center + i, m)));
+        CHAINS_ADD(sum, n,
+                   lanes_load(w + i, m) * (lanes_load(x + i, m) - lanes_load(center + i, m)));
     else
         CHAINS_ADD(sum, n, lanes_load(w + i, m) * lanes_load(x + i, m));
     return chains_sum(sum);

@@ -1,5 +1,6 @@
-/* Vectors of doubles as wide as the registers of the CPU level, loaded from floats. Every operation gives the same
-   bits at every level: no fused multiply-add, and one order of summation over SDR_DOUBLE_CHAINS chains. */
+/* Vectors of doubles as wide as the registers of the CPU level, loaded from floats. Every operation
+   gives the same bits at every level: no fused multiply-add, and one order of summation over
+   SDR_DOUBLE_CHAINS chains. */
 #ifndef SDR_KERNEL_DOUBLES_H
 #define SDR_KERNEL_DOUBLES_H
 
@@ -7,8 +8,8 @@
 
 enum { SDR_DOUBLE_CHAINS = 8 };
 
-/* doubles_tail: the first n of DOUBLES floats, 1 ≤ n ≤ DOUBLES; zeros behind them.
-   doubles_sum: the sum of SDR_DOUBLE_CHAINS chains in PARTS vectors: chains 4 apart, then 2, then 1. */
+/* doubles_tail: the first n of DOUBLES floats, 1 ≤ n ≤ DOUBLES; zeros behind them. doubles_sum: the
+   sum of SDR_DOUBLE_CHAINS chains in PARTS vectors: chains 4 apart, then 2, then 1. */
 #if defined(__AVX512F__)
 enum { DOUBLES = 8, PARTS = SDR_DOUBLE_CHAINS / DOUBLES };
 typedef __m512d doubles;

@@ -81,7 +81,9 @@ static quad_bits quad_of(halves values)
 static void push_quads(float *shared, const float *mine, const float *base, uint64_t count,
                        enum sdr_merge how)
 {
-    enum { AHEAD = 128 }; /* values: lines that another worker wrote take long to come, and a swap waits for nothing else */
+    /* values: lines that another worker wrote take long to come, and a swap waits for nothing
+       else */
+    enum { AHEAD = 128 };
     for (uint64_t i = 0; i < count; i += 4) {
         if (i % 16 == 0 && i + AHEAD < count)
             __builtin_prefetch(shared + i + AHEAD, 1);

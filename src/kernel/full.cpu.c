@@ -5,8 +5,8 @@
 
 #include <stdbool.h>
 
-/* Sums that stay in registers: SCORE_ROWS × SCORE_OUTPUTS scores of SDR_DOUBLE_CHAINS chains each, and ADD_VECTORS vectors of
-   features for ADD_OUTPUTS outputs, or ONE_VECTORS for one. */
+/* Sums that stay in registers: SCORE_ROWS × SCORE_OUTPUTS scores of SDR_DOUBLE_CHAINS chains each,
+   and ADD_VECTORS vectors of features for ADD_OUTPUTS outputs, or ONE_VECTORS for one. */
 #if defined(__AVX512F__)
 enum { SCORE_ROWS = 4, SCORE_OUTPUTS = 5, ADD_VECTORS = 4, ADD_OUTPUTS = 5, ONE_VECTORS = 8 };
 #elif defined(__AVX2__)
@@ -23,32 +23,30 @@ SDR_INLINE void score_tile(const double *w, size_t w_row, uint32_t outputs, cons
 {
     doubles sum[SCORE_MOST * SCORE_OUTPUTS * PARTS];
     uint32_t j = 0;
-    _Pragma("GCC unroll 32") for (int i = 0; i < m * c * PARTS; i++) sum[i] = doubles_all(0);
+    SDR_UNROLLED_FOR (32, int i = 0; i < m * c * PARTS; i++)
+        sum[i] = doubles_all(0);
     for (; j + SDR_DOUBLE_CHAINS <= n; j += SDR_DOUBLE_CHAINS)
-        _Pragma("GCC unroll 4") for (int p = 0; p < PARTS; p++)
-        {
+        SDR_UNROLLED_FOR (4, int p = 0; p < PARTS; p++) {
             doubles row[SCORE_MOST];
-            _Pragma("GCC unroll 4") for (int r = 0; r < m; r++)
+            SDR_UNROLLED_FOR (4, int r = 0; r < m; r++)
                 row[r] = doubles_floats(x[r] + j + p * DOUBLES);
-            _Pragma("GCC unroll 8") for (int k = 0; k < c; k++)
-            {
+            SDR_UNROLLED_FOR (8, int k = 0; k < c; k++) {
                 doubles weight = doubles_load(w + (size_t)k * w_row + j + p * DOUBLES);
-                _Pragma("GCC unroll 4") for (int r = 0; r < m; r++)
+                SDR_UNROLLED_FOR (4, int r = 0; r < m; r++)
                     sum[(r * c + k) * PARTS + p] += row[r] * weight;
             }
         }
-    _Pragma("GCC unroll 4") for (int p = 0; p < PARTS; p++)
+    SDR_UNROLLED_FOR (4, int p = 0; p < PARTS; p++)
         if (j + p * DOUBLES < n) {
             uint32_t at = j + p * DOUBLES, left = n - at < DOUBLES ? n - at : DOUBLES;
-            _Pragma("GCC unroll 4") for (int r = 0; r < m; r++)
-            {
+            SDR_UNROLLED_FOR (4, int r = 0; r < m; r++) {
                 doubles row = doubles_tail(x[r] + at, left);
-                _Pragma("GCC unroll 8") for (int k = 0; k < c; k++)
+                SDR_UNROLLED_FOR (8, int k = 0; k < c; k++)
                     sum[(r * c + k) * PARTS + p] += row * doubles_load(w + (size_t)k * w_row + at);
             }
         }
-    _Pragma("GCC unroll 4") for (int r = 0; r < m; r++)
-        _Pragma("GCC unroll 8") for (int k = 0; k < c; k++)
+    SDR_UNROLLED_FOR (4, int r = 0; r < m; r++)
+        SDR_UNROLLED_FOR (8, int k = 0; k < c; k++)
             score[(size_t)r * outputs + k] = doubles_sum(sum + (r * c + k) * PARTS);
 }
 
@@ -95,31 +93,30 @@ static void scores(const double *w, size_t w_row, uint32_t outputs, const float 
 }
 
 /* ---- dense rows: sums ---- */
-/* v vectors of features from `at` on, for c outputs. The sums stay in registers over all rows. `last`: features of the
-   last vector. */
+/* v vectors of features from `at` on, for c outputs. The sums stay in registers over all rows.
+   `last`: features of the last vector. */
 SDR_INLINE void add_tile(double *sum, size_t sum_row, uint32_t outputs, const float *const *x,
                          uint32_t rows, uint32_t at, const double *u, const int v, const int c,
                          const bool whole, uint32_t last)
 {
-    doubles total[ADD_VECTORS * ADD_OUTPUTS > ONE_VECTORS ? ADD_VECTORS * ADD_OUTPUTS
-                                                          : ONE_VECTORS];
-    _Pragma("GCC unroll 8") for (int k = 0; k < c; k++)
-        _Pragma("GCC unroll 8") for (int i = 0; i < v; i++)
+    doubles
+        total[ADD_VECTORS * ADD_OUTPUTS > ONE_VECTORS ? ADD_VECTORS * ADD_OUTPUTS : ONE_VECTORS];
+    SDR_UNROLLED_FOR (8, int k = 0; k < c; k++)
+        SDR_UNROLLED_FOR (8, int i = 0; i < v; i++)
             total[k * v + i] = doubles_load(sum + (size_t)k * sum_row + at + i * DOUBLES);
     for (uint32_t r = 0; r < rows; r++, u += outputs) {
         doubles row[ONE_VECTORS];
-        _Pragma("GCC unroll 8") for (int i = 0; i < v; i++)
+        SDR_UNROLLED_FOR (8, int i = 0; i < v; i++)
             row[i] = whole || i < v - 1 ? doubles_floats(x[r] + at + i * DOUBLES)
                                         : doubles_tail(x[r] + at + i * DOUBLES, last);
-        _Pragma("GCC unroll 8") for (int k = 0; k < c; k++)
-        {
+        SDR_UNROLLED_FOR (8, int k = 0; k < c; k++) {
             doubles factor = doubles_all(u[k]);
-            _Pragma("GCC unroll 8") for (int i = 0; i < v; i++)
+            SDR_UNROLLED_FOR (8, int i = 0; i < v; i++)
                 total[k * v + i] += factor * row[i];
         }
     }
-    _Pragma("GCC unroll 8") for (int k = 0; k < c; k++)
-        _Pragma("GCC unroll 8") for (int i = 0; i < v; i++)
+    SDR_UNROLLED_FOR (8, int k = 0; k < c; k++)
+        SDR_UNROLLED_FOR (8, int i = 0; i < v; i++)
             doubles_store(sum + (size_t)k * sum_row + at + i * DOUBLES, total[k * v + i]);
 }
 
@@ -182,7 +179,8 @@ static void add(double *sum, size_t sum_row, uint32_t outputs, const float *cons
 }
 
 /* ---- sparse rows ---- */
-/* One output: four chains, entry i in chain i mod 4. Several: one chain each, in the order of the entries. */
+/* One output: four chains, entry i in chain i mod 4. Several: one chain each, in the order of the
+   entries. */
 #define SPARSE(scores_name, add_name, type)                                                        \
     static void scores_name(const double *w, uint32_t outputs, const type *index, const float *x,  \
                             uint32_t n, double *score)                                             \
@@ -221,8 +219,8 @@ static void add(double *sum, size_t sum_row, uint32_t outputs, const float *cons
             double *to = sum + (size_t)index[i] * outputs;                                         \
             uint32_t k = 0;                                                                        \
             for (; k + DOUBLES <= outputs; k += DOUBLES)                                           \
-                doubles_store(to + k, doubles_load(to + k) +                                       \
-                                          doubles_load(u + k) * doubles_all(x[i]));                \
+                doubles_store(to + k,                                                              \
+                              doubles_load(to + k) + doubles_load(u + k) * doubles_all(x[i]));     \
             for (; k < outputs; k++)                                                               \
                 to[k] += u[k] * x[i];                                                              \
         }                                                                                          \

@@ -1,8 +1,10 @@
-/* Kernels of the gradient over all rows, in double: scores of several rows, and sums of rows. One table per CPU level.
+/* Kernels of the gradient over all rows, in double: scores of several rows, and sums of rows. One
+   table per CPU level.
 
-   Dense rows work on output-major weights, w[output · w_row + feature], where w_row is a multiple of SDR_FULL_WIDTH and
-   the values behind the features are zero. Sparse rows work on feature-major ones, w[feature · outputs + output]. The
-   bits depend neither on the CPU level nor on how rows are grouped into calls. Nothing here allocates or fails. */
+   Dense rows work on output-major weights, w[output · w_row + feature], where w_row is a multiple
+   of SDR_FULL_WIDTH and the values behind the features are zero. Sparse rows work on feature-major
+   ones, w[feature · outputs + output]. The bits depend neither on the CPU level nor on how rows are
+   grouped into calls. Nothing here allocates or fails. */
 #ifndef SDR_KERNEL_FULL_H
 #define SDR_KERNEL_FULL_H
 

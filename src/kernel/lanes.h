@@ -1,7 +1,7 @@
-/* The vector type of the hot loops: as many floats as a register has. The same source is compiled for
-   several CPU levels (see cmake/registry.cmake); only the primitives below differ. All levels compute the
-   same bits: sums always have sixteen chains and one order, there is no fused multiply-add, square roots
-   and divisions are those of IEEE 754. */
+/* The vector type of the hot loops: as many floats as a register has. The same source is compiled
+   for several CPU levels (see cmake/registry.cmake); only the primitives below differ. All levels
+   compute the same bits: sums always have sixteen chains and one order, there is no fused
+   multiply-add, square roots and divisions are those of IEEE 754. */
 #ifndef SDR_KERNEL_LANES_H
 #define SDR_KERNEL_LANES_H
 
@@ -26,6 +26,11 @@ typedef float lanes __attribute__((vector_size(SDR_LANES * 4)));
 typedef int32_t lanes_index __attribute__((vector_size(SDR_LANES * 4)));
 
 #define SDR_INLINE static inline __attribute__((always_inline, unused))
+
+/* A loop written out `times` times, so that arrays of vectors indexed by it stay in registers. */
+#define SDR_PRAGMA(words)            _Pragma(#words)
+#define SDR_UNROLLED_FOR(times, ...) SDR_PRAGMA(GCC unroll times) for (__VA_ARGS__)
+
 typedef float lanes_four __attribute__((vector_size(16)));
 
 SDR_INLINE lanes lanes_all(float x)
@@ -48,7 +53,8 @@ SDR_INLINE lanes lanes_all(float x)
 #define LANES_WRITES(to, v, n)     ((void)0)
 #endif
 
-/* ---- contiguous memory: n is 1 … SDR_LANES; lanes from n on load as zero and are not stored ---- */
+/* ---- contiguous memory: n is 1 … SDR_LANES; lanes from n on load as zero and are not stored
+   ---- */
 #if defined(__AVX512F__)
 SDR_INLINE __mmask16 lanes_mask(uint32_t n)
 {
@@ -77,7 +83,8 @@ SDR_INLINE __m256i lanes_mask(uint32_t n)
 SDR_INLINE lanes lanes_load(const float *from, uint32_t n)
 {
     LANES_READS(float, from, n);
-    return (lanes)(n == SDR_LANES ? _mm256_loadu_ps(from) : _mm256_maskload_ps(from, lanes_mask(n)));
+    return (lanes)(n == SDR_LANES ? _mm256_loadu_ps(from)
+                                  : _mm256_maskload_ps(from, lanes_mask(n)));
 }
 SDR_INLINE void lanes_store(float *to, lanes v, uint32_t n)
 {
@@ -92,8 +99,8 @@ SDR_INLINE lanes lanes_sqrt(lanes v)
     return (lanes)_mm256_sqrt_ps((__m256)v);
 }
 #else
-/* SSE2 on x86-64, NEON on arm64: every CPU of these has them. Neither loads by masks; GCC would call memcpy() for a
-   loop over a tail. */
+/* SSE2 on x86-64, NEON on arm64: every CPU of these has them. Neither loads by masks; GCC would
+   call memcpy() for a loop over a tail. */
 SDR_INLINE lanes lanes_load(const float *from, uint32_t n)
 {
     lanes v;
@@ -129,9 +136,9 @@ SDR_INLINE lanes lanes_sqrt(lanes v)
 }
 #endif
 
-/* ---- listed values ----
-   Loaded and stored one by one at every level: the next row reads many of the same weights, and a load
-   can take a value from a plain store still under way, but a gather cannot, and nothing from a scatter. */
+/* ---- listed values ---- Loaded and stored one by one at every level: the next row reads many of
+   the same weights, and a load can take a value from a plain store still under way, but a gather
+   cannot, and nothing from a scatter. */
 #define LANES_LISTED(bits, type)                                                                   \
     SDR_INLINE lanes lanes_pick##bits(const float *base, const type *index, uint32_t n)            \
     {                                                                                              \
@@ -243,15 +250,16 @@ SDR_INLINE void chains_add_four(struct chains *sum, lanes_four v)
 #endif
 }
 
-/* A sum over i < n of an expression of lanes: `term` may use i, and m, the number of lanes from i on. */
+/* A sum over i < n of an expression of lanes: `term` may use i, and m, the number of lanes from i
+   on. */
 #define CHAINS_ADD(sum, n, term)                                                                   \
     do {                                                                                           \
         uint32_t i = 0, m = SDR_LANES;                                                             \
         for (; i + SDR_CHAINS <= (n);)                                                             \
-            _Pragma("GCC unroll 4") for (int v_ = 0; v_ < SDR_CHAIN_VECTORS; v_++, i += SDR_LANES) \
+            SDR_UNROLLED_FOR (4, int v_ = 0; v_ < SDR_CHAIN_VECTORS; v_++, i += SDR_LANES)         \
                 (sum).part[v_] += (term);                                                          \
         for (int v_ = 0; i < (n); v_++, i += m) {                                                  \
-            m = (n) - i < SDR_LANES ? (n) - i : SDR_LANES;                                         \
+            m = (n)-i < SDR_LANES ? (n)-i : SDR_LANES;                                             \
             (sum).part[v_] += (term);                                                              \
         }                                                                                          \
     } while (0)
@@ -280,7 +288,8 @@ SDR_INLINE lanes lanes_one_minus_exp(lanes x)
 {
     /* The Taylor polynomial of degree 7, in pairs of terms: short chains. */
     lanes square = x * x;
-    lanes one = 0.5f - x * (1.0f / 6), two = 1.0f / 24 - x * (1.0f / 120), three = 1.0f / 720 - x * (1.0f / 5040);
+    lanes one = 0.5f - x * (1.0f / 6), two = 1.0f / 24 - x * (1.0f / 120),
+          three = 1.0f / 720 - x * (1.0f / 5040);
     lanes p = x - square * (one + square * (two + square * three));
     lanes_index large = x >= 0.35f;
     return lanes_any(large) ? lanes_select(large, 1.0f - lanes_exp_negative(-x), p) : p;

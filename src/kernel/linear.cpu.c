@@ -68,8 +68,9 @@ static void copy(float *to, const float *x, const float *center, uint32_t n)
 
 /* ---- rows together ---- */
 enum {
-    CHUNK = 256, /* features per chunk, at most: the centered values of a group stay in the L1 cache */
-    LINE = 16,   /* floats of a cache line */
+    /* features per chunk, at most: the centered values of a group stay in the L1 cache */
+    CHUNK = 256,
+    LINE = 16, /* floats of a cache line */
 /* The sums of a tile stay in registers; a group of rows is copied at a time. */
 #if defined(__AVX512F__)
     TILE_ROWS = 8,
@@ -82,35 +83,40 @@ enum {
 #endif
 };
 
-/* A chunk of features times `vectors` of outputs: each loaded weight serves all rows of a tile. `last`: lanes of
-   the last vector. ahead: for each row, what is needed next; `fetched` floats of it are fetched meanwhile, n at most. */
-SDR_INLINE void tile(const float *w, float x[][CHUNK], uint32_t n, uint32_t outputs, const int vectors, uint32_t last,
-                     const float *const *ahead, uint32_t fetched, float *const *score)
+/* A chunk of features times `vectors` of outputs: each loaded weight serves all rows of a tile.
+   `last`: lanes of the last vector. ahead: for each row, what is needed next; `fetched` floats of
+   it are fetched meanwhile, n at most. */
+SDR_INLINE void tile(const float *w, float x[][CHUNK], uint32_t n, uint32_t outputs,
+                     const int vectors, uint32_t last, const float *const *ahead, uint32_t fetched,
+                     float *const *score)
 {
     lanes total[TILE_ROWS * VECTORS];
-    _Pragma("GCC unroll 8") for (int r = 0; r < TILE_ROWS; r++)
-        _Pragma("GCC unroll 4") for (int v = 0; v < vectors; v++)
-            total[r * VECTORS + v] = lanes_load(score[r] + v * SDR_LANES, v + 1 < vectors ? (uint32_t)SDR_LANES : last);
+    SDR_UNROLLED_FOR (8, int r = 0; r < TILE_ROWS; r++)
+        SDR_UNROLLED_FOR (4, int v = 0; v < vectors; v++)
+            total[r * VECTORS + v] =
+                lanes_load(score[r] + v * SDR_LANES, v + 1 < vectors ? (uint32_t)SDR_LANES : last);
     for (uint32_t i = 0; i < n;) {
         uint32_t end = n - i < LINE ? n : i + LINE;
         for (int r = 0; r < TILE_ROWS && i < fetched; r++)
             __builtin_prefetch(ahead[r] + i);
         for (; i < end; i++, w += outputs) {
             lanes s[VECTORS];
-            _Pragma("GCC unroll 4") for (int v = 0; v < vectors; v++)
+            SDR_UNROLLED_FOR (4, int v = 0; v < vectors; v++)
                 s[v] = lanes_load(w + v * SDR_LANES, v + 1 < vectors ? (uint32_t)SDR_LANES : last);
-            _Pragma("GCC unroll 8") for (int r = 0; r < TILE_ROWS; r++)
-                _Pragma("GCC unroll 4") for (int v = 0; v < vectors; v++)
+            SDR_UNROLLED_FOR (8, int r = 0; r < TILE_ROWS; r++)
+                SDR_UNROLLED_FOR (4, int v = 0; v < vectors; v++)
                     total[r * VECTORS + v] += s[v] * x[r][i];
         }
     }
-    _Pragma("GCC unroll 8") for (int r = 0; r < TILE_ROWS; r++)
-        _Pragma("GCC unroll 4") for (int v = 0; v < vectors; v++)
-            lanes_store(score[r] + v * SDR_LANES, total[r * VECTORS + v], v + 1 < vectors ? (uint32_t)SDR_LANES : last);
+    SDR_UNROLLED_FOR (8, int r = 0; r < TILE_ROWS; r++)
+        SDR_UNROLLED_FOR (4, int v = 0; v < vectors; v++)
+            lanes_store(score[r] + v * SDR_LANES, total[r * VECTORS + v],
+                        v + 1 < vectors ? (uint32_t)SDR_LANES : last);
 }
 
-SDR_INLINE void columns(const float *w, float x[][CHUNK], uint32_t n, uint32_t outputs, const float *const *ahead,
-                        uint32_t fetched, float *const *to, uint32_t left)
+SDR_INLINE void columns(const float *w, float x[][CHUNK], uint32_t n, uint32_t outputs,
+                        const float *const *ahead, uint32_t fetched, float *const *to,
+                        uint32_t left)
 {
     uint32_t last = (left - 1) % SDR_LANES + 1;
     if (left >= VECTORS * SDR_LANES)
@@ -132,18 +138,22 @@ static uint32_t chunk_of(uint32_t n)
     return chunks ? ((n + chunks - 1) / chunks + LINE - 1) / LINE * LINE : LINE;
 }
 
-/* A group of rows is copied chunk by chunk; its next chunk, or the first one of the next group, is fetched meanwhile. */
-static void scores_together(const float *w, const float *const *x, uint32_t rows, const float *center, uint32_t n,
-                            uint32_t outputs, float *score)
+/* A group of rows is copied chunk by chunk; its next chunk, or the first one of the next group, is
+   fetched meanwhile. */
+static void scores_together(const float *w, const float *const *x, uint32_t rows,
+                            const float *center, uint32_t n, uint32_t outputs, float *score)
 {
     float part[GROUP][CHUNK], spare[VECTORS * SDR_LANES] = {0};
     const float *ahead[GROUP];
     uint32_t chunk = chunk_of(n);
     for (uint32_t first = 0; first < rows; first += GROUP) {
-        uint32_t padded = ((rows - first < GROUP ? rows - first : GROUP) + TILE_ROWS - 1) / TILE_ROWS * TILE_ROWS;
+        uint32_t padded =
+            ((rows - first < GROUP ? rows - first : GROUP) + TILE_ROWS - 1) / TILE_ROWS * TILE_ROWS;
         for (uint32_t from = 0; from < n; from += chunk) {
             uint32_t count = n - from < chunk ? n - from : chunk;
-            uint32_t left = n - from - count, fetched = left ? left : first + GROUP < rows ? chunk : 0;
+            uint32_t left = n - from - count, fetched = left                   ? left
+                                                        : first + GROUP < rows ? chunk
+                                                                               : 0;
             for (uint32_t r = 0; r < padded; r++) { /* missing rows repeat the first */
                 uint32_t row = first + r < rows ? first + r : first;
                 uint32_t next = row + GROUP < rows ? row + GROUP : row;
@@ -154,9 +164,10 @@ static void scores_together(const float *w, const float *const *x, uint32_t rows
                 for (uint32_t t = 0; t < padded; t += TILE_ROWS) {
                     float *to[TILE_ROWS];
                     for (uint32_t r = 0; r < TILE_ROWS; r++)
-                        to[r] = first + t + r < rows ? score + (size_t)(first + t + r) * outputs + k : spare;
-                    columns(w + (size_t)from * outputs + k, part + t, count, outputs, ahead + t, k == 0 ? fetched : 0, to,
-                            outputs - k);
+                        to[r] = first + t + r < rows ? score + (size_t)(first + t + r) * outputs + k
+                                                     : spare;
+                    columns(w + (size_t)from * outputs + k, part + t, count, outputs, ahead + t,
+                            k == 0 ? fetched : 0, to, outputs - k);
                 }
         }
     }
@@ -228,8 +239,9 @@ SDR_INLINE void set_values_of_cells(float *array, const uint32_t *feature, uint6
 }
 
 /* arrays: a constant where it is called. */
-SDR_INLINE void merge_cells_by(float *const *shared, const int arrays, const uint32_t *feature, float *const *cell, int copies,
-                               const size_t size, uint64_t first, uint64_t end, const enum sdr_merge how, const float *damping)
+SDR_INLINE void merge_cells_by(float *const *shared, const int arrays, const uint32_t *feature,
+                               float *const *cell, int copies, const size_t size, uint64_t first,
+                               uint64_t end, const enum sdr_merge how, const float *damping)
 {
     for (uint64_t j = first; j < end; j += SDR_LANES) {
         struct changes c[3];
@@ -255,7 +267,8 @@ SDR_INLINE void merge_cells_by(float *const *shared, const int arrays, const uin
             continue;
         lanes least = damping ? values_of_cells(damping, feature, j) : (lanes){0};
         for (int i = 0; i < arrays; i++) {
-            next[i] = i > 0 ? merged(&c[i], how, NULL) : merged(&c[0], SDR_MERGE_SUM, damping ? &least : NULL);
+            next[i] = i > 0 ? merged(&c[i], how, NULL)
+                            : merged(&c[0], SDR_MERGE_SUM, damping ? &least : NULL);
             set_values_of_cells(shared[i], feature, j, next[i]);
         }
         for (int k = 0; k < copies; k++) {
@@ -269,8 +282,9 @@ SDR_INLINE void merge_cells_by(float *const *shared, const int arrays, const uin
     }
 }
 
-static void merge_cells(float *const *shared, int arrays, const uint32_t *feature, float *const *cell, int copies, size_t size,
-                        uint64_t first, uint64_t end, enum sdr_merge how, const float *damping)
+static void merge_cells(float *const *shared, int arrays, const uint32_t *feature,
+                        float *const *cell, int copies, size_t size, uint64_t first, uint64_t end,
+                        enum sdr_merge how, const float *damping)
 {
     if (arrays == 1)
         merge_cells_by(shared, 1, feature, cell, copies, 4, first, end, SDR_MERGE_SUM, damping);
@@ -296,4 +310,5 @@ static void merge(float *shared, const float *const *copy, int copies, uint64_t 
 extern const struct sdr_product_kernels SDR_FOR_LEVEL(sdr_product_kernels);
 const struct sdr_linear_kernels SDR_FOR_LEVEL(sdr_linear_kernels);
 const struct sdr_linear_kernels SDR_FOR_LEVEL(sdr_linear_kernels) = {
-    dot16, dot32, dot, scores16, scores32, scores, scores_together, copy, add, merge, merge_cells, &SDR_FOR_LEVEL(sdr_product_kernels)};
+    dot16,           dot32, dot, scores16, scores32,    scores,
+    scores_together, copy,  add, merge,    merge_cells, &SDR_FOR_LEVEL(sdr_product_kernels)};

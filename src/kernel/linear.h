@@ -23,8 +23,8 @@ struct sdr_linear_kernels {
     void (*scores)(const float *w, const float *x, const float *center, uint32_t n,
                    uint32_t outputs, float *score);
     /* The same as `scores` for rows x[r] and their scores, one behind the other; the same bits. */
-    void (*scores_together)(const float *w, const float *const *x, uint32_t rows, const float *center, uint32_t n,
-                            uint32_t outputs, float *score);
+    void (*scores_together)(const float *w, const float *const *x, uint32_t rows,
+                            const float *center, uint32_t n, uint32_t outputs, float *score);
     /* to[i] = x[i] − center[i]; center may be NULL */
     void (*copy)(float *to, const float *x, const float *center, uint32_t n);
     /* to[i] += a·(x[i] − center[i]); center may be NULL */
@@ -35,11 +35,13 @@ struct sdr_linear_kernels {
        two overshoots further with every merge. damping NULL: add everything. */
     void (*merge)(float *shared, const float *const *copy, int copies, uint64_t count,
                   enum sdr_merge how, const float *damping);
-    /* The same for replicas in cells of `size` floats (kernel/cells.h), which get the result, too: cells first … end − 1,
-       multiples of 16. A cell's floats 0 and 1 belong to array 0 and 1, float 4 to array 2. feature[j]: the feature of cell j,
-       its index in the arrays and in damping; NULL: cell j is feature j. `how` is for arrays 1 and 2. */
-    void (*merge_cells)(float *const *shared, int arrays, const uint32_t *feature, float *const *cell, int copies, size_t size,
-                        uint64_t first, uint64_t end, enum sdr_merge how, const float *damping);
+    /* The same for replicas in cells of `size` floats (kernel/cells.h), which get the result, too:
+       cells first … end − 1, multiples of 16. A cell's floats 0 and 1 belong to array 0 and 1,
+       float 4 to array 2. feature[j]: the feature of cell j, its index in the arrays and in
+       damping; NULL: cell j is feature j. `how` is for arrays 1 and 2. */
+    void (*merge_cells)(float *const *shared, int arrays, const uint32_t *feature,
+                        float *const *cell, int copies, size_t size, uint64_t first, uint64_t end,
+                        enum sdr_merge how, const float *damping);
     const struct sdr_product_kernels *products; /* of the same level */
 };
 

@@ -15,13 +15,15 @@ enum { TILE_VECTORS = 2, TILE_ROWS = 4 };
 #endif
 
 /* ---- product ---- */
-/* Where the elements of `a` and `b` are: by tables, by strides, or by strides with a_row = 1: as a constant it is part of
-   the instructions that load, which makes the gradient of a dense batch 5 % faster. */
+/* Where the elements of `a` and `b` are: by tables, by strides, or by strides with a_row = 1: as a
+   constant it is part of the instructions that load, which makes the gradient of a dense batch 5 %
+   faster. */
 enum places { BY_TABLES, BY_STRIDES, ROWS_ADJACENT };
 
 /* Sums of the tile stay in registers: `m` rows × `n` vectors. The last vector may be partial. */
-SDR_INLINE void tile(const struct sdr_product *x, uint32_t i, uint32_t j, uint32_t from, uint32_t end,
-                     const int m, const int n, const enum places places, const bool whole, tail last)
+SDR_INLINE void tile(const struct sdr_product *x, uint32_t i, uint32_t j, uint32_t from,
+                     uint32_t end, const int m, const int n, const enum places places,
+                     const bool whole, tail last)
 {
     vector sum[TILE_ROWS * TILE_VECTORS];
     float *to[TILE_ROWS];
@@ -30,13 +32,13 @@ SDR_INLINE void tile(const struct sdr_product *x, uint32_t i, uint32_t j, uint32
     size_t a_row = places == ROWS_ADJACENT ? 1 : x->a_row, a_step = x->a_step, b_step = x->b_step;
     const size_t *a_at = x->a_at, *b_at = x->b_at;
     bool add = x->add || from > 0;
-    _Pragma("GCC unroll 8") for (int r = 0; r < m; r++)
+    SDR_UNROLLED_FOR (8, int r = 0; r < m; r++)
         to[r] = x->to + j + (x->to_at ? x->to_at[i + (uint32_t)r] : (i + (uint32_t)r) * x->to_row);
-    _Pragma("GCC unroll 8") for (int r = 0; r < m; r++)
-        _Pragma("GCC unroll 4") for (int v = 0; v < n; v++)
-            sum[r * n + v] = !add          ? all(0)
+    SDR_UNROLLED_FOR (8, int r = 0; r < m; r++)
+        SDR_UNROLLED_FOR (4, int v = 0; v < n; v++)
+            sum[r * n + v] = !add                   ? all(0)
                              : !whole && v == n - 1 ? load_tail(to[r] + v * WIDE, last)
-                                          : load(to[r] + v * WIDE);
+                                                    : load(to[r] + v * WIDE);
     if (strides) {
         a += from * a_step;
         b += from * b_step;
@@ -44,12 +46,11 @@ SDR_INLINE void tile(const struct sdr_product *x, uint32_t i, uint32_t j, uint32
     for (uint32_t p = from; p < end; p++) {
         const float *ap = strides ? a : a + a_at[p], *bp = strides ? b : b + b_at[p];
         vector row[TILE_VECTORS];
-        _Pragma("GCC unroll 4") for (int v = 0; v < n; v++)
+        SDR_UNROLLED_FOR (4, int v = 0; v < n; v++)
             row[v] = !whole && v == n - 1 ? load_tail(bp + v * WIDE, last) : load(bp + v * WIDE);
-        _Pragma("GCC unroll 8") for (int r = 0; r < m; r++)
-        {
+        SDR_UNROLLED_FOR (8, int r = 0; r < m; r++) {
             vector one = all(ap[r * a_row]);
-            _Pragma("GCC unroll 4") for (int v = 0; v < n; v++)
+            SDR_UNROLLED_FOR (4, int v = 0; v < n; v++)
                 sum[r * n + v] = multiply_add(one, row[v], sum[r * n + v]);
         }
         if (strides) {
@@ -57,8 +58,8 @@ SDR_INLINE void tile(const struct sdr_product *x, uint32_t i, uint32_t j, uint32
             b += b_step;
         }
     }
-    _Pragma("GCC unroll 8") for (int r = 0; r < m; r++)
-        _Pragma("GCC unroll 4") for (int v = 0; v < n; v++)
+    SDR_UNROLLED_FOR (8, int r = 0; r < m; r++)
+        SDR_UNROLLED_FOR (4, int v = 0; v < n; v++)
             if (!whole && v == n - 1)
                 store_tail(to[r] + v * WIDE, sum[r * n + v], last);
             else
@@ -66,7 +67,10 @@ SDR_INLINE void tile(const struct sdr_product *x, uint32_t i, uint32_t j, uint32
 }
 
 /* One function per number of vectors: the number of rows is chosen inside. */
-#define TILE_CASE(m, n) case m: tile(x, i, j, from, end, m, n, places, whole, last); break;
+#define TILE_CASE(m, n)                                                                            \
+    case m:                                                                                        \
+        tile(x, i, j, from, end, m, n, places, whole, last);                                       \
+        break;
 #define TILE_ROWS_(n) TILE_CASE(1, n) TILE_CASE(2, n) TILE_CASE(3, n) TILE_CASE(4, n)
 #if defined(__AVX512F__)
 #define TILE_CASES(n) TILE_ROWS_(n) TILE_CASE(5, n) TILE_CASE(6, n) TILE_CASE(7, n)
@@ -77,8 +81,9 @@ SDR_INLINE void tile(const struct sdr_product *x, uint32_t i, uint32_t j, uint32
 #else
 #define TILE_CASES(n) TILE_ROWS_(n)
 #endif
-SDR_INLINE void tile_rows(const struct sdr_product *x, uint32_t i, uint32_t m, uint32_t j, uint32_t from,
-                          uint32_t end, const int n, const enum places places, const bool whole, tail last)
+SDR_INLINE void tile_rows(const struct sdr_product *x, uint32_t i, uint32_t m, uint32_t j,
+                          uint32_t from, uint32_t end, const int n, const enum places places,
+                          const bool whole, tail last)
 {
     switch (m) {
         TILE_CASES(n)
@@ -86,8 +91,8 @@ SDR_INLINE void tile_rows(const struct sdr_product *x, uint32_t i, uint32_t m, u
 }
 
 /* All rows of a block of columns, as evenly tiled as possible. */
-SDR_INLINE void columns(const struct sdr_product *x, uint32_t j, uint32_t cols, uint32_t from, uint32_t end,
-                        const enum places places, const bool whole)
+SDR_INLINE void columns(const struct sdr_product *x, uint32_t j, uint32_t cols, uint32_t from,
+                        uint32_t end, const enum places places, const bool whole)
 {
     uint32_t tiles = (x->rows + TILE_ROWS - 1) / TILE_ROWS;
     uint32_t vectors = (cols + WIDE - 1) / WIDE;
@@ -106,8 +111,8 @@ SDR_INLINE void columns(const struct sdr_product *x, uint32_t j, uint32_t cols, 
     }
 }
 
-SDR_INLINE void columns_by(const struct sdr_product *x, uint32_t j, uint32_t cols, uint32_t from, uint32_t end,
-                           const enum places places)
+SDR_INLINE void columns_by(const struct sdr_product *x, uint32_t j, uint32_t cols, uint32_t from,
+                           uint32_t end, const enum places places)
 {
     if (cols % WIDE == 0)
         columns(x, j, cols, from, end, places, true);
@@ -147,11 +152,13 @@ enum { CROSS_ROWS = 2, CROSS_COLS = 2 };
 enum { CROSS_ROWS = 1, CROSS_COLS = 2 };
 #endif
 
-SDR_INLINE void cross_tile(const struct sdr_cross *x, uint32_t i, uint32_t j, const int m, const int n)
+SDR_INLINE void cross_tile(const struct sdr_cross *x, uint32_t i, uint32_t j, const int m,
+                           const int n)
 {
     vector sum[CROSS_ROWS * CROSS_COLS * PARTS];
     const float *a[CROSS_ROWS], *b[CROSS_COLS];
-    _Pragma("GCC unroll 32") for (int k = 0; k < m * n * PARTS; k++) sum[k] = all(0);
+    SDR_UNROLLED_FOR (32, int k = 0; k < m * n * PARTS; k++)
+        sum[k] = all(0);
     for (int r = 0; r < m; r++)
         a[r] = x->a + x->a_at[i + (uint32_t)r];
     for (int c = 0; c < n; c++)
@@ -159,16 +166,13 @@ SDR_INLINE void cross_tile(const struct sdr_cross *x, uint32_t i, uint32_t j, co
     for (uint32_t q = 0; q < x->inner; q++) {
         size_t at = x->q_at[q], bt = (size_t)q * x->lanes;
         for (uint32_t l = 0; l < x->lanes; l += SDR_CHAINS)
-            _Pragma("GCC unroll 4") for (int part = 0; part < PARTS; part++)
-            {
+            SDR_UNROLLED_FOR (4, int part = 0; part < PARTS; part++) {
                 vector left[CROSS_ROWS];
-                _Pragma("GCC unroll 8") for (int r = 0; r < m; r++)
+                SDR_UNROLLED_FOR (8, int r = 0; r < m; r++)
                     left[r] = load(a[r] + at + l + part * WIDE);
-                _Pragma("GCC unroll 8") for (int c = 0; c < n; c++)
-                {
+                SDR_UNROLLED_FOR (8, int c = 0; c < n; c++) {
                     vector right = load(b[c] + bt + l + part * WIDE);
-                    _Pragma("GCC unroll 8") for (int r = 0; r < m; r++)
-                    {
+                    SDR_UNROLLED_FOR (8, int r = 0; r < m; r++) {
                         vector *to = &sum[(c * m + r) * PARTS + part];
                         *to = multiply_add(left[r], right, *to);
                     }
@@ -176,7 +180,7 @@ SDR_INLINE void cross_tile(const struct sdr_cross *x, uint32_t i, uint32_t j, co
             }
     }
     float chain[CROSS_ROWS * CROSS_COLS][SDR_CHAINS] __attribute__((aligned(64)));
-    _Pragma("GCC unroll 32") for (int k = 0; k < m * n * PARTS; k++)
+    SDR_UNROLLED_FOR (32, int k = 0; k < m * n * PARTS; k++)
         store(&chain[0][0] + k * WIDE, sum[k]);
     for (int r = 0; r < m; r++)
         for (int c = 0; c < n; c++) {
@@ -211,20 +215,23 @@ static void cross(const struct sdr_cross *x)
                                 tail last)                                                         \
     {                                                                                              \
         vector sum[GATHERED];                                                                      \
-        _Pragma("GCC unroll 8") for (int v = 0; v < vectors; v++) sum[v] =                         \
-            !whole && v == vectors - 1 ? load_tail(to + v * WIDE, last) : load(to + v * WIDE);     \
+        SDR_UNROLLED_FOR (8, int v = 0; v < vectors; v++)                                          \
+            sum[v] =                                                                               \
+                !whole && v == vectors - 1 ? load_tail(to + v * WIDE, last) : load(to + v * WIDE); \
         for (uint32_t i = 0; i < n; i++) {                                                         \
             const float *row = from + (size_t)index[i] * cols;                                     \
             vector one = all(x[i]);                                                                \
-            _Pragma("GCC unroll 8") for (int v = 0; v < vectors; v++) sum[v] = multiply_add(       \
-                one,                                                                               \
-                !whole && v == vectors - 1 ? load_tail(row + v * WIDE, last)                       \
-                                           : load(row + v * WIDE),                                 \
-                sum[v]);                                                                           \
+            SDR_UNROLLED_FOR (8, int v = 0; v < vectors; v++)                                      \
+                sum[v] = multiply_add(one,                                                         \
+                                      !whole && v == vectors - 1 ? load_tail(row + v * WIDE, last) \
+                                                                 : load(row + v * WIDE),           \
+                                      sum[v]);                                                     \
         }                                                                                          \
-        _Pragma("GCC unroll 8") for (int v = 0; v < vectors; v++) if (!whole && v == vectors - 1)  \
-            store_tail(to + v * WIDE, sum[v], last);                                               \
-        else store(to + v * WIDE, sum[v]);                                                         \
+        SDR_UNROLLED_FOR (8, int v = 0; v < vectors; v++)                                          \
+            if (!whole && v == vectors - 1)                                                        \
+                store_tail(to + v * WIDE, sum[v], last);                                           \
+            else                                                                                   \
+                store(to + v * WIDE, sum[v]);                                                      \
     }                                                                                              \
     static void name(const float *from, const type *index, const float *x, uint32_t n,             \
                      uint32_t cols, float *to)                                                     \
@@ -244,8 +251,8 @@ GATHER(gather16, uint16_t)
 GATHER(gather32, uint32_t)
 
 /* ---- scatter ---- */
-SDR_INLINE void scatter_part(float *to, const uint32_t *place, const float *x, uint32_t n, const float *u, uint32_t cols,
-                             const bool whole, tail last)
+SDR_INLINE void scatter_part(float *to, const uint32_t *place, const float *x, uint32_t n,
+                             const float *u, uint32_t cols, const bool whole, tail last)
 {
     vector v = whole ? load(u) : load_tail(u, last);
     for (uint32_t i = 0; i < n; i++) {
@@ -258,7 +265,8 @@ SDR_INLINE void scatter_part(float *to, const uint32_t *place, const float *x, u
     }
 }
 
-static void scatter(float *to, const uint32_t *place, const float *x, uint32_t n, const float *u, uint32_t cols)
+static void scatter(float *to, const uint32_t *place, const float *x, uint32_t n, const float *u,
+                    uint32_t cols)
 {
     uint32_t j = 0;
     for (; j + WIDE <= cols; j += WIDE)
@@ -348,20 +356,21 @@ static void slope(enum sdr_activation f, const float *y, float *delta, size_t n)
 }
 
 /* ---- pooling ---- */
-/* Every window of every image, a vector of examples at a time: `at` is its first pixel, `out_at + l` its result. */
+/* Every window of every image, a vector of examples at a time: `at` is its first pixel, `out_at +
+   l` its result. */
 #define WINDOWS(w)                                                                                 \
     for (size_t c = 0, out_at = 0; c < (w)->channels; c++)                                         \
         for (size_t y = 0; y < (w)->out_rows; y++)                                                 \
             for (size_t x = 0; x < (w)->out_cols; x++, out_at += (w)->lanes)                       \
-                for (size_t l = 0,                                                                 \
-                            at = ((c * (w)->rows + y * (w)->stride) * (w)->cols + x * (w)->stride) * \
-                                 (w)->lanes;                                                       \
+                for (size_t l = 0, at = ((c * (w)->rows + y * (w)->stride) * (w)->cols +           \
+                                         x * (w)->stride) *                                        \
+                                        (w)->lanes;                                                \
                      l < (w)->lanes; l += WIDE, at += WIDE)
 
 static void pool(const struct sdr_pooling *w, const float *from, float *to)
 {
     size_t row = (size_t)w->cols * w->lanes;
-    WINDOWS(w) {
+    WINDOWS (w) {
         vector most = load(from + at);
         for (uint32_t v = 0; v < w->size; v++)
             for (uint32_t u = 0; u < w->size; u++)
@@ -375,7 +384,7 @@ static void unpool(const struct sdr_pooling *w, const float *from, const float *
 {
     size_t row = (size_t)w->cols * w->lanes;
     bool apart = w->stride >= w->size;
-    WINDOWS(w) {
+    WINDOWS (w) {
         vector most = load(to + out_at + l), left = load(delta + out_at + l);
         for (uint32_t v = 0; v < w->size; v++)
             for (uint32_t u = 0; u < w->size; u++) {

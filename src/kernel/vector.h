@@ -1,5 +1,5 @@
-/* Vectors as wide as the registers of the CPU level, for products of matrices. Every operation gives the same bits at every
-   level: multiply_add rounds once, with an instruction or without. */
+/* Vectors as wide as the registers of the CPU level, for products of matrices. Every operation
+   gives the same bits at every level: multiply_add rounds once, with an instruction or without. */
 #ifndef SDR_KERNEL_VECTOR_H
 #define SDR_KERNEL_VECTOR_H
 
@@ -179,7 +179,7 @@ SDR_INLINE pair odd_sum(pair product, pair c)
     pair error = (product - (sum - back)) + (c - back);
     pair_bits bits = (pair_bits)sum;
     pair_bits inexact = (pair_bits)(error != 0) & ((bits & 1) - 1); /* and the last bit is even */
-    pair_bits away = (pair_bits)((error > 0) == (sum > 0)) | 1; /* −1: grows, 1: shrinks */
+    pair_bits away = (pair_bits)((error > 0) == (sum > 0)) | 1;     /* −1: grows, 1: shrinks */
     return (pair)(bits - (inexact & away));
 }
 SDR_INLINE vector multiply_add(vector a, vector b, vector c)

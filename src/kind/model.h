@@ -57,7 +57,8 @@ static inline __attribute__((always_inline)) void sdr_fetch(const void *from, si
         __builtin_prefetch(at);
 }
 /* The same without a branch for the first lines, since the lengths of rows cannot be predicted. */
-static inline __attribute__((always_inline)) void sdr_fetch_part(const void *from, size_t bytes, const size_t lines)
+static inline __attribute__((always_inline)) void sdr_fetch_part(const void *from, size_t bytes,
+                                                                 const size_t lines)
 {
     enum { LINE = 64 };
     const char *at = from, *last = at + (bytes ? bytes - 1 : 0);
@@ -73,7 +74,8 @@ static inline __attribute__((always_inline)) void sdr_fetch_row(const struct sdr
     __builtin_prefetch(&problem->target[row]);
     if (rows->dense) {
         enum { FLOATS = 256 }; /* the CPU's own prefetcher follows from there */
-        sdr_fetch(sdr_dense_row(rows, row), (rows->features < FLOATS ? rows->features : FLOATS) * sizeof(float));
+        sdr_fetch(sdr_dense_row(rows, row),
+                  (rows->features < FLOATS ? rows->features : FLOATS) * sizeof(float));
         return;
     }
     struct sdr_sparse_row r = sdr_sparse_row(rows, row);
@@ -93,9 +95,9 @@ struct sdr_view {
 };
 
 /* Models with one output whose batches of one row can be fused by the optimizer's loops
-   (optimizer/step_loops.h): a linear score of block 0; or, with factors, the product of the two rows of
-   block 0 that a pair names, and their biases, if block 1 is per feature too. A block of one row is an
-   intercept. */
+   (optimizer/step_loops.h): a linear score of block 0; or, with factors, the product of the two
+   rows of block 0 that a pair names, and their biases, if block 1 is per feature too. A block of
+   one row is an intercept. */
 struct sdr_fused_model {
     /* Factors of a row of block 0. NULL: a linear model. */
     uint32_t (*factors)(const struct sdr_problem *problem);
@@ -103,7 +105,8 @@ struct sdr_fused_model {
     void (*pair_penalty)(const void *options, float l2[2]);
 };
 
-/* States of replicas as values that can be compared and averaged, where those of the model are sums: pieces of equal length. */
+/* States of replicas as values that can be compared and averaged, where those of the model are
+   sums: pieces of equal length. */
 struct sdr_model_state {
     uint64_t (*values)(const struct sdr_block *block, uint64_t *piece);
     void (*copy)(const struct sdr_block *block, const float *w, float *state);
@@ -136,8 +139,9 @@ struct sdr_model_defaults {
     uint64_t batch;                   /* --batch; 0: 1 */
     uint64_t epochs;                  /* minimum of --epochs */
     const char *optimizer, *schedule; /* NULL: adagrad, and its schedule */
-    const char *sync;                 /* --sync auto: a repeatable strategy; NULL: see run/automatic.c */
-    double step;                      /* factor on the automatic step of a linear model; 0: 1 */
+    /* --sync auto: a repeatable strategy; NULL: see run/automatic.c */
+    const char *sync;
+    double step; /* factor on the automatic step of a linear model; 0: 1 */
 };
 
 struct sdr_model_kind {
@@ -167,8 +171,8 @@ struct sdr_model_kind {
     void (*probability)(const float *score, uint32_t outputs, float *probability);
     /* Declares the blocks (all but their offsets); returns their number, or −1 after sdr_fail. */
     int (*shape)(const struct sdr_problem *problem, struct sdr_block *block);
-    /* Bytes of scratch for score and gradient of batches of up to `rows` rows; zero at first, then as the
-       last call left it. */
+    /* Bytes of scratch for score and gradient of batches of up to `rows` rows; zero at first, then
+       as the last call left it. */
     size_t (*workspace)(const struct sdr_problem *problem, uint32_t rows);
     /* Scores of the batch, count × outputs. */
     enum sdr_status (*score)(const struct sdr_view *view, const struct sdr_batch *batch,

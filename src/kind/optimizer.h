@@ -10,7 +10,8 @@ struct sdr_target {
     float *value;
     float *slot[2];      /* optimizer state; NULL where the optimizer has less */
     float *penalty_paid; /* penalty already charged, in units of Σ rate; NULL: no penalty */
-    float *cell;        /* the same, a cell a feature (optimizer/cell_loops.h): fused steps on it alone; NULL: none */
+    /* the same, a cell a feature (optimizer/cell_loops.h): fused steps on it alone; NULL: none */
+    float *cell;
     const float *scale; /* 1 / size of each feature: steps are taken in scaled units; NULL: all 1 */
     const float *center;   /* dense rows: subtracted from x; NULL: nothing */
     const float *constant; /* what begin() computed */
@@ -50,23 +51,23 @@ struct sdr_fused_steps {
     uint32_t factors; /* pairs: of a row of the block; else 0 */
     const void *optimizer_options;
     struct sdr_target *weight, *bias, *intercept; /* the last two may be NULL; bias: pairs alone */
-    float *constant;                       /* of all targets */
-    uint64_t version;                      /* updates so far; incremented */
-    double penalty_due;                    /* Σ rate so far; increased if there is a penalty */
-    double loss_sum, weight_sum;           /* over the rows, each before its step; added to */
+    float *constant;                              /* of all targets */
+    uint64_t version;                             /* updates so far; incremented */
+    double penalty_due;          /* Σ rate so far; increased if there is a penalty */
+    double loss_sum, weight_sum; /* over the rows, each before its step; added to */
 };
 
 /* Compiled once per CPU level from optimizer/step.h, which has the loops. The state of a value
    advances when a row touches it; penalties of skipped steps are charged when it is next read. */
 struct sdr_optimizer {
     SDR_ABOUT;
-    int slots;        /* state arrays, each as long as the values, zero at the start */
-    double rate;      /* default --lr in units of typical_row^−rate_power */
+    int slots;          /* state arrays, each as long as the values, zero at the start */
+    double rate;        /* default --lr in units of typical_row^−rate_power */
     double rate_layers; /* default --lr of networks */
-    int rate_power;   /* 2: plain gradient steps; 1: steps normalised per value; 0: absolute */
-    bool uniform;     /* one metric for all values of a row: group lasso is exact */
-    bool own_penalty; /* charges l1 and l2 itself (FTRL) */
-    bool sums;        /* state is a sum of gradients: replicas are added; otherwise averaged */
+    int rate_power;     /* 2: plain gradient steps; 1: steps normalised per value; 0: absolute */
+    bool uniform;       /* one metric for all values of a row: group lasso is exact */
+    bool own_penalty;   /* charges l1 and l2 itself (FTRL) */
+    bool sums;          /* state is a sum of gradients: replicas are added; otherwise averaged */
     /* Constants of update number `update` (from 1) with step size `rate`. */
     void (*begin)(const void *options, uint64_t update, double rate,
                   const struct sdr_target *target, float constant[SDR_CONSTANTS]);

@@ -27,10 +27,11 @@ struct sdr_facts {
 /* The plan of a strategy whose workers share memory. */
 struct sdr_plan {
     struct sdr_facts known;
-    int workers;        /* workers available; may be lowered */
-    uint64_t share;     /* rows assigned at a time; a multiple of batch */
-    int copies;         /* private replicas of the parameters; 0: all workers share one set */
-    uint64_t first_share; /* rounds of all copies grow from this many rows to `share`; 0: all are alike */
+    int workers;    /* workers available; may be lowered */
+    uint64_t share; /* rows assigned at a time; a multiple of batch */
+    int copies;     /* private replicas of the parameters; 0: all workers share one set */
+    /* rounds of all copies grow from this many rows to `share`; 0: all are alike */
+    uint64_t first_share;
     bool damped;        /* damp the changes of more than two replicas: see the kernel merge */
     bool races;         /* the result depends on the order of events, which can be recorded */
     bool in_place;      /* no replicas: workers write to shared parameters without locks */

@@ -17,13 +17,14 @@ struct sdr_work {
     bool certain;         /* nobody will cancel it */
     uint32_t steps, next; /* next: the step that compute runs, from 0; incremented when done */
     const double *cost;   /* per step: relative time; NULL: all equal */
-    /* The time of all steps is the sum of `draws` random draws (--compute, --delay): numbers `number` and so on of
-       those of its worker. */
+    /* The time of all steps is the sum of `draws` random draws (--compute, --delay): numbers
+       `number` and so on of those of its worker. */
     uint64_t number;
     uint32_t draws;
     int64_t time; /* for the transport: the drawn time, nanoseconds */
-    /* For peers: handles messages that arrive meanwhile, without waiting; NULL: they stay where they are. In virtual time
-       compute calls it on every arrival; in real time another thread does, see peer/helper.c. */
+    /* For peers: handles messages that arrive meanwhile, without waiting; NULL: they stay where
+       they are. In virtual time compute calls it on every arrival; in real time another thread
+       does, see peer/helper.c. */
     enum sdr_status (*progress)(void *context);
     void *context;
 };
@@ -63,14 +64,16 @@ struct sdr_transport {
     bool (*any)(struct sdr_node *node);
     /* Whether all nodes are on this machine, so that messages take computing instead of time. */
     bool (*one_machine)(const struct sdr_node *node);
-    /* For a second thread of the node: blocks until a message has arrived or the timeout, in nanoseconds, has passed.
-       NULL: time is virtual. */
+    /* For a second thread of the node: blocks until a message has arrived or the timeout, in
+       nanoseconds, has passed. NULL: time is virtual. */
     void (*wait)(struct sdr_node *node, int64_t nanoseconds);
-    /* For peers, one a process: begins a sum over all of them, in place. All begin the same sums in the same order.
-       summed: whether it is complete; never, if a process dies. NULL: the transport has messages alone. */
+    /* For peers, one a process: begins a sum over all of them, in place. All begin the same sums in
+       the same order. summed: whether it is complete; never, if a process dies. NULL: the transport
+       has messages alone. */
     enum sdr_status (*sum)(struct sdr_node *node, float *value, uint64_t count, void *request);
     enum sdr_status (*summed)(struct sdr_node *node, void *request, bool *done);
-    /* For slots (server/slots.h): sets run->network->slots.at for nodes whose memory this process can write; zeroed. */
+    /* For slots (server/slots.h): sets run->network->slots.at for nodes whose memory this process
+       can write; zeroed. */
     enum sdr_status (*expose)(struct sdr_run *run);
     /* Whether a PUT to a node would not queue behind another one; NULL: it never does. */
     bool (*idle)(struct sdr_node *node, int to);

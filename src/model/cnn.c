@@ -3,17 +3,24 @@
 
 #define LENET "conv20x5-pool2-conv50x5-pool2-dense500-relu"
 #define OPTIONS(text)                                                                              \
-    {"layers", SDR_TEXT, text, "LAYERS", 0, 0,                                                     \
+    {"layers",                                                                                     \
+     SDR_TEXT,                                                                                     \
+     text,                                                                                         \
+     "LAYERS",                                                                                     \
+     0,                                                                                            \
+     0,                                                                                            \
      "convNxK, poolK, denseN, relu, tanh, sigmoid, dropoutP, with '-' between them; the last "     \
      "layer, one unit per class, comes by itself",                                                 \
-     offsetof(struct sdr_layer_options, layers), 0},                                               \
+     offsetof(struct sdr_layer_options, layers),                                                   \
+     0},                                                                                           \
     {                                                                                              \
-        "image", SDR_TEXT, NULL, "RxC", 0, 0,                                                        \
-            "rows and columns of an image, also RxCxCHANNELS; not given: as in the file",                    \
+        "image", SDR_TEXT, NULL, "RxC", 0, 0,                                                      \
+            "rows and columns of an image, also RxCxCHANNELS; not given: as in the file",          \
             offsetof(struct sdr_layer_options, image), 0                                           \
     }
 
-static const struct sdr_option usual[] = {OPTIONS("conv16x3p1-relu-pool2-conv32x3p1-relu-pool2-dense128-relu"), {0}};
+static const struct sdr_option usual[] = {
+    OPTIONS("conv16x3p1-relu-pool2-conv32x3p1-relu-pool2-dense128-relu"), {0}};
 static const struct sdr_option lenet[] = {OPTIONS(LENET), {0}};
 
 SDR_REGISTER(model_kind, cnn_regression) = {

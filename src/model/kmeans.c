@@ -13,11 +13,11 @@
    Distances are computed as differences of squares, so the origin should lie among the rows: it is
    their mean, or zero for mostly-zero rows. It is stored with the model. Starts from rows far from
    each other: greedy k-means++ (Arthur and Vassilvitskii, 2007). */
+#include "model/kmeans.h"
 #include "base/memory.h"
 #include "base/rng.h"
 #include "kernel/cluster.h"
 #include "kernel/linear.h"
-#include "model/kmeans.h"
 
 #include <math.h>
 #include <string.h>
@@ -45,8 +45,8 @@ static int shape(const struct sdr_problem *problem, struct sdr_block *block)
     block[0] = (struct sdr_block){
         .name = "sum", .rows = problem->features, .cols = problem->outputs, .per_feature = true};
     block[1] = (struct sdr_block){.name = "count", .rows = 1, .cols = problem->outputs};
-    block[2] = (struct sdr_block){
-        .name = "origin", .rows = problem->features, .cols = 1, .fixed = true};
+    block[2] =
+        (struct sdr_block){.name = "origin", .rows = problem->features, .cols = 1, .fixed = true};
     return 3;
 }
 
@@ -117,7 +117,8 @@ static void multiply(const struct sdr_problem *problem, const struct centers *c,
         for (uint32_t i = 0; i < count; i++)
             x[i] = sdr_dense_row(rows, row[i]);
         memset(product, 0, (size_t)count * c->count * sizeof *product);
-        problem->kernels->scores_together(c->sum, x, count, c->origin, rows->features, c->count, product);
+        problem->kernels->scores_together(c->sum, x, count, c->origin, rows->features, c->count,
+                                          product);
         return;
     }
     for (uint32_t i = 0; i < count; i++, product += c->count) {
@@ -418,7 +419,8 @@ SDR_REGISTER(model_kind, kmeans) = {
     .sense = SDR_STATISTIC,
     .picks = true,
     .total = "inertia",
-    .defaults = {.sync = "batch", .batch = 1024, .epochs = 10, .optimizer = "sgd", .schedule = "recent"},
+    .defaults =
+        {.sync = "batch", .batch = 1024, .epochs = 10, .optimizer = "sgd", .schedule = "recent"},
     .full = &sdr_kmeans_lloyd,
     .state = &sdr_kmeans_state,
     .outputs = outputs_of,

@@ -1,4 +1,5 @@
-/* Shared by mini-batch k-means (kmeans.c), Lloyd's algorithm (kmeans_lloyd.c) and states (kmeans_state.c). */
+/* Shared by mini-batch k-means (kmeans.c), Lloyd's algorithm (kmeans_lloyd.c) and states
+   (kmeans_state.c). */
 #ifndef SDR_MODEL_KMEANS_H
 #define SDR_MODEL_KMEANS_H
 

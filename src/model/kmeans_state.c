@@ -1,5 +1,6 @@
-/* The state of k-means for strategies that exchange states: the centers, one behind the other, relative to the origin. Every worker keeps
-   its own counts, which say how far a row moves a center. */
+/* The state of k-means for strategies that exchange states: the centers, one behind the other,
+   relative to the origin. Every worker keeps its own counts, which say how far a row moves a
+   center. */
 #include "model/kmeans.h"
 
 static uint64_t state_values(const struct sdr_block *block, uint64_t *piece)
@@ -24,10 +25,12 @@ static void set_centers(const struct sdr_block *block, const float *state, float
     const float *count = w + block[1].offset;
     for (uint32_t k = 0; k < block[0].cols; k++)
         for (uint32_t j = 0; j < block[0].rows; j++) {
-            float *here = &sum[(uint64_t)j * block[0].cols + k], center = state[(uint64_t)k * block[0].rows + j];
+            float *here = &sum[(uint64_t)j * block[0].cols + k],
+                  center = state[(uint64_t)k * block[0].rows + j];
             if (count[k] > 0 && *here / count[k] != center)
                 *here = center * count[k];
         }
 }
 
-const struct sdr_model_state sdr_kmeans_state = {.values = state_values, .copy = copy_centers, .set = set_centers};
+const struct sdr_model_state sdr_kmeans_state = {
+    .values = state_values, .copy = copy_centers, .set = set_centers};

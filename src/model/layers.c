@@ -41,7 +41,8 @@ static bool take_window(const char **text, struct sdr_layer *layer, bool padded)
 {
     bool sound = true;
     while (**text && sound)
-        sound = (take_word(text, "s") && take_number(text, SIDE_MOST, &layer->stride) && layer->stride > 0) ||
+        sound = (take_word(text, "s") && take_number(text, SIDE_MOST, &layer->stride) &&
+                 layer->stride > 0) ||
                 (padded && take_word(text, "p") && take_number(text, SIDE_MOST, &layer->pad) &&
                  layer->pad < layer->size);
     return sound;
@@ -66,13 +67,14 @@ static bool read_layer(const char *word, struct sdr_layer *layer)
         return true;
     if (take_word(&text, "dense")) {
         layer->type = SDR_LAYER_DENSE;
-        return take_number(&text, UNITS_MOST, &layer->out.channels) && layer->out.channels > 0 && !*text;
+        return take_number(&text, UNITS_MOST, &layer->out.channels) && layer->out.channels > 0 &&
+               !*text;
     }
     if (take_word(&text, "conv")) {
         layer->type = SDR_LAYER_CONV;
         return take_number(&text, UNITS_MOST, &layer->out.channels) && layer->out.channels > 0 &&
-               take_word(&text, "x") && take_number(&text, SIDE_MOST, &layer->size) && layer->size > 0 &&
-               take_window(&text, layer, true);
+               take_word(&text, "x") && take_number(&text, SIDE_MOST, &layer->size) &&
+               layer->size > 0 && take_window(&text, layer, true);
     }
     if (take_word(&text, "pool")) {
         layer->type = SDR_LAYER_POOL;
@@ -127,10 +129,14 @@ static enum sdr_status read_hidden(const char *hidden, const char *activation,
         if (layers->count + 2 >= SDR_LAYERS_MOST)
             return sdr_fail(SDR_USAGE, "a network has more than %d layers", SDR_LAYERS_MOST - 1);
         if (!take_number(&text, UNITS_MOST, &dense.out.channels) || *text || !dense.out.channels)
-            return sdr_fail(SDR_USAGE, "'%s' is no number of units (hidden=300-100: two layers)", units);
+            return sdr_fail(SDR_USAGE, "'%s' is no number of units (hidden=300-100: two layers)",
+                            units);
         next_word(&activation, f); /* the last one holds for the rest */
         if (!read_activation(f, &after))
-            return sdr_fail(SDR_USAGE, "'%s' is no activation: relu, tanh, sigmoid, one for all layers or one each with '-'", f);
+            return sdr_fail(SDR_USAGE,
+                            "'%s' is no activation: relu, tanh, sigmoid, one for all layers or one "
+                            "each with '-'",
+                            f);
         layers->layer[layers->count++] = dense;
         layers->layer[layers->count++] = after;
     }
@@ -138,8 +144,8 @@ static enum sdr_status read_hidden(const char *hidden, const char *activation,
 }
 
 /* ---- sizes ---- */
-/* Rows, columns and channels of an example: by the option, or as its file gives them. Three numbers are channels first if
-   the first is 4 or less. */
+/* Rows, columns and channels of an example: by the option, or as its file gives them. Three numbers
+   are channels first if the first is 4 or less. */
 static enum sdr_status read_image(const struct sdr_problem *problem, const char *text,
                                   struct sdr_volume *image, bool *channels_last)
 {
@@ -148,22 +154,30 @@ static enum sdr_status read_image(const struct sdr_problem *problem, const char 
     if (text && *text) {
         const char *at = text;
         d[2] = 1;
-        bool sound = take_number(&at, SIDE_MOST, &d[0]) && take_word(&at, "x") && take_number(&at, SIDE_MOST, &d[1]);
+        bool sound = take_number(&at, SIDE_MOST, &d[0]) && take_word(&at, "x") &&
+                     take_number(&at, SIDE_MOST, &d[1]);
         if (sound && take_word(&at, "x"))
             sound = take_number(&at, SIDE_MOST, &d[2]);
         if (!sound || *at)
-            return sdr_fail(SDR_USAGE, "'%s' is no size of images: image=28x28, or image=32x32x3", text);
+            return sdr_fail(SDR_USAGE, "'%s' is no size of images: image=28x28, or image=32x32x3",
+                            text);
     } else if (!d[0] || !d[1]) {
-        return sdr_fail(SDR_USAGE, "the file does not say how large its images are: image=28x28, or image=32x32x3");
+        return sdr_fail(
+            SDR_USAGE,
+            "the file does not say how large its images are: image=28x28, or image=32x32x3");
     } else if (d[2] && d[0] <= 4 && d[0] < d[2]) {
         *channels_last = false;
     }
     d[2] += !d[2];
-    *image = *channels_last ? (struct sdr_volume){d[2], d[0], d[1]} : (struct sdr_volume){d[0], d[1], d[2]};
+    *image = *channels_last ? (struct sdr_volume){d[2], d[0], d[1]}
+                            : (struct sdr_volume){d[0], d[1], d[2]};
     uint64_t pixels = (uint64_t)image->rows * image->cols;
     if (pixels * image->channels != problem->features || pixels > UNITS_MOST)
-        return sdr_fail(SDR_USAGE, "images of %u × %u pixels and %u channels have %llu values, but rows have %u features", image->rows,
-                        image->cols, image->channels, (unsigned long long)pixels * image->channels, problem->features);
+        return sdr_fail(
+            SDR_USAGE,
+            "images of %u × %u pixels and %u channels have %llu values, but rows have %u features",
+            image->rows, image->cols, image->channels, (unsigned long long)pixels * image->channels,
+            problem->features);
     return SDR_OK;
 }
 
@@ -175,7 +189,8 @@ static enum sdr_status size_layer(struct sdr_layer *layer)
         layer->out.rows = layer->out.cols = 1;
         return (uint64_t)sdr_volume_size(&in) * layer->out.channels <= UINT32_MAX
                    ? SDR_OK
-                   : sdr_fail(SDR_USAGE, "a layer of the network has more than 4 294 967 295 weights");
+                   : sdr_fail(SDR_USAGE,
+                              "a layer of the network has more than 4 294 967 295 weights");
     }
     if (layer->type == SDR_LAYER_ACTIVATION || layer->type == SDR_LAYER_DROPOUT) {
         layer->out = in;
@@ -183,14 +198,15 @@ static enum sdr_status size_layer(struct sdr_layer *layer)
     }
     uint64_t rows = in.rows + 2ull * layer->pad, cols = in.cols + 2ull * layer->pad;
     if (rows < layer->size || cols < layer->size)
-        return sdr_fail(SDR_USAGE, "a window of %u × %u pixels is larger than its image, %u × %u", layer->size, layer->size,
-                        in.rows, in.cols);
+        return sdr_fail(SDR_USAGE, "a window of %u × %u pixels is larger than its image, %u × %u",
+                        layer->size, layer->size, in.rows, in.cols);
     layer->out.rows = (uint32_t)((rows - layer->size) / layer->stride + 1);
     layer->out.cols = (uint32_t)((cols - layer->size) / layer->stride + 1);
     if (layer->type == SDR_LAYER_POOL)
         layer->out.channels = in.channels;
-    bool large = (double)in.channels * layer->size * layer->size * layer->out.channels > UINT32_MAX ||
-                 (uint64_t)layer->out.channels * layer->out.rows * layer->out.cols > UNITS_MOST;
+    bool large =
+        (double)in.channels * layer->size * layer->size * layer->out.channels > UINT32_MAX ||
+        (uint64_t)layer->out.channels * layer->out.rows * layer->out.cols > UNITS_MOST;
     return large ? sdr_fail(SDR_USAGE, "a layer of the network is too large") : SDR_OK;
 }
 
@@ -209,15 +225,16 @@ enum sdr_status sdr_layers_describe(const struct sdr_problem *problem, struct sd
         SDR_TRY(read_layers(options->layers, layers));
     else
         SDR_TRY(read_hidden(options->hidden, options->activation, layers));
-    layers->layer[layers->count++] = (struct sdr_layer){
-        .type = SDR_LAYER_DENSE, .stride = 1, .out = {problem->outputs, 1, 1}};
+    layers->layer[layers->count++] =
+        (struct sdr_layer){.type = SDR_LAYER_DENSE, .stride = 1, .out = {problem->outputs, 1, 1}};
     if (layers->layer[0].type != SDR_LAYER_DENSE) {
         SDR_TRY(read_image(problem, options->image, &size, &layers->channels_last));
         layers->input = block++;
     }
     for (int l = 0; l < layers->count; l++) {
         struct sdr_layer *layer = &layers->layer[l];
-        if (size.rows == 1 && size.cols == 1 && l > 0 && (layer->type == SDR_LAYER_CONV || layer->type == SDR_LAYER_POOL) &&
+        if (size.rows == 1 && size.cols == 1 && l > 0 &&
+            (layer->type == SDR_LAYER_CONV || layer->type == SDR_LAYER_POOL) &&
             layers->layer[l - 1].type == SDR_LAYER_DENSE)
             return sdr_fail(SDR_USAGE, "convolutions and pooling come before dense layers");
         layer->in = size;
@@ -233,7 +250,9 @@ enum sdr_status sdr_layers_describe(const struct sdr_problem *problem, struct sd
     }
     if (problem->classes == 0)
         layers->output = block++;
-    return block <= SDR_BLOCKS_MOST ? SDR_OK : sdr_fail(SDR_USAGE, "a network has more than %d layers", SDR_BLOCKS_MOST / 2 - 1);
+    return block <= SDR_BLOCKS_MOST
+               ? SDR_OK
+               : sdr_fail(SDR_USAGE, "a network has more than %d layers", SDR_BLOCKS_MOST / 2 - 1);
 }
 
 /* ---- blocks ---- */
@@ -253,11 +272,15 @@ int sdr_layers_shape(const struct sdr_problem *problem, struct sdr_block *block)
         struct sdr_block *weight = &block[blocks++], *bias = &block[blocks++];
         uint32_t in = conv ? layer->in.channels * layer->size * layer->size
                            : (uint32_t)sdr_volume_size(&layer->in);
-        *weight = (struct sdr_block){
-            .rows = in, .cols = layer->out.channels, .penalised = true, .per_feature = l == 0 && !conv};
+        *weight = (struct sdr_block){.rows = in,
+                                     .cols = layer->out.channels,
+                                     .penalised = true,
+                                     .per_feature = l == 0 && !conv};
         *bias = (struct sdr_block){.rows = 1, .cols = layer->out.channels};
-        snprintf(weight->name, sizeof weight->name, "%s%d.weight", conv ? "conv" : "dense", layer->number);
-        snprintf(bias->name, sizeof bias->name, "%s%d.bias", conv ? "conv" : "dense", layer->number);
+        snprintf(weight->name, sizeof weight->name, "%s%d.weight", conv ? "conv" : "dense",
+                 layer->number);
+        snprintf(bias->name, sizeof bias->name, "%s%d.bias", conv ? "conv" : "dense",
+                 layer->number);
     }
     if (layers.output >= 0)
         block[blocks++] = (struct sdr_block){.name = "output", .rows = 1, .cols = 2, .fixed = true};
@@ -311,8 +334,9 @@ static void measure_labels(const struct sdr_problem *problem, const struct sdr_b
     output[1] = (float)size;
 }
 
-/* Normal values of variance gain/n for n inputs: 2 before a relu (He et al.), else 1 (Xavier). In a dense first layer n is
-   the squared length of a row in scaled units, and a weight is in units of its feature's scale. */
+/* Normal values of variance gain/n for n inputs: 2 before a relu (He et al.), else 1 (Xavier). In a
+   dense first layer n is the squared length of a row in scaled units, and a weight is in units of
+   its feature's scale. */
 static void start_weights(const struct sdr_problem *problem, const struct sdr_layers *layers, int l,
                           const struct sdr_block *block, struct sdr_span span, float *w)
 {
@@ -333,7 +357,8 @@ static void start_weights(const struct sdr_problem *problem, const struct sdr_la
 }
 
 /* A fixed block of two values, as far as it is in the span. */
-static void put_two(const struct sdr_block *block, struct sdr_span span, const float value[2], float *w)
+static void put_two(const struct sdr_block *block, struct sdr_span span, const float value[2],
+                    float *w)
 {
     if (block->offset >= span.first && block->offset < span.end)
         memcpy(w + block->offset, value, 2 * sizeof *value);

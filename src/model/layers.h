@@ -1,24 +1,31 @@
-/* Networks: layers from the input to the scores, shared by all models that are one. A model file adds its
-   options and its loss.
+/* Networks: layers from the input to the scores, shared by all models that are one. A model file
+   adds its options and its loss.
 
-   A network is described by a short text, layers with '-' between them; the last layer, which gives the scores, is
-   not written:
+   A network is described by a short text, layers with '-' between them; the last layer, which gives
+   the scores, is not written:
        conv20x5      20 kernels of 5 × 5; conv20x5s2p1: stride 2, one pixel of zeros around the image
        pool2         the largest of every 2 × 2 pixels; pool3s2: windows of 3 × 3, stride 2
        dense500      500 units
        relu, tanh, sigmoid
        dropout0.5    in training a unit is 0 with this probability, the others grow by 1/(1 − p)
 
-   Blocks: `input` (shift and scale of pixels, fixed) if the first layer is not dense; per layer with parameters NAME.weight
-   (inputs × units) and NAME.bias; `output` (mean and size of the labels, fixed) in regression. A dense first layer is
-   per feature: rows may be sparse, features have scales and centers like those of a linear model. */
+   Blocks: `input` (shift and scale of pixels, fixed) if the first layer is not dense; per layer
+   with parameters NAME.weight (inputs × units) and NAME.bias; `output` (mean and size of the
+   labels, fixed) in regression. A dense first layer is per feature: rows may be sparse, features
+   have scales and centers like those of a linear model. */
 #ifndef SDR_MODEL_LAYERS_H
 #define SDR_MODEL_LAYERS_H
 
 #include "kernel/linear.h"
 #include "kind/model.h"
 
-enum sdr_layer_type { SDR_LAYER_DENSE, SDR_LAYER_CONV, SDR_LAYER_POOL, SDR_LAYER_ACTIVATION, SDR_LAYER_DROPOUT };
+enum sdr_layer_type {
+    SDR_LAYER_DENSE,
+    SDR_LAYER_CONV,
+    SDR_LAYER_POOL,
+    SDR_LAYER_ACTIVATION,
+    SDR_LAYER_DROPOUT
+};
 struct sdr_volume {
     uint32_t channels, rows, cols;
 };
@@ -32,7 +39,7 @@ struct sdr_layer {
     struct sdr_volume in, out; /* dense: units × 1 × 1 */
     uint32_t size, stride, pad;
     float drop;
-    int block; /* its weight; the bias is the next one; −1: no parameters */
+    int block;  /* its weight; the bias is the next one; −1: no parameters */
     int number; /* among the layers of its type with parameters, from 1 */
 };
 enum { SDR_LAYERS_MOST = 64 };
@@ -40,14 +47,15 @@ struct sdr_layers {
     struct sdr_layer layer[SDR_LAYERS_MOST];
     int count, trained; /* layers; those with parameters */
     int input, output;  /* blocks; −1: none */
-    bool channels_last; /* pixels of a file: rows × columns × channels, not channels × rows × columns */
+    /* pixels of a file: rows × columns × channels, not channels × rows × columns */
+    bool channels_last;
 };
 
 /* The options of all networks; a model's table has some of them. */
 struct sdr_layer_options {
-    char *layers;             /* the text above; NULL: by the next two */
+    char *layers;              /* the text above; NULL: by the next two */
     char *hidden, *activation; /* units of dense layers, their activations; '-' between them */
-    char *image;              /* rows x columns, or x channels; NULL or "": as in the file */
+    char *image;               /* rows x columns, or x channels; NULL or "": as in the file */
 };
 
 /* Turns the options into layers, or fails with a sentence. */

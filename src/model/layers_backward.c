@@ -10,7 +10,8 @@ static float *delta_of_input(const struct sdr_pass *pass, int l)
     return before->turned_delta ? before->turned_delta : before->delta;
 }
 
-/* inputs × rows = weights · (units × rows): transposes the gradient, which is smaller than the weights. */
+/* inputs × rows = weights · (units × rows): transposes the gradient, which is smaller than the
+   weights. */
 static void dense_backward(const struct sdr_view *view, const struct sdr_pass *pass, int l)
 {
     const struct sdr_layer *layer = &pass->net.layer[l];
@@ -36,8 +37,9 @@ static void dense_backward(const struct sdr_view *view, const struct sdr_pass *p
         kernels->transpose(by_inputs, pass->lanes, inputs, pass->count, before->delta, inputs);
 }
 
-/* Every pixel of the result gives its gradient back to the pixels its kernels read. The gradients of a pixel are copied first:
-   they lie whole images apart, often at the same place of the cache. */
+/* Every pixel of the result gives its gradient back to the pixels its kernels read. The gradients
+   of a pixel are copied first: they lie whole images apart, often at the same place of the
+   cache. */
 static void conv_backward(const struct sdr_view *view, const struct sdr_pass *pass, int l)
 {
     const struct sdr_layer *layer = &pass->net.layer[l];
@@ -49,7 +51,8 @@ static void conv_backward(const struct sdr_view *view, const struct sdr_pass *pa
     sdr_conv_tables(pass, layer);
     for (size_t q = 0; q < pixels; q++) {
         for (size_t k = 0; k < layer->out.channels; k++)
-            memcpy(pass->scratch + k * lanes, place->delta + (k * pixels + q) * lanes, lanes * sizeof(float));
+            memcpy(pass->scratch + k * lanes, place->delta + (k * pixels + q) * lanes,
+                   lanes * sizeof(float));
         struct sdr_product product = {.to = to + pass->pixel[q],
                                       .to_at = pass->tap,
                                       .a = view->w + view->block[layer->block].offset,
@@ -76,16 +79,13 @@ static void go_back(const struct sdr_view *view, const struct sdr_pass *pass, in
     size_t values = sdr_pass_values(pass, &layer->out, place->by_lanes);
     float *to = delta_of_input(pass, l);
     switch (layer->type) {
-    case SDR_LAYER_DENSE:
-        dense_backward(view, pass, l);
-        break;
-    case SDR_LAYER_CONV:
-        conv_backward(view, pass, l);
-        break;
+    case SDR_LAYER_DENSE: dense_backward(view, pass, l); break;
+    case SDR_LAYER_CONV: conv_backward(view, pass, l); break;
     case SDR_LAYER_POOL:
         if (!sdr_pool_tiles(layer))
             memset(to, 0, sdr_pass_values(pass, &layer->in, true) * sizeof *to);
-        view->problem->kernels->products->unpool(&window, sdr_pass_input(pass, l), place->value, place->delta, to);
+        view->problem->kernels->products->unpool(&window, sdr_pass_input(pass, l), place->value,
+                                                 place->delta, to);
         break;
     default:
         if (layer->type == SDR_LAYER_ACTIVATION)
@@ -103,8 +103,8 @@ static void turn_back(const struct sdr_view *view, const struct sdr_pass *pass, 
     const struct sdr_place *before = &pass->place[l - 1];
     uint32_t units = (uint32_t)sdr_volume_size(&pass->net.layer[l].in);
     if (before->turned_delta)
-        view->problem->kernels->products->transpose(before->turned_delta, pass->lanes, units, pass->count,
-                                                    before->delta, units);
+        view->problem->kernels->products->transpose(before->turned_delta, pass->lanes, units,
+                                                    pass->count, before->delta, units);
 }
 
 static void dense_parts(const struct sdr_batch *batch, const struct sdr_pass *pass, int l,
@@ -151,8 +151,10 @@ static void conv_parts(const struct sdr_view *view, const struct sdr_pass *pass,
     biases.rows = 1;
     view->problem->kernels->products->cross(&weights);
     view->problem->kernels->products->cross(&biases);
-    update->part[update->parts++] = (struct sdr_part){
-        .block = layer->block, .form = SDR_DENSE, .count = weights.rows * kernels, .value = place->weight_sum};
+    update->part[update->parts++] = (struct sdr_part){.block = layer->block,
+                                                      .form = SDR_DENSE,
+                                                      .count = weights.rows * kernels,
+                                                      .value = place->weight_sum};
     update->part[update->parts++] = (struct sdr_part){
         .block = layer->block + 1, .form = SDR_DENSE, .count = kernels, .value = place->bias_sum};
 }

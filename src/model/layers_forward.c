@@ -15,7 +15,8 @@ static size_t unit_of(const struct sdr_layers *net, uint32_t feature)
 }
 
 /* Shifted and scaled, in the order of the first layer. */
-static void load_pixels(const struct sdr_view *view, const struct sdr_batch *batch, struct sdr_pass *pass)
+static void load_pixels(const struct sdr_view *view, const struct sdr_batch *batch,
+                        struct sdr_pass *pass)
 {
     const struct sdr_rows *rows = view->problem->rows;
     const float *two = view->w + view->block[pass->net.input].offset;
@@ -37,7 +38,8 @@ static void load_pixels(const struct sdr_view *view, const struct sdr_batch *bat
     for (uint32_t i = 0; i < batch->count && !rows->dense; i++) {
         struct sdr_sparse_row r = sdr_sparse_row(rows, batch->row[i]);
         for (uint32_t n = 0; n < r.n; n++)
-            to[unit_of(&pass->net, sdr_row_index(&r, n)) * per_unit + i * per_row] = (r.x[n] - shift) * scale;
+            to[unit_of(&pass->net, sdr_row_index(&r, n)) * per_unit + i * per_row] =
+                (r.x[n] - shift) * scale;
     }
 }
 
@@ -91,14 +93,16 @@ static void dense_forward(const struct sdr_view *view, const struct sdr_batch *b
     kernels->product(&product);
 }
 
-void sdr_move_image(const struct sdr_layer *layer, uint32_t lanes, float *image, float *around, bool in)
+void sdr_move_image(const struct sdr_layer *layer, uint32_t lanes, float *image, float *around,
+                    bool in)
 {
     struct sdr_volume large = sdr_padded(layer);
     size_t line = (size_t)layer->in.cols * lanes;
     for (size_t c = 0; c < layer->in.channels; c++)
         for (size_t y = 0; y < layer->in.rows; y++) {
             float *small = image + (c * layer->in.rows + y) * line;
-            float *middle = around + ((c * large.rows + y + layer->pad) * large.cols + layer->pad) * lanes;
+            float *middle =
+                around + ((c * large.rows + y + layer->pad) * large.cols + layer->pad) * lanes;
             memcpy(in ? middle : small, in ? small : middle, line * sizeof *image);
         }
 }
@@ -120,7 +124,8 @@ void sdr_conv_tables(const struct sdr_pass *pass, const struct sdr_layer *layer)
         }
 }
 
-/* For every pixel of the result, all kernels on all rows: kernels × rows = weightsᵀ · (taps × rows). */
+/* For every pixel of the result, all kernels on all rows: kernels × rows = weightsᵀ · (taps ×
+   rows). */
 static void conv_forward(const struct sdr_view *view, const struct sdr_pass *pass, int l)
 {
     const struct sdr_layer *layer = &pass->net.layer[l];
@@ -152,12 +157,13 @@ static void conv_forward(const struct sdr_view *view, const struct sdr_pass *pas
                                       .add = true};
         view->problem->kernels->products->product(&product);
         for (size_t k = 0; k < layer->out.channels; k++)
-            memcpy(place->value + (k * pixels + q) * lanes, pass->scratch + k * lanes, lanes * sizeof(float));
+            memcpy(place->value + (k * pixels + q) * lanes, pass->scratch + k * lanes,
+                   lanes * sizeof(float));
     }
 }
 
-/* Masks are drawn by the batch's number, the row's place in the epoch, the layer and the unit: the same for any number of
-   workers. */
+/* Masks are drawn by the batch's number, the row's place in the epoch, the layer and the unit: the
+   same for any number of workers. */
 static void draw_mask(const struct sdr_view *view, const struct sdr_batch *batch,
                       const struct sdr_pass *pass, int l)
 {
@@ -170,8 +176,9 @@ static void draw_mask(const struct sdr_view *view, const struct sdr_batch *batch
     enum { DRAWS = 8 };
     for (uint32_t i = 0; i < pass->lanes && (place->by_lanes || i < pass->count); i++)
         for (size_t u = 0; u < units; u += DRAWS) {
-            struct sdr_random4 random = sdr_philox(view->problem->seed, SDR_FOR_DROPOUT + 256u * (uint32_t)l,
-                                                   batch->number << 32 ^ (batch->at + i), (uint32_t)(u / DRAWS));
+            struct sdr_random4 random =
+                sdr_philox(view->problem->seed, SDR_FOR_DROPOUT + 256u * (uint32_t)l,
+                           batch->number << 32 ^ (batch->at + i), (uint32_t)(u / DRAWS));
             for (size_t d = 0; d < DRAWS && u + d < units; d++) {
                 uint32_t draw = random.word[d / 2] >> (d % 2 * 16) & 0xFFFF;
                 place->mask[(u + d) * per_unit + i * per_row] = draw < limit ? 0 : kept;
@@ -215,8 +222,8 @@ static void turn(const struct sdr_view *view, const struct sdr_pass *pass, int l
         kernels->transpose(place->value, units, pass->count, units, place->turned, pass->lanes);
 }
 
-void sdr_pass_forward(const struct sdr_view *view, const struct sdr_batch *batch, struct sdr_pass *pass,
-                      bool training)
+void sdr_pass_forward(const struct sdr_view *view, const struct sdr_batch *batch,
+                      struct sdr_pass *pass, bool training)
 {
     if (pass->net.input >= 0)
         load_pixels(view, batch, pass);
@@ -226,17 +233,13 @@ void sdr_pass_forward(const struct sdr_view *view, const struct sdr_batch *batch
         const struct sdr_layer *layer = &pass->net.layer[l];
         struct sdr_pooling window = sdr_pooling_of(pass, layer);
         switch (layer->type) {
-        case SDR_LAYER_DENSE:
-            dense_forward(view, batch, pass, l);
-            break;
-        case SDR_LAYER_CONV:
-            conv_forward(view, pass, l);
-            break;
+        case SDR_LAYER_DENSE: dense_forward(view, batch, pass, l); break;
+        case SDR_LAYER_CONV: conv_forward(view, pass, l); break;
         case SDR_LAYER_POOL:
-            view->problem->kernels->products->pool(&window, sdr_pass_input(pass, l), pass->place[l].value);
+            view->problem->kernels->products->pool(&window, sdr_pass_input(pass, l),
+                                                   pass->place[l].value);
             break;
-        default:
-            elementwise_forward(view, batch, pass, l, training);
+        default: elementwise_forward(view, batch, pass, l, training);
         }
         turn(view, pass, l);
     }

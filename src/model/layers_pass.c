@@ -41,14 +41,17 @@ static bool goes_by_lanes(const struct sdr_pass *pass, int l)
     return false;
 }
 
-/* A layer may overwrite the values of the one before if that does not need them for its gradient. */
+/* A layer may overwrite the values of the one before if that does not need them for its
+   gradient. */
 static bool is_in_place(const struct sdr_pass *pass, int l)
 {
     enum sdr_layer_type before = l > 0 ? pass->net.layer[l - 1].type : SDR_LAYER_POOL;
-    return is_elementwise(&pass->net.layer[l]) && before != SDR_LAYER_POOL && before != SDR_LAYER_ACTIVATION;
+    return is_elementwise(&pass->net.layer[l]) && before != SDR_LAYER_POOL &&
+           before != SDR_LAYER_ACTIVATION;
 }
 
-static void place_conv(const struct sdr_pass *pass, const struct sdr_layer *layer, struct sdr_place *place, struct heap *heap)
+static void place_conv(const struct sdr_pass *pass, const struct sdr_layer *layer,
+                       struct sdr_place *place, struct heap *heap)
 {
     size_t weights = (size_t)layer->in.channels * layer->size * layer->size * layer->out.channels;
     struct sdr_volume around = sdr_padded(layer);
@@ -60,12 +63,15 @@ static void place_conv(const struct sdr_pass *pass, const struct sdr_layer *laye
     }
 }
 
-/* Vectors over the rows: gradients of a dense layer on both sides, values of a pixel of all kernels. */
+/* Vectors over the rows: gradients of a dense layer on both sides, values of a pixel of all
+   kernels. */
 static size_t scratch_of(const struct sdr_layer *layer, int l)
 {
     if (layer->type == SDR_LAYER_CONV)
         return layer->out.channels;
-    return layer->type == SDR_LAYER_DENSE && l > 0 ? layer->out.channels + sdr_volume_size(&layer->in) : 0;
+    return layer->type == SDR_LAYER_DENSE && l > 0
+               ? layer->out.channels + sdr_volume_size(&layer->in)
+               : 0;
 }
 
 /* Lays the arrays out for this many rows. */
@@ -77,16 +83,19 @@ static void lay_out(struct sdr_pass *pass, uint32_t rows, struct heap *heap)
     for (int l = 0; l < pass->net.count; l++) {
         const struct sdr_layer *layer = &pass->net.layer[l];
         struct sdr_place *place = &pass->place[l];
-        *place = (struct sdr_place){.by_lanes = goes_by_lanes(pass, l), .in_place = is_in_place(pass, l)};
+        *place = (struct sdr_place){.by_lanes = goes_by_lanes(pass, l),
+                                    .in_place = is_in_place(pass, l)};
         if (l == 0 && !pass->by_example)
             pass->input = take_floats(heap, sdr_pass_values(pass, &layer->in, place->by_lanes));
         size_t values = sdr_pass_values(pass, &layer->out, place->by_lanes);
         place->value = place->in_place ? place[-1].value : take_floats(heap, values);
         place->delta = place->in_place ? place[-1].delta : take_floats(heap, values);
         if (l > 0 && place->by_lanes != place[-1].by_lanes) {
-            place[-1].turned = take_floats(heap, sdr_pass_values(pass, &layer->in, place->by_lanes));
+            place[-1].turned =
+                take_floats(heap, sdr_pass_values(pass, &layer->in, place->by_lanes));
             if (layer->type != SDR_LAYER_DENSE)
-                place[-1].turned_delta = take_floats(heap, sdr_pass_values(pass, &layer->in, place->by_lanes));
+                place[-1].turned_delta =
+                    take_floats(heap, sdr_pass_values(pass, &layer->in, place->by_lanes));
         }
         if (layer->type == SDR_LAYER_DROPOUT)
             place->mask = take_floats(heap, values);
@@ -165,7 +174,8 @@ enum sdr_status sdr_layers_score(const struct sdr_view *view, const struct sdr_b
 /* ---- gradient ---- */
 /* Losses, and the gradient of the mean loss by the last layer's values. */
 static void differentiate(const struct sdr_model_kind *kind, const struct sdr_view *view,
-                          const struct sdr_batch *batch, const struct sdr_pass *pass, struct sdr_update *update)
+                          const struct sdr_batch *batch, const struct sdr_pass *pass,
+                          struct sdr_update *update)
 {
     const struct sdr_problem *problem = view->problem;
     const struct sdr_place *last = &pass->place[pass->net.count - 1];
@@ -179,7 +189,8 @@ static void differentiate(const struct sdr_model_kind *kind, const struct sdr_vi
         float *delta = last->delta + (size_t)i * outputs;
         for (uint32_t k = 0; k < outputs; k++)
             delta[k] = out[0] + out[1] * last->value[(size_t)i * outputs + k];
-        update->loss += weight * kind->loss(problem->model_options, delta, outputs, problem->target[row], delta);
+        update->loss += weight * kind->loss(problem->model_options, delta, outputs,
+                                            problem->target[row], delta);
         update->weight += weight;
         for (uint32_t k = 0; k < outputs; k++)
             delta[k] *= out[1] * weight * share;

@@ -1,9 +1,9 @@
-/* One pass of a network over the rows of a leaf, forward and backward: shared by layers_pass.c (memory, stages),
-   layers_forward.c and layers_backward.c.
+/* One pass of a network over the rows of a leaf, forward and backward: shared by layers_pass.c
+   (memory, stages), layers_forward.c and layers_backward.c.
 
-   Values of units lie in one of two orders: by rows, value[row·units + unit], for dense layers; by lanes,
-   value[unit·lanes + row], for images, where every pixel is a vector over the rows. Lanes are the rows rounded up to
-   16; the gradients of those too many are zero. */
+   Values of units lie in one of two orders: by rows, value[row·units + unit], for dense layers; by
+   lanes, value[unit·lanes + row], for images, where every pixel is a vector over the rows. Lanes
+   are the rows rounded up to 16; the gradients of those too many are zero. */
 #ifndef SDR_MODEL_LAYERS_PASS_H
 #define SDR_MODEL_LAYERS_PASS_H
 
@@ -19,14 +19,15 @@ struct sdr_pass {
     float *input;          /* as the first layer wants it; NULL: the examples themselves */
     struct sdr_place {
         bool by_lanes, in_place;
-        float *value, *delta;               /* what comes out, and its gradient */
-        float *turned, *turned_delta;       /* the same, in the order of the next layer; dense ones need no gradient */
-        float *mask;                        /* dropout */
-        float *padded, *padded_delta;       /* convolution: its input with zeros around */
-        float *weight_sum, *bias_sum;       /* convolution: gradients */
+        float *value, *delta; /* what comes out, and its gradient */
+        /* the same, in the order of the next layer; dense ones need no gradient */
+        float *turned, *turned_delta;
+        float *mask;                  /* dropout */
+        float *padded, *padded_delta; /* convolution: its input with zeros around */
+        float *weight_sum, *bias_sum; /* convolution: gradients */
     } place[SDR_LAYERS_MOST];
-    float *scratch; /* of a layer */
-    float *one;     /* ones, as many as lanes */
+    float *scratch;                         /* of a layer */
+    float *one;                             /* ones, as many as lanes */
     size_t *tap, *column, *pixel, *nowhere; /* convolution: offsets */
 };
 
@@ -60,7 +61,8 @@ static inline uint32_t sdr_taps(const struct sdr_layer *layer)
 /* Whether windows neither overlap nor leave anything out. */
 static inline bool sdr_pool_tiles(const struct sdr_layer *layer)
 {
-    return layer->stride == layer->size && layer->in.rows % layer->size == 0 && layer->in.cols % layer->size == 0;
+    return layer->stride == layer->size && layer->in.rows % layer->size == 0 &&
+           layer->in.cols % layer->size == 0;
 }
 
 static inline struct sdr_pooling sdr_pooling_of(const struct sdr_pass *pass,
@@ -73,7 +75,8 @@ static inline struct sdr_pooling sdr_pooling_of(const struct sdr_pass *pass,
 /* Copies the image in, or out of, the middle of a padded one. */
 void sdr_move_image(const struct sdr_layer *layer, uint32_t lanes, float *image, float *around,
                     bool in);
-/* Offsets of a convolution: of what a kernel reads around its first pixel, of that pixel, of rows of the weights. */
+/* Offsets of a convolution: of what a kernel reads around its first pixel, of that pixel, of rows
+   of the weights. */
 void sdr_conv_tables(const struct sdr_pass *pass, const struct sdr_layer *layer);
 void sdr_multiply(float *x, const float *mask, size_t count); /* x ← x·mask */
 

@@ -29,7 +29,8 @@ static float score_one(const struct sdr_problem *problem, const float *w, uint64
 }
 
 /* Scores of sparse rows with several outputs. */
-static void score_sparse(const struct sdr_problem *problem, const float *w, uint64_t row, float *score)
+static void score_sparse(const struct sdr_problem *problem, const float *w, uint64_t row,
+                         float *score)
 {
     struct sdr_sparse_row r = sdr_sparse_row(problem->rows, row);
     if (r.index16)
@@ -38,23 +39,24 @@ static void score_sparse(const struct sdr_problem *problem, const float *w, uint
         problem->kernels->scores32(w, r.index32, r.x, r.n, problem->outputs, score);
 }
 
-/* Dense rows with several outputs, some at a time, so that each weight loaded serves several rows. */
-static void score_dense(const struct sdr_problem *problem, const float *w, const uint32_t *row, uint32_t count,
-                        float *score)
+/* Dense rows with several outputs, some at a time, so that each weight loaded serves several
+   rows. */
+static void score_dense(const struct sdr_problem *problem, const float *w, const uint32_t *row,
+                        uint32_t count, float *score)
 {
     enum { TOGETHER = 72 }; /* a multiple of what the kernels of any level take */
     const float *x[TOGETHER];
     if (count == 1) {
-        problem->kernels->scores(w, sdr_dense_row(problem->rows, row[0]), problem->center, problem->features,
-                                 problem->outputs, score);
+        problem->kernels->scores(w, sdr_dense_row(problem->rows, row[0]), problem->center,
+                                 problem->features, problem->outputs, score);
         return;
     }
     for (uint32_t i = 0, n; i < count; i += n) {
         n = count - i < TOGETHER ? count - i : TOGETHER;
         for (uint32_t r = 0; r < n; r++)
             x[r] = sdr_dense_row(problem->rows, row[i + r]);
-        problem->kernels->scores_together(w, x, n, problem->center, problem->features, problem->outputs,
-                                          score + (size_t)i * problem->outputs);
+        problem->kernels->scores_together(w, x, n, problem->center, problem->features,
+                                          problem->outputs, score + (size_t)i * problem->outputs);
     }
 }
 

@@ -1,14 +1,16 @@
 /* The gradient of linear models over all rows, in double and on all threads: for --sync batch.
 
-   Rows are read once. A block of rows that fits the first caches goes through three steps: scores z = Xw + b, losses and
-   their derivatives u, and the sums Xᵀu. Centers are taken out of the loops: with rows x − c,
+   Rows are read once. A block of rows that fits the first caches goes through three steps: scores z
+   = Xw + b, losses and their derivatives u, and the sums Xᵀu. Centers are taken out of the loops:
+   with rows x − c,
        z = xᵀw + (b − cᵀw)        and        Σ u(x − c) = Σ ux − c·Σ u.
 
-   Rows are cut into leaves by their numbers alone, and leaves are added up in order: the bits do not depend on threads.
+   Rows are cut into leaves by their numbers alone, and leaves are added up in order: the bits do
+   not depend on threads.
 
-   Models compute losses from scores in float. The loss ℓ at the float nearest to z is corrected to first order,
-   ℓ(z) ≈ ℓ(z') + u·(z − z'), and so has an error of 1e-15·z² instead of 1e-8·z: line searches compare objectives that
-   differ in the last digits. */
+   Models compute losses from scores in float. The loss ℓ at the float nearest to z is corrected to
+   first order, ℓ(z) ≈ ℓ(z') + u·(z − z'), and so has an error of 1e-15·z² instead of 1e-8·z: line
+   searches compare objectives that differ in the last digits. */
 #include "base/memory.h"
 #include "base/thread.h"
 #include "kernel/full.h"
@@ -98,9 +100,10 @@ static uint32_t listed(const struct summing *job, uint64_t at)
     return job->rows->row ? job->rows->row[at] : (uint32_t)at;
 }
 
-/* Turns the scores of a block into factors of its rows, adds them up, and returns the sum of losses. Meanwhile the rows
-   from `ahead` to `end` are fetched: losses read no memory, and the CPU does not see a stream in the scores of several
-   rows at a time. 500 000 rows of 100 features, one thread: 23 ms a pass, and 35 ms without. */
+/* Turns the scores of a block into factors of its rows, adds them up, and returns the sum of
+   losses. Meanwhile the rows from `ahead` to `end` are fetched: losses read no memory, and the CPU
+   does not see a stream in the scores of several rows at a time. 500 000 rows of 100 features, one
+   thread: 23 ms a pass, and 35 ms without. */
 static double factors_of_block(const struct summing *job, const uint32_t *row, uint32_t count,
                                uint64_t ahead, uint64_t end, double *score, float *scratch,
                                double *sum)
@@ -183,8 +186,8 @@ static enum sdr_status join_leaves(void *context, size_t index)
     return SDR_OK;
 }
 
-/* More leaves serve more threads, but each has sums as long as the weights: adding rows to them must take longer than
-   adding them up. Depends on the data alone. */
+/* More leaves serve more threads, but each has sums as long as the weights: adding rows to them
+   must take longer than adding them up. Depends on the data alone. */
 static uint32_t count_leaves(const struct sdr_problem *problem, uint64_t rows)
 {
     const uint64_t most = 64, fold = 4, least_work = 1 << 14, values_most = 1 << 25;
@@ -292,9 +295,9 @@ static enum sdr_status square_leaf(void *context, size_t index)
     return SDR_OK;
 }
 
-/* D = curvature·mean x² per feature. A row with m entries gives (Σ x_j v_j)² ≤ m·Σ x_j² v_j², so that B ≼ m·D with the
-   longest row's m; an intercept is one entry more. Rows that are scaled by their deviations, and all weigh the same,
-   need no pass: their mean squares are known. */
+/* D = curvature·mean x² per feature. A row with m entries gives (Σ x_j v_j)² ≤ m·Σ x_j² v_j², so
+   that B ≼ m·D with the longest row's m; an intercept is one entry more. Rows that are scaled by
+   their deviations, and all weigh the same, need no pass: their mean squares are known. */
 static enum sdr_status curvatures(const struct sdr_model_kind *kind, const struct sdr_view *view,
                                   const struct sdr_batch *rows, int threads, double *diagonal,
                                   double *most)

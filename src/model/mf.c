@@ -4,13 +4,14 @@
    touches. The objective is the weighted mean of both over the ratings. --l2 instead penalises
    every row once, however often it is rated.
 
-   Users and items share one numbering of features, so the blocks of factors and biases have a row for
-   each. The mean is fixed: every rating of every worker would write to it, and the biases can express
-   the same. A row that lacks one of the two (an unknown user) is scored with the other alone. */
+   Users and items share one numbering of features, so the blocks of factors and biases have a row
+   for each. The mean is fixed: every rating of every worker would write to it, and the biases can
+   express the same. A row that lacks one of the two (an unknown user) is scored with the other
+   alone. */
 #include "base/rng.h"
 #include "kernel/linear.h"
-#include "model/squared.h"
 #include "kind/model.h"
+#include "model/squared.h"
 
 #include <math.h>
 
@@ -46,10 +47,14 @@ static int shape(const struct sdr_problem *problem, struct sdr_block *block)
                                          .per_feature = true,
                                          .penalised = true};
     if (o->bias)
-        block[blocks++] = (struct sdr_block){
-            .name = "bias", .rows = problem->features, .cols = 1, .per_feature = true, .penalised = true};
+        block[blocks++] = (struct sdr_block){.name = "bias",
+                                             .rows = problem->features,
+                                             .cols = 1,
+                                             .per_feature = true,
+                                             .penalised = true};
     if (problem->intercept)
-        block[blocks++] = (struct sdr_block){.name = "intercept", .rows = 1, .cols = 1, .fixed = true};
+        block[blocks++] =
+            (struct sdr_block){.name = "intercept", .rows = 1, .cols = 1, .fixed = true};
     return blocks;
 }
 
@@ -61,7 +66,9 @@ static const float *biases(const struct sdr_view *view)
 
 static float mean(const struct sdr_view *view)
 {
-    return view->problem->intercept ? view->w[view->block[options_of(view->problem)->bias ? 2 : 1].offset] : 0;
+    return view->problem->intercept
+               ? view->w[view->block[options_of(view->problem)->bias ? 2 : 1].offset]
+               : 0;
 }
 
 /* Small random factors: at zero the gradient vanishes. */
@@ -76,7 +83,8 @@ static enum sdr_status start(const struct sdr_problem *problem, const struct sdr
     for (uint64_t j = 0; j < block[0].rows; j++)
         for (uint64_t k = 0; k < rank; k++) {
             uint64_t at = block[0].offset + j * rank + k;
-            double value = scale * sdr_stream_normal(&stream); /* drawn whether it is wanted or not */
+            /* drawn whether it is wanted or not */
+            double value = scale * sdr_stream_normal(&stream);
             if (at >= span.first && at < span.end)
                 w[at] = (float)value;
         }
@@ -124,9 +132,10 @@ static float score_row(const struct sdr_view *view, uint32_t row)
     struct sdr_sparse_row r = sdr_sparse_row(problem->rows, row);
     uint32_t rank = view->block[0].cols;
     const float *factor = view->w + view->block[0].offset, *bias = biases(view);
-    float score = r.n > 1 ? problem->kernels->dot(factor + (size_t)sdr_row_index(&r, 0) * rank,
-                                                  factor + (size_t)sdr_row_index(&r, 1) * rank, NULL, rank)
-                          : 0;
+    float score =
+        r.n > 1 ? problem->kernels->dot(factor + (size_t)sdr_row_index(&r, 0) * rank,
+                                        factor + (size_t)sdr_row_index(&r, 1) * rank, NULL, rank)
+                : 0;
     for (uint32_t n = 0; n < r.n && n < 2 && bias; n++)
         score += bias[sdr_row_index(&r, n)];
     return score + mean(view);
@@ -162,10 +171,15 @@ static double row_penalty(const struct sdr_view *view, uint32_t row)
     return sum;
 }
 
-static void add_part(struct sdr_update *update, int block, uint32_t rows, const uint32_t *index, const float *value)
+static void add_part(struct sdr_update *update, int block, uint32_t rows, const uint32_t *index,
+                     const float *value)
 {
-    update->part[update->parts++] = (struct sdr_part){
-        .block = block, .form = SDR_ROWS, .distinct = rows == 1, .count = 2 * rows, .index = index, .value = value};
+    update->part[update->parts++] = (struct sdr_part){.block = block,
+                                                      .form = SDR_ROWS,
+                                                      .distinct = rows == 1,
+                                                      .count = 2 * rows,
+                                                      .index = index,
+                                                      .value = value};
 }
 
 static enum sdr_status gradient(const struct sdr_model_kind *kind, const struct sdr_view *view,

@@ -2,16 +2,21 @@
 #include "model/layers.h"
 
 #define HIDDEN(units)                                                                              \
-    {"hidden", SDR_TEXT, units, "UNITS", 0, 0, "units of the hidden layers, '-' between them",       \
-     offsetof(struct sdr_layer_options, hidden), 0}
+    {                                                                                              \
+        "hidden", SDR_TEXT, units, "UNITS", 0, 0, "units of the hidden layers, '-' between them",  \
+            offsetof(struct sdr_layer_options, hidden), 0                                          \
+    }
 #define ACTIVATION(f)                                                                              \
-    {"activation", SDR_TEXT, f, "NAMES", 0, 0,                                                       \
-     "relu, tanh or sigmoid; one for all hidden layers, or one each with '-' between them",        \
-     offsetof(struct sdr_layer_options, activation), 0}
+    {                                                                                              \
+        "activation", SDR_TEXT, f, "NAMES", 0, 0,                                                  \
+            "relu, tanh or sigmoid; one for all hidden layers, or one each with '-' between them", \
+            offsetof(struct sdr_layer_options, activation), 0                                      \
+    }
 
 static const struct sdr_option usual[] = {HIDDEN("300-100"), ACTIVATION("relu"), {0}};
 static const struct sdr_option one[] = {HIDDEN("100"), ACTIVATION("sigmoid"), {0}};
-static const struct sdr_option three[] = {HIDDEN("300-100-50"), ACTIVATION("sigmoid-relu-sigmoid"), {0}};
+static const struct sdr_option three[] = {
+    HIDDEN("300-100-50"), ACTIVATION("sigmoid-relu-sigmoid"), {0}};
 
 SDR_REGISTER(model_kind, mlp_regression) = {
     .name = "mlp-regression",

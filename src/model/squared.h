@@ -1,4 +1,5 @@
-/* Half the squared error, ½(z − y)², and its derivative: the loss of least squares and of ratings. */
+/* Half the squared error, ½(z − y)², and its derivative: the loss of least squares and of
+   ratings. */
 #ifndef SDR_MODEL_SQUARED_H
 #define SDR_MODEL_SQUARED_H
 

@@ -19,7 +19,8 @@ static const struct sdr_option table[] = {
      offsetof(struct options, decay), 0},
     {0}};
 
-/* ηλ, clipped below one: a larger decay sets weights to (nearly) zero instead of flipping their sign. */
+/* ηλ, clipped below one: a larger decay sets weights to (nearly) zero instead of flipping their
+   sign. */
 static double lost(const struct options *o, double rate)
 {
     return fmin(rate * o->decay, 1 - 0x1p-20);

@@ -1,16 +1,25 @@
-/* Steps on cells (kernel/cells.h): value, state, scale and penalty paid of a feature side by side. The same arithmetic as
-   the loops over separate arrays, and the same bits. Included by fused_loops.h.
+/* Steps on cells (kernel/cells.h): value, state, scale and penalty paid of a feature side by side.
+   The same arithmetic as the loops over separate arrays, and the same bits. Included by
+   fused_loops.h.
 
-   The cells of a row are loaded once, into vectors that are kept from the score to the step, and stored once. A row of n
-   entries is cut into vectors like the inner product of kernel/dot.h: whole sixteens, then the last sixteen entries
-   again, as far as they are needed. Entries that lie in two vectors are stepped twice, both times from the values kept,
-   to the same bits: so rows of any length take the same path, which the CPU can predict. */
+   The cells of a row are loaded once, into vectors that are kept from the score to the step, and
+   stored once. A row of n entries is cut into vectors like the inner product of kernel/dot.h: whole
+   sixteens, then the last sixteen entries again, as far as they are needed. Entries that lie in two
+   vectors are stepped twice, both times from the values kept, to the same bits: so rows of any
+   length take the same path, which the CPU can predict. */
 
 /* Floats of a cell; a second slot is its fifth float. */
-enum { CELL_VALUE, CELL_SLOT, CELL_SCALE, CELL_PAID, CELL_SLOT2, CELL_FLOATS = SDR_STEP_SLOTS > 1 ? 8 : 4 };
+enum {
+    CELL_VALUE,
+    CELL_SLOT,
+    CELL_SCALE,
+    CELL_PAID,
+    CELL_SLOT2,
+    CELL_FLOATS = SDR_STEP_SLOTS > 1 ? 8 : 4
+};
 
-/* Cells of more bytes than a core's own cache are fetched a row ahead. Measured, one worker: cells of 16 and 160 MB 1.2 and
-   1.3 times as fast; of 0.75 MB 0.85 times. */
+/* Cells of more bytes than a core's own cache are fetched a row ahead. Measured, one worker: cells
+   of 16 and 160 MB 1.2 and 1.3 times as fast; of 0.75 MB 0.85 times. */
 enum { FETCHED_BYTES = 2 << 20 };
 
 /* Only models of more than 65 536 features have that many cells: their rows have 32-bit indices. */
@@ -23,7 +32,8 @@ SDR_INLINE void cells_fetch(const struct sdr_target *t, const struct sdr_sparse_
 /* The longest row whose cells are kept until its step; cells of a longer one are loaded again. */
 enum { KEPT_ENTRIES = 512, KEPT_VECTORS = KEPT_ENTRIES / SDR_LANES };
 
-/* Which penalties cells pay when they are loaded: none, any, or l2 alone, which has a shorter loop. */
+/* Which penalties cells pay when they are loaded: none, any, or l2 alone, which has a shorter
+   loop. */
 enum paying { PAYS_NOTHING, PAYS, PAYS_SHARE };
 
 struct cell_vector {
@@ -39,7 +49,8 @@ struct cell_vector {
         float padded_x[SDR_LANES];                                                                 \
         struct cell_vector kept[KEPT_VECTORS];                                                     \
     };                                                                                             \
-    /* A row of fewer entries than a vector is filled up with copies of its last one: they are stepped to the same bits. */ \
+    /* A row of fewer entries than a vector is filled up with copies of its last one: they are \
+       stepped to the same bits. */   \
     SDR_INLINE void cells_open##bits(struct cell_row##bits *row, const type *index,                \
                                      const float *x, uint32_t n)                                   \
     {                                                                                              \
@@ -100,7 +111,7 @@ struct cell_vector {
         if (SDR_STEP_SLOTS > 1)                                                                    \
             cells_store##bits(t->cell + CELL_SLOT2, CELL_FLOATS, row->index + first, w);           \
     }                                                                                              \
-    /* Σ value·x, in the order of lanes_dot##bits. n: entries without copies. */                   \
+    /* Σ value·x, in the order of lanes_dot##bits. n: entries without copies. */                 \
     SDR_INLINE float cells_score##bits(const struct sdr_target *t, struct cell_row##bits *row,     \
                                        uint32_t n, const enum paying pays, const bool keeps)       \
     {                                                                                              \
@@ -116,24 +127,24 @@ struct cell_vector {
             return chains_short(value, row->x, n);                                                 \
         }                                                                                          \
         for (; k < row->whole; k += SDR_CHAIN_VECTORS)                                             \
-            _Pragma("GCC unroll 4") for (uint32_t v = 0; v < SDR_CHAIN_VECTORS; v++)               \
-            {                                                                                      \
+            SDR_UNROLLED_FOR (4, uint32_t v = 0; v < SDR_CHAIN_VECTORS; v++) {                     \
                 struct cell_vector *to = &row->kept[keeps ? k + v : 0];                            \
                 uint32_t first = (k + v) * SDR_LANES;                                              \
                 cells_take##bits(t, row->index + first, pays, to);                                 \
                 sum.part[v] += to->part[CELL_VALUE] * lanes_load(row->x + first, SDR_LANES);       \
             }                                                                                      \
-        uint32_t before = SDR_CHAIN_VECTORS - (row->vectors - k); /* vectors of the last sixteen that are whole ones */ \
+        /* vectors of the last sixteen that are whole ones */                                      \
+        uint32_t before = SDR_CHAIN_VECTORS - (row->vectors - k);                                  \
         int32_t done = (int32_t)(k * SDR_LANES) - (int32_t)(n - SDR_CHAINS);                       \
-        _Pragma("GCC unroll 4") for (uint32_t v = 0; v < SDR_CHAIN_VECTORS; v++)                   \
-        {                                                                                          \
+        SDR_UNROLLED_FOR (4, uint32_t v = 0; v < SDR_CHAIN_VECTORS; v++) {                         \
             if (v < before)                                                                        \
                 continue;                                                                          \
             struct cell_vector *to = &row->kept[keeps ? k + v - before : 0];                       \
             uint32_t first = n - SDR_CHAINS + v * SDR_LANES;                                       \
             cells_take##bits(t, row->index + first, pays, to);                                     \
-            sum.part[v] += lanes_from(done - (int32_t)(v * SDR_LANES),                             \
-                                      to->part[CELL_VALUE] * lanes_load(row->x + first, SDR_LANES)); \
+            sum.part[v] +=                                                                         \
+                lanes_from(done - (int32_t)(v * SDR_LANES),                                        \
+                           to->part[CELL_VALUE] * lanes_load(row->x + first, SDR_LANES));          \
         }                                                                                          \
         return chains_sum(sum);                                                                    \
     }                                                                                              \
@@ -149,17 +160,17 @@ struct cell_vector {
         for (; k < row->whole; k++) {                                                              \
             if (!kept)                                                                             \
                 cells_take##bits(t, row->index + k * SDR_LANES, pays, &row->kept[0]);              \
-            cells_step##bits(t, c, row, k * SDR_LANES, u, &row->kept[kept ? k : 0]);               \
+            cells_step##bits(t, c, row, k *SDR_LANES, u, &row->kept[kept ? k : 0]);                \
         }                                                                                          \
         for (; k < row->vectors; k++)                                                              \
             cells_step##bits(t, c, row, cells_first##bits(row, k), u,                              \
                              &row->kept[kept ? k : 1 + k - row->whole]);                           \
     }                                                                                              \
     /* Scores row `number` and steps on it. next: a row to be fetched; NULL: none. */              \
-    SDR_INLINE float cells_row##bits(struct sdr_fused_steps *fused, const float *c, uint32_t number, \
-                                     const struct sdr_sparse_row *next, const type *index,         \
-                                     const float *x, uint32_t n, const enum paying pays,           \
-                                     const bool keeps)                                             \
+    SDR_INLINE float cells_row##bits(struct sdr_fused_steps *fused, const float *c,                \
+                                     uint32_t number, const struct sdr_sparse_row *next,           \
+                                     const type *index, const float *x, uint32_t n,                \
+                                     const enum paying pays, const bool keeps)                     \
     {                                                                                              \
         struct sdr_target target = *fused->weight; /* which no store can change */                 \
         float constant[SDR_CONSTANTS];                                                             \

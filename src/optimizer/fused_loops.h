@@ -79,13 +79,14 @@ SDR_INLINE void finish_row(struct sdr_fused_steps *fused, const float *c, uint64
         } else if (r.n > KEPT_ENTRIES || pays == PAYS) {                                           \
             dloss = cells_other_row##bits(fused, c, row, next, index, r.x, r.n, pays);             \
         } else {                                                                                   \
-            dloss = pays ? cells_row##bits(fused, c, row, next, index, r.x, r.n, PAYS_SHARE, true) \
-                         : cells_row##bits(fused, c, row, next, index, r.x, r.n, PAYS_NOTHING, true); \
+            dloss =                                                                                \
+                pays ? cells_row##bits(fused, c, row, next, index, r.x, r.n, PAYS_SHARE, true)     \
+                     : cells_row##bits(fused, c, row, next, index, r.x, r.n, PAYS_NOTHING, true);  \
         }                                                                                          \
     } while (0)
 
-/* shared: other workers write the same weights. Stores of others between load and store are lost, so that time
-   must be short: the step loads the weights again. */
+/* shared: other workers write the same weights. Stores of others between load and store are lost,
+   so that time must be short: the step loads the weights again. */
 SDR_INLINE void fused_rows(struct sdr_fused_steps *fused, const bool cells, const bool scaled,
                            const bool shared)
 {
@@ -153,8 +154,8 @@ SDR_INLINE void pair_run(const struct sdr_target *t, const float *c, size_t a, s
     }
 }
 
-/* The biases of both rows, two lanes of one vector. They are loaded and stored one by one: a store by mask keeps the next
-   load of the same line waiting. */
+/* The biases of both rows, two lanes of one vector. They are loaded and stored one by one: a store
+   by mask keeps the next load of the same line waiting. */
 SDR_INLINE void pair_biases(const struct sdr_target *t, const float *c, size_t a, size_t b,
                             float dloss, const float l2[2])
 {
@@ -208,7 +209,8 @@ SDR_INLINE void fused_pairs(struct sdr_fused_steps *fused)
     enum { AHEAD = 6 };
     const struct sdr_problem *problem = fused->problem;
     /* Copies: the compiler knows that no store changes them. */
-    struct sdr_target t = *fused->weight, bias = fused->bias ? *fused->bias : (struct sdr_target){0};
+    struct sdr_target t = *fused->weight,
+                      bias = fused->bias ? *fused->bias : (struct sdr_target){0};
     uint32_t rank = fused->factors;
     float dloss, l2[2], c[SDR_CONSTANTS] = {0};
     fused->kind->fused->pair_penalty(problem->model_options, l2);

@@ -1,6 +1,6 @@
 /* Step-size schedules: the factor on --lr as a function of the (fractional) epoch, hence
-   independent of the batch size. All have a warm-up (Goyal et al. 2017): the factor is multiplied by
-   min(epoch / warmup, 1). */
+   independent of the batch size. All have a warm-up (Goyal et al. 2017): the factor is multiplied
+   by min(epoch / warmup, 1). */
 #include "kind/rate_schedule.h"
 
 #include <math.h>

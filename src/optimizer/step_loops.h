@@ -21,7 +21,8 @@ SDR_INLINE lanes moved_unscaled(const float *c, lanes w, lanes g, lanes *s0, lan
 }
 
 /* ---- steps on one output ---- */
-/* Members of the target are copied to locals first: the compiler must assume that a store changes the target. */
+/* Members of the target are copied to locals first: the compiler must assume that a store changes
+   the target. */
 #define SPARSE_BLOCK(pick, put, m)                                                                 \
     do {                                                                                           \
         lanes g = lanes_load(x + i, m) * u, s0 = {0}, s1 = {0};                                    \
@@ -148,8 +149,9 @@ static void matrix(const struct sdr_target *t, const float *x, uint32_t n, const
         matrix_row(t, i, t->center ? x[i] - t->center[i] : x[i], u, outputs);
 }
 
-/* Steps n rows as one array of values, so that narrow rows fill whole vectors; each value has the scale of its row. The
-   array of scales is filled by whole vectors, row by row: the next row overwrites what goes beyond the end of a row. */
+/* Steps n rows as one array of values, so that narrow rows fill whole vectors; each value has the
+   scale of its row. The array of scales is filled by whole vectors, row by row: the next row
+   overwrites what goes beyond the end of a row. */
 static void matrix_rows(const struct sdr_target *t, const float *g, uint32_t n, uint32_t outputs)
 {
     enum { VALUES = 1024 };
@@ -204,7 +206,8 @@ SDR_INLINE lanes shrunk(const struct sdr_target *t, lanes w, lanes q, lanes s0, 
 #endif
 }
 
-/* Whether l2 is the only penalty: it then takes a share of each value, whatever its sign, by a shorter loop. */
+/* Whether l2 is the only penalty: it then takes a share of each value, whatever its sign, by a
+   shorter loop. */
 SDR_INLINE bool shrinks_by_share(const struct sdr_target *t)
 {
 #if defined(SDR_STEP_ASSIGNS)
@@ -228,9 +231,11 @@ SDR_INLINE lanes shrunk_by_share(const struct sdr_target *t, lanes w, lanes q, l
 #endif
 }
 
-SDR_INLINE lanes caught_up(const struct sdr_target *t, lanes w, lanes q, lanes s0, lanes s1, lanes *penalty_paid)
+SDR_INLINE lanes caught_up(const struct sdr_target *t, lanes w, lanes q, lanes s0, lanes s1,
+                           lanes *penalty_paid)
 {
-    return shrinks_by_share(t) ? shrunk_by_share(t, w, q, s0, s1, penalty_paid) : shrunk(t, w, q, s0, s1, penalty_paid);
+    return shrinks_by_share(t) ? shrunk_by_share(t, w, q, s0, s1, penalty_paid)
+                               : shrunk(t, w, q, s0, s1, penalty_paid);
 }
 
 /* Catches up m values from `at` of one row (or of consecutive rows with one value each). */

@@ -9,7 +9,8 @@
 #define SDR_BETA_OPTION(type, member)                                                              \
     {                                                                                              \
         "beta", SDR_NUMBER, "0.9", NULL, 0, 0.9999,                                                \
-            "momentum coefficient: fraction of the previous step added to the next", offsetof(type, member), 0            \
+            "momentum coefficient: fraction of the previous step added to the next",               \
+            offsetof(type, member), 0                                                              \
     }
 
 /* A constant gradient moves w by rate/(1 − β) per step; the penalty must be as strong. */

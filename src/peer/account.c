@@ -68,13 +68,14 @@ static enum sdr_status enter(struct sdr_run *run, int from, uint64_t number,
     return sdr_peer_mark_applied(run, number);
 }
 
-/* Whether a report can be of a part of the batch. Losses may be no numbers: training may diverge. */
+/* Whether a report can be of a part of the batch. Losses may be no numbers: training may
+   diverge. */
 static bool report_sound(const struct sdr_run *run, const struct sdr_message *message,
                          const struct sdr_peer_report *report)
 {
-    uint64_t most = run->use.strategy->peer->alone ? run->set.train_rows.count : sdr_network_rows(run, message->batch);
-    return report->rows <= most && report->computing >= 0 &&
-           report->waiting >= 0;
+    uint64_t most = run->use.strategy->peer->alone ? run->set.train_rows.count
+                                                   : sdr_network_rows(run, message->batch);
+    return report->rows <= most && report->computing >= 0 && report->waiting >= 0;
 }
 
 /* Of peers that are ahead with a joint batch the next report has to wait. */
@@ -96,8 +97,9 @@ enum sdr_status sdr_peer_file_report(struct sdr_node *node, struct sdr_message *
     if (books->told[message->from] && node->run->network->policy.joint)
         return sdr_peer_keep(sdr_peer_of(node), message);
     sdr_body_drop(message->body);
-    return node->run->use.strategy->peer->alone ? sdr_peer_enter_alone(node->run, message->from, message->batch, &report)
-                                                : enter(node->run, message->from, message->batch, &report);
+    return node->run->use.strategy->peer->alone
+               ? sdr_peer_enter_alone(node->run, message->from, message->batch, &report)
+               : enter(node->run, message->from, message->batch, &report);
 }
 
 /* Begins the next update, with the reports that have already arrived. */
@@ -123,7 +125,8 @@ static enum sdr_status end_without(struct sdr_node *node, int lost)
     struct sdr_run *run = node->run;
     struct sdr_peer *peer = sdr_peer_of(node);
     const char *rest = "";
-    /* The step is taken: the checkpoint is of the next batch. If replicas differ, there is none but at ends of epochs. */
+    /* The step is taken: the checkpoint is of the next batch. If replicas differ, there is none but
+       at ends of epochs. */
     if (peer->accounting && !run->network->peers->saves) {
         uint64_t number = peer->number - 1;
         SDR_TRY(sdr_peer_mark_applied(run, number));
@@ -145,7 +148,8 @@ void sdr_peer_tell_losses(struct sdr_node *node)
     struct sdr_peer_group *group = &sdr_peer_of(node)->group;
     for (; node->id == 0 && group->told < group->losses; group->told++)
         sdr_note(&node->run->options, "worker %d is gone: process %llu was silent for %.1f s",
-                 group->lost[group->told].peer, (unsigned long long)group->lost[group->told].process,
+                 group->lost[group->told].peer,
+                 (unsigned long long)group->lost[group->told].process,
                  group->lost[group->told].silent);
 }
 
@@ -157,8 +161,8 @@ enum sdr_status sdr_peer_lose(struct sdr_node *node, const struct sdr_message *m
     enum sdr_status (*lost)(struct sdr_node * node, int peer) = node->run->use.strategy->peer->lost;
     if (sdr_peer_is_lost(node, message->from))
         return SDR_OK;
-    SDR_TRY(
-        sdr_grow(&peer->group.lost, NULL, peer->group.losses, &peer->group.lost_room, sizeof *peer->group.lost, "workers"));
+    SDR_TRY(sdr_grow(&peer->group.lost, NULL, peer->group.losses, &peer->group.lost_room,
+                     sizeof *peer->group.lost, "workers"));
     atomic_store(&net->slots.losses, true);
     peer->group.lost[peer->group.losses++] =
         (struct sdr_peer_loss){message->from, message->batch, message->value};
@@ -216,9 +220,10 @@ static enum sdr_status compare_replicas(const struct sdr_node *node)
     if (!others.length)
         return SDR_OK;
     SDR_TRY(sdr_text_take(&others, &names));
-    enum sdr_status status = sdr_fail(
-        SDR_RUNTIME, "after update %llu the replicas of workers %s differ from that of worker 0: a broken machine, or different programs",
-        (unsigned long long)run->parameters.version, names);
+    enum sdr_status status = sdr_fail(SDR_RUNTIME,
+                                      "after update %llu the replicas of workers %s differ from "
+                                      "that of worker 0: a broken machine, or different programs",
+                                      (unsigned long long)run->parameters.version, names);
     sdr_release(names);
     return status;
 }
@@ -264,8 +269,8 @@ static enum sdr_status keep_books(struct sdr_node *node, const struct sdr_peer_r
     return run->end.over ? sdr_peer_dismiss(node) : open_books(node);
 }
 
-/* The end of an epoch for a replica. Peer 0 charges all penalties then: bits depend on when they are charged. Of replicas that
-   are the run's parameters it also takes care of the model's part. */
+/* The end of an epoch for a replica. Peer 0 charges all penalties then: bits depend on when they
+   are charged. Of replicas that are the run's parameters it also takes care of the model's part. */
 static enum sdr_status end_epoch(struct sdr_node *node)
 {
     const struct sdr_model_kind *kind = node->run->use.kind;

@@ -1,5 +1,6 @@
-/* Bookkeeping of peers that are alone: nobody waits for others. Peer 0 counts rows as they are reported. An epoch is as many rows as the
-   data has; it ends when peer 0 has done its own part. The run ends when all live peers have reported their last batch. */
+/* Bookkeeping of peers that are alone: nobody waits for others. Peer 0 counts rows as they are
+   reported. An epoch is as many rows as the data has; it ends when peer 0 has done its own part.
+   The run ends when all live peers have reported their last batch. */
 #include "peer/peers.h"
 #include "run/order.h"
 #include "run/point.h"
@@ -16,7 +17,8 @@ static struct sdr_peer_books *books_of(const struct sdr_node *node)
 
 /* ---- reports ---- */
 /* The rows of a lost peer are left out; the others count for it. */
-enum sdr_status sdr_peer_enter_alone(struct sdr_run *run, int from, uint64_t number, const struct sdr_peer_report *report)
+enum sdr_status sdr_peer_enter_alone(struct sdr_run *run, int from, uint64_t number,
+                                     const struct sdr_peer_report *report)
 {
     struct sdr_network *net = run->network;
     struct sdr_peer_books *books = &net->peers->books;
@@ -38,7 +40,8 @@ enum sdr_status sdr_peer_enter_alone(struct sdr_run *run, int from, uint64_t num
     return SDR_OK;
 }
 
-/* Reports of thousands of peers would fill the network of peer 0. Points of a curve and --updates need all of them. */
+/* Reports of thousands of peers would fill the network of peer 0. Points of a curve and --updates
+   need all of them. */
 static bool is_report_due(struct sdr_node *node)
 {
     enum { EVERY = 20000000 }; /* nanoseconds */
@@ -55,7 +58,8 @@ static bool is_report_due(struct sdr_node *node)
 /* Whether peer 0 is done with its part of an epoch: before that the epoch does not end. */
 static bool is_past(const struct sdr_node *node, uint64_t epoch)
 {
-    uint64_t at, own = sdr_divide(&node->run->network->policy.epochs, sdr_peer_of(node)->number, &at);
+    uint64_t at,
+        own = sdr_divide(&node->run->network->policy.epochs, sdr_peer_of(node)->number, &at);
     return own > epoch || (own == epoch && at >= sdr_shard_shares(node->run, epoch));
 }
 
@@ -68,15 +72,17 @@ static bool all_done(const struct sdr_node *node)
     return true;
 }
 
-/* At the end of an epoch those of all shards, although some peers may be ahead and others behind; before that a part of those
-   that were reported. Of lost peers nobody knows. */
+/* At the end of an epoch those of all shards, although some peers may be ahead and others behind;
+   before that a part of those that were reported. Of lost peers nobody knows. */
 static void count_updates(struct sdr_node *node, bool ends, double part)
 {
     struct sdr_run *run = node->run;
     struct sdr_peer_books *books = books_of(node);
     uint64_t version = run->parameters.version, workers = (uint64_t)node->workers, shards = 0;
     for (uint64_t w = 0; w < workers; w++)
-        shards += (sdr_shard_start(run, (int)w + 1) - sdr_shard_start(run, (int)w) + run->pace.update_rows - 1) / run->pace.update_rows;
+        shards += (sdr_shard_start(run, (int)w + 1) - sdr_shard_start(run, (int)w) +
+                   run->pace.update_rows - 1) /
+                  run->pace.update_rows;
     uint64_t end = books->version + shards;
     bool all = run->network->lead.alive == node->workers;
     uint64_t counted = version + (uint64_t)fmax(0, (double)books->updates * part);
@@ -87,7 +93,8 @@ static void count_updates(struct sdr_node *node, bool ends, double part)
     books->version = ends ? counted : books->version;
 }
 
-/* Counts some of the rows that were reported, up to the end of the present epoch, and their part of the rest. */
+/* Counts some of the rows that were reported, up to the end of the present epoch, and their part of
+   the rest. */
 static enum sdr_status count_rows(struct sdr_node *node, uint64_t rows)
 {
     struct sdr_run *run = node->run;
@@ -95,7 +102,8 @@ static enum sdr_status count_rows(struct sdr_node *node, uint64_t rows)
     struct sdr_peer_report *sum = &books_of(node)->sum;
     bool ends = run->progress.at + rows == run->set.train_rows.count;
     uint64_t epoch = run->progress.epoch;
-    double part = (double)rows / (double)sum->rows, loss = sum->loss * part, weight = sum->weight * part;
+    double part = (double)rows / (double)sum->rows, loss = sum->loss * part,
+           weight = sum->weight * part;
     sum->rows -= rows;
     sum->loss -= loss;
     sum->weight -= weight;
@@ -104,7 +112,8 @@ static enum sdr_status count_rows(struct sdr_node *node, uint64_t rows)
     count_updates(node, ends, part);
     if (ends) {
         SDR_TRY(sdr_peer_take_states(node));
-        for (uint64_t n = epoch * net->policy.per_epoch; n < (epoch + 1) * net->policy.per_epoch; n++)
+        for (uint64_t n = epoch * net->policy.per_epoch; n < (epoch + 1) * net->policy.per_epoch;
+             n++)
             if (sdr_network_share_exists(run, n))
                 SDR_TRY(sdr_peer_mark_applied(run, n));
     }
@@ -122,14 +131,16 @@ static enum sdr_status count_alone(struct sdr_node *node)
 {
     struct sdr_run *run = node->run;
     struct sdr_peer_books *books = books_of(node);
-    uint64_t whole = run->set.train_rows.count, more = (uint64_t)books->credit, reported = books->sum.rows;
+    uint64_t whole = run->set.train_rows.count, more = (uint64_t)books->credit,
+             reported = books->sum.rows;
     books->credit -= (double)more;
     books->sum.rows += more;
     if (all_done(node)) /* rounding, and rows of lost peers */
         books->sum.rows = (run->pace.epochs - run->progress.epoch) * whole - run->progress.at;
     books->untrained += books->sum.rows - reported;
     while (!run->end.over) {
-        uint64_t left = whole - run->progress.at, rows = books->sum.rows < left ? books->sum.rows : left;
+        uint64_t left = whole - run->progress.at,
+                 rows = books->sum.rows < left ? books->sum.rows : left;
         if (rows == left && !(is_past(node, run->progress.epoch) && sdr_peer_states_there(node)))
             rows--;
         if (rows == 0)

@@ -1,5 +1,5 @@
-/* Gradients and steps of peers: every replica takes the same steps. A gradient is one vector, the last block first: networks
-   finish their last layer first. */
+/* Gradients and steps of peers: every replica takes the same steps. A gradient is one vector, the
+   last block first: networks finish their last layer first. */
 #include "base/hash.h"
 #include "base/memory.h"
 #include "peer/peers.h"
@@ -51,7 +51,8 @@ uint64_t sdr_peer_block_end(const struct sdr_node *node, uint64_t at)
 {
     const struct sdr_peer_vector *vector = &sdr_peer_of(node)->vector;
     int b = node->parameters->layout->blocks;
-    while (b-- > 0 && vector->first[b] <= at) /* they begin one behind the other, the last one first */
+    /* they begin one behind the other, the last one first */
+    while (b-- > 0 && vector->first[b] <= at)
         ;
     return b >= 0 ? vector->first[b] : vector->count;
 }
@@ -91,8 +92,8 @@ static void add_part(struct sdr_node *node, const struct sdr_part *part,
 }
 
 /* ---- leaves by stages ---- */
-static enum sdr_status begin_leaf(struct sdr_node *node, const struct sdr_view *view, uint32_t number,
-                                  struct sdr_peer_leaf *leaf)
+static enum sdr_status begin_leaf(struct sdr_node *node, const struct sdr_view *view,
+                                  uint32_t number, struct sdr_peer_leaf *leaf)
 {
     struct sdr_batch rows = sdr_leaf(sdr_peer_of(node)->batch, number);
     if (!leaf->created)
@@ -132,8 +133,8 @@ static void find_ready(const struct sdr_layout *layout, struct sdr_peer_vector *
 }
 
 /* All leaves but the last ones, completely; then these begin. */
-static enum sdr_status begin(struct sdr_node *node, const struct sdr_view *view, uint32_t leaves, uint32_t staged,
-                             int stages, const atomic_uint *stop)
+static enum sdr_status begin(struct sdr_node *node, const struct sdr_view *view, uint32_t leaves,
+                             uint32_t staged, int stages, const atomic_uint *stop)
 {
     struct sdr_peer *peer = sdr_peer_of(node);
     for (uint32_t l = 0; l + staged < leaves && !atomic_load(stop); l++) {
@@ -147,8 +148,9 @@ static enum sdr_status begin(struct sdr_node *node, const struct sdr_view *view,
     return SDR_OK;
 }
 
-/* A step per stage: of all leaves, or of the last eight, which bounds memory. Leaves are added in their order in any case. In
-   virtual time, where stages take the time that is drawn for them, of the last leaf alone. */
+/* A step per stage: of all leaves, or of the last eight, which bounds memory. Leaves are added in
+   their order in any case. In virtual time, where stages take the time that is drawn for them, of
+   the last leaf alone. */
 static enum sdr_status compute(void *argument, uint32_t step, const atomic_uint *stop)
 {
     struct sdr_node *node = argument;
@@ -199,7 +201,8 @@ void sdr_peer_step(struct sdr_node *node, const float *gradient)
     struct sdr_parameters *p = node->parameters;
     const struct sdr_peer *peer = sdr_peer_of(node);
     struct sdr_part part[SDR_BLOCKS_MOST];
-    struct sdr_update update = {.sense = node->run->use.kind->sense, .version = p->version, .part = part};
+    struct sdr_update update = {
+        .sense = node->run->use.kind->sense, .version = p->version, .part = part};
     for (int b = 0; b < p->layout->blocks; b++) {
         const struct sdr_block *block = &p->layout->block[b];
         if (!block->fixed)
@@ -237,7 +240,8 @@ static enum sdr_status compute_update(void *argument, uint32_t step, const atomi
     sdr_parameters_catch_up(node->parameters, &all, sdr_all(node->parameters->layout));
     struct sdr_view view = sdr_peer_view(node);
     uint32_t first = (uint32_t)((peer->batch->at - peer->at) / SDR_LEAF_ROWS);
-    SDR_TRY(sdr_batch_gradient(&peer->leaf[0].space, &view, peer->batch, first, NULL, stop, &peer->leaf[0].update));
+    SDR_TRY(sdr_batch_gradient(&peer->leaf[0].space, &view, peer->batch, first, NULL, stop,
+                               &peer->leaf[0].update));
     peer->report.loss += peer->leaf[0].update.loss;
     peer->report.weight += peer->leaf[0].update.weight;
     return SDR_OK;
@@ -256,9 +260,9 @@ enum sdr_status sdr_peer_pack(struct sdr_node *node, struct sdr_body **body)
     struct sdr_wire_facts facts = {.rows = peer->batch->count};
     struct sdr_span all = sdr_all(wire->layout);
     SDR_TRY(sdr_peer_body(node, sdr_wire_bound(wire, &peer->leaf[0].update, all, 0), body));
-    enum sdr_status status = sdr_wire_write(wire, &peer->leaf[0].update, all, &facts, NULL,
-                                            peer->leaf[0].update.version, &peer->exchange.writer, (*body)->data,
-                                            &(*body)->bytes);
+    enum sdr_status status =
+        sdr_wire_write(wire, &peer->leaf[0].update, all, &facts, NULL, peer->leaf[0].update.version,
+                       &peer->exchange.writer, (*body)->data, &(*body)->bytes);
     if (status != SDR_OK)
         sdr_body_drop(*body);
     return status;
@@ -282,8 +286,8 @@ enum sdr_status sdr_peer_step_updates(struct sdr_node *node, struct sdr_body *co
         sdr_share_of(run->network, all.count, p, peer->group.members, &from, &end);
         if (!body[p])
             continue; /* it has no rows */
-        SDR_TRY(sdr_wire_read(wire, body[p]->data, body[p]->bytes, end - from, sdr_all(wire->layout),
-                              &peer->exchange.reader, &facts, &update));
+        SDR_TRY(sdr_wire_read(wire, body[p]->data, body[p]->bytes, end - from,
+                              sdr_all(wire->layout), &peer->exchange.reader, &facts, &update));
         update.batch = all;
         update.batch.row += from;
         update.batch.count = end - from;

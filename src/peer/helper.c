@@ -1,5 +1,6 @@
-/* A thread that handles messages while its peer computes, so that sums go around a ring under the backward pass. It
-   sleeps unless something has arrived: a thread that spins would take a core from those that compute. */
+/* A thread that handles messages while its peer computes, so that sums go around a ring under the
+   backward pass. It sleeps unless something has arrived: a thread that spins would take a core from
+   those that compute. */
 #include "base/memory.h"
 #include "peer/peers.h"
 #include "run/run.h"

@@ -8,13 +8,15 @@
 #include <string.h>
 
 /* ---- steps ---- */
-static enum sdr_status step(struct sdr_node *node, const struct sdr_batch *batch, const atomic_uint *stop)
+static enum sdr_status step(struct sdr_node *node, const struct sdr_batch *batch,
+                            const atomic_uint *stop)
 {
     struct sdr_parameters *p = node->parameters;
     struct sdr_peer *peer = sdr_peer_of(node);
     sdr_parameters_catch_up(p, batch, sdr_all(p->layout));
     struct sdr_view view = sdr_peer_view(node);
-    SDR_TRY(sdr_batch_gradient(&peer->leaf[0].space, &view, batch, 0, NULL, stop, &peer->leaf[0].update));
+    SDR_TRY(sdr_batch_gradient(&peer->leaf[0].space, &view, batch, 0, NULL, stop,
+                               &peer->leaf[0].update));
     if (atomic_load(stop))
         return SDR_OK;
     sdr_parameters_apply(p, &peer->leaf[0].update, sdr_peer_rate(node->run, peer, batch->at));
@@ -35,7 +37,8 @@ static enum sdr_status train(void *argument, uint32_t number, const atomic_uint 
     for (uint32_t from = 0; from < share->count && !atomic_load(stop); from += size) {
         struct sdr_batch batch = *share;
         batch.row += from;
-        batch.at = sdr_shard_place(node->run, node->worker, share->at + from / chunk * chunk) + from % chunk;
+        batch.at = sdr_shard_place(node->run, node->worker, share->at + from / chunk * chunk) +
+                   from % chunk;
         batch.count = share->count - from < size ? share->count - from : size;
         batch.of = batch.count;
         batch.number = node->parameters->version;
@@ -58,7 +61,8 @@ bool sdr_peer_share_is_whole(const struct sdr_node *node)
 }
 
 /* ---- models ---- */
-/* Arrays of a model: the values, and optimizer state that the weights of the user follow from: FTRL's, Nesterov's. */
+/* Arrays of a model: the values, and optimizer state that the weights of the user follow from:
+   FTRL's, Nesterov's. */
 static int arrays_of(const struct sdr_parameters *p)
 {
     const struct sdr_optimizer *o = p->rule.optimizer;
@@ -82,14 +86,17 @@ void sdr_peer_copy_model(struct sdr_node *node, float *to)
     const struct sdr_peer_vector *vector = &sdr_peer_of(node)->vector;
     sdr_parameters_catch_up_all(p);
     for (int i = 0; i < arrays_of(p); i++)
-        sdr_peer_vector_copy(vector, p->layout, sdr_parameters_array(p, i), to + (uint64_t)i * vector->count);
+        sdr_peer_vector_copy(vector, p->layout, sdr_parameters_array(p, i),
+                             to + (uint64_t)i * vector->count);
 }
 
-static void set_model(const struct sdr_node *node, struct sdr_parameters *p, int arrays, const float *from)
+static void set_model(const struct sdr_node *node, struct sdr_parameters *p, int arrays,
+                      const float *from)
 {
     const struct sdr_peer_vector *vector = &sdr_peer_of(node)->vector;
     for (int i = 0; i < arrays; i++)
-        sdr_peer_vector_set(vector, p->layout, from + (uint64_t)i * vector->count, sdr_parameters_array(p, i));
+        sdr_peer_vector_set(vector, p->layout, from + (uint64_t)i * vector->count,
+                            sdr_parameters_array(p, i));
 }
 
 void sdr_peer_set_model(struct sdr_node *node, const float *from)
@@ -132,7 +139,8 @@ enum sdr_status sdr_peer_mean_model(struct sdr_node *node, float *mean)
     for (int from = 1; from < node->workers && status == SDR_OK; from++) {
         struct sdr_body *body;
         status = take_model(node, from, &body);
-        const float *value = status == SDR_OK && body ? (const float *)(const void *)body->data : NULL;
+        const float *value =
+            status == SDR_OK && body ? (const float *)(const void *)body->data : NULL;
         for (uint64_t i = 0; i < values && value; i++)
             sum[i] += value[i];
         models += value != NULL;

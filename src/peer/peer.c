@@ -89,7 +89,8 @@ void sdr_peer_part_without_lost(struct sdr_node *node)
 void sdr_peer_again(struct sdr_node *node)
 {
     struct sdr_peer *peer = sdr_peer_of(node);
-    peer->number -= sdr_peers_number_alike(&node->run->network->policy) ? 1 : (uint64_t)node->workers;
+    peer->number -=
+        sdr_peers_number_alike(&node->run->network->policy) ? 1 : (uint64_t)node->workers;
     peer->report = (struct sdr_peer_report){0};
     if (node->id > 0)
         return;
@@ -155,12 +156,9 @@ enum sdr_status sdr_peer_pump(struct sdr_node *node)
             return sdr_peer_keep(peer, &message);
         sdr_body_drop(message.body);
         return sdr_peer_give_model(node);
-    case SDR_MESSAGE_REPORT:
-        return sdr_peer_file_report(node, &message);
-    case SDR_MESSAGE_LOST:
-        return sdr_peer_lose(node, &message);
-    case SDR_MESSAGE_STOP:
-        peer->over = true;
+    case SDR_MESSAGE_REPORT: return sdr_peer_file_report(node, &message);
+    case SDR_MESSAGE_LOST: return sdr_peer_lose(node, &message);
+    case SDR_MESSAGE_STOP: peer->over = true;
     } /* NONE: requests are polled between updates */
     sdr_body_drop(message.body);
     return peer->over ? SDR_PEER_OVER : SDR_OK;
@@ -241,7 +239,8 @@ enum sdr_status sdr_peer_receive_any(struct sdr_node *node, int *from, int32_t *
     return SDR_OK;
 }
 
-enum sdr_status sdr_peer_receive_if_there(struct sdr_node *node, int from, int32_t tag, struct sdr_body **body)
+enum sdr_status sdr_peer_receive_if_there(struct sdr_node *node, int from, int32_t tag,
+                                          struct sdr_body **body)
 {
     bool came = false;
     for (*body = NULL; !came && !sdr_peer_is_lost(node, from);) {
@@ -336,10 +335,12 @@ enum sdr_status sdr_peer_next_batch(struct sdr_node *node, struct sdr_batch *bat
     if (net->policy.share)
         SDR_TRY(sdr_network_shard_batch(run, number, node->worker, peer->row, batch));
     else if (net->policy.joint)
-        SDR_TRY(sdr_network_share(run, number, peer->group.rank, peer->group.members, peer->row, batch));
+        SDR_TRY(sdr_network_share(run, number, peer->group.rank, peer->group.members, peer->row,
+                                  batch));
     else
         SDR_TRY(sdr_network_batch(run, number, node->worker, peer->row, batch));
-    peer->at = net->policy.share ? sdr_shard_place(run, node->worker, batch->at) : peer->at * net->policy.batch;
+    peer->at = net->policy.share ? sdr_shard_place(run, node->worker, batch->at)
+                                 : peer->at * net->policy.batch;
     peer->number += sdr_peers_number_alike(&net->policy) ? 1 : (uint64_t)net->workers;
     peer->report.rows = batch->count + (run->use.strategy->peer->alone ? peer->report.rows : 0);
     return SDR_OK;

@@ -106,19 +106,22 @@ static enum sdr_status begin_alike(struct sdr_run *run, struct beginning *beginn
     return SDR_OK;
 }
 
-/* Rows of a peer's part of a joint batch, or of its batch. Parts grow if the loop goes on without a lost peer. */
+/* Rows of a peer's part of a joint batch, or of its batch. Parts grow if the loop goes on without a
+   lost peer. */
 static uint64_t rows_most(const struct sdr_run *run)
 {
     const struct sdr_policy *policy = &run->network->policy;
     uint64_t workers = (uint64_t)run->workers, unit = policy->part_unit;
     if (policy->share)
-        return policy->share < policy->batch / workers + 1 ? policy->share : policy->batch / workers + 1;
+        return policy->share < policy->batch / workers + 1 ? policy->share
+                                                           : policy->batch / workers + 1;
     if (!policy->joint || run->use.strategy->peer->lost)
         return policy->batch;
     return (policy->batch / unit / workers + 1) * unit;
 }
 
-/* The first peer of a process steps on the run's parameters, unless replicas differ; others have replicas. */
+/* The first peer of a process steps on the run's parameters, unless replicas differ; others have
+   replicas. */
 static enum sdr_status make_peer(struct sdr_node *node, bool first, uint64_t number)
 {
     struct sdr_run *run = node->run;
@@ -137,17 +140,20 @@ static enum sdr_status make_peer(struct sdr_node *node, bool first, uint64_t num
     }
     peer->number = number + (sdr_peers_number_alike(&net->policy) ? 0 : (uint64_t)node->id);
     peer->random = sdr_stream_open(run->options.settings.seed, SDR_FOR_STATES, (uint64_t)node->id);
-    SDR_TRY(sdr_allocate(&peer->group.member, (size_t)net->workers, sizeof *peer->group.member, "workers"));
+    SDR_TRY(sdr_allocate(&peer->group.member, (size_t)net->workers, sizeof *peer->group.member,
+                         "workers"));
     for (int p = 0; p < net->workers; p++)
         peer->group.member[peer->group.members++] = p;
     peer->group.rank = node->id;
     SDR_TRY(sdr_allocate(&peer->row, rows_most(run), sizeof *peer->row, "rows of a batch"));
     if (run->options.settings.deterministic)
-        SDR_TRY(sdr_allocate(&peer->exchange.row, net->policy.batch, sizeof *peer->exchange.row, "rows of a batch"));
+        SDR_TRY(sdr_allocate(&peer->exchange.row, net->policy.batch, sizeof *peer->exchange.row,
+                             "rows of a batch"));
     sdr_peer_vector_make(&run->layout, &peer->vector);
     SDR_TRY(sdr_peer_states_begin(node));
     peer->leaf[0].created = true;
-    return sdr_gradient_space_create(&peer->leaf[0].space, run->use.kind, &run->problem, &run->layout);
+    return sdr_gradient_space_create(&peer->leaf[0].space, run->use.kind, &run->problem,
+                                     &run->layout);
 }
 
 static enum sdr_status loop(struct sdr_node *node)

@@ -13,9 +13,9 @@
 struct sdr_peer_report {
     double loss, weight; /* sums over its rows */
     uint64_t rows;
-    uint64_t bytes;           /* sent for the update, without headers */
-    uint64_t hash;            /* of its replica; 0: not asked for */
-    uint64_t updates;         /* that it has made on its replica, if replicas differ */
+    uint64_t bytes;   /* sent for the update, without headers */
+    uint64_t hash;    /* of its replica; 0: not asked for */
+    uint64_t updates; /* that it has made on its replica, if replicas differ */
     struct sdr_state_counts states;
     float computing, waiting; /* seconds */
 };
@@ -57,7 +57,7 @@ struct sdr_peer_group {
     struct sdr_peer_loss *lost; /* owned */
     uint64_t losses, lost_room;
     uint64_t told; /* losses that the user knows of */
-    int *member; /* owned: peers that have parts of a batch, in order */
+    int *member;   /* owned: peers that have parts of a batch, in order */
     int members, rank;
 };
 
@@ -69,7 +69,8 @@ struct sdr_peer_exchange {
     struct sdr_wire_reader reader;
 };
 
-/* Leaves whose gradients are computed stage by stage. The first one is also used for whole batches. */
+/* Leaves whose gradients are computed stage by stage. The first one is also used for whole
+   batches. */
 enum { SDR_PEER_LEAVES = 8 };
 struct sdr_peer_leaf {
     bool created;
@@ -88,23 +89,23 @@ struct sdr_peer {
     bool accounting; /* its own report is entered, those of others are not all there */
     bool over;
     /* Batches. */
-    uint64_t number;                 /* of the next batch */
-    uint64_t epoch, at;              /* of the present one, and of the first row of all its parts */
-    uint32_t *row;                   /* owned: of its part of a batch */
+    uint64_t number;    /* of the next batch */
+    uint64_t epoch, at; /* of the present one, and of the first row of all its parts */
+    uint32_t *row;      /* owned: of its part of a batch */
     struct sdr_peer_leaf leaf[SDR_PEER_LEAVES];
-    uint32_t mark;                   /* mark of its last gradient */
-    const struct sdr_batch *batch;   /* borrowed while a gradient is computed */
-    float *gradient;                 /* borrowed meanwhile */
+    uint32_t mark;                 /* mark of its last gradient */
+    const struct sdr_batch *batch; /* borrowed while a gradient is computed */
+    float *gradient;               /* borrowed meanwhile */
     struct sdr_peer_vector vector;
     struct sdr_peer_exchange exchange;
-    int64_t waited;                  /* nanoseconds, for messages */
-    uint64_t draws;                  /* of times, so far */
-    struct sdr_helper *helper;       /* owned; NULL: not needed so far */
-    struct sdr_peer_report report;   /* of the present update, or of those since the last one */
-    int64_t reported;                /* when: nanoseconds */
-    unsigned char *packed;           /* owned: pieces of a state; NULL: there are no slots */
-    uint32_t *all_pieces;            /* owned: 0, 1, 2 …, of a state; NULL: there are no slots */
-    struct sdr_stream random;        /* its choices of peers, slots and pieces */
+    int64_t waited;                /* nanoseconds, for messages */
+    uint64_t draws;                /* of times, so far */
+    struct sdr_helper *helper;     /* owned; NULL: not needed so far */
+    struct sdr_peer_report report; /* of the present update, or of those since the last one */
+    int64_t reported;              /* when: nanoseconds */
+    unsigned char *packed;         /* owned: pieces of a state; NULL: there are no slots */
+    uint32_t *all_pieces;          /* owned: 0, 1, 2 …, of a state; NULL: there are no slots */
+    struct sdr_stream random;      /* its choices of peers, slots and pieces */
 };
 
 /* Reports of an update, at peer 0. */
@@ -115,14 +116,15 @@ struct sdr_peer_books {
     bool *done;                     /* owned, per peer: it has reported its last batch */
     struct sdr_peer_report sum;     /* if nobody waits: what was reported, and is not counted yet */
     int64_t updates;                /* likewise */
-    double credit;                  /* rows in the place of those that lost peers would have reported */
-    uint64_t untrained;             /* such rows that were counted */
-    uint64_t version;               /* updates at the beginning of the present epoch */
-    const char *stop;               /* why the run ends; NULL: it does not */
+    /* rows in the place of those that lost peers would have reported */
+    double credit;
+    uint64_t untrained; /* such rows that were counted */
+    uint64_t version;   /* updates at the beginning of the present epoch */
+    const char *stop;   /* why the run ends; NULL: it does not */
 };
 
 struct sdr_peers {
-    bool saves; /* replicas differ, and the run has checkpoints */
+    bool saves;             /* replicas differ, and the run has checkpoints */
     struct sdr_peer **peer; /* owned, per peer; NULL: it lives in another process */
     struct sdr_peer_books books;
 };
@@ -136,11 +138,13 @@ enum sdr_status sdr_peers_work(struct sdr_run *run);
 
 /* Tags of messages that loops do not see. */
 enum { SDR_TAG_STATE = INT32_MAX, SDR_TAG_MODEL = INT32_MAX - 1, SDR_TAG_ASK = INT32_MAX - 2 };
-/* The state of replicas that differ, for checkpoints (state.c). create, save: in the first process. resume: in all. */
+/* The state of replicas that differ, for checkpoints (state.c). create, save: in the first process.
+   resume: in all. */
 enum sdr_status sdr_peer_states_create(struct sdr_run *run);
 enum sdr_status sdr_peer_states_save(struct sdr_run *run);
 enum sdr_status sdr_peer_states_resume(struct sdr_run *run);
-/* At the end of an epoch: every peer gives its state, then peer 0 takes those of other processes. */
+/* At the end of an epoch: every peer gives its state, then peer 0 takes those of other
+   processes. */
 enum sdr_status sdr_peer_give_state(struct sdr_node *node);
 enum sdr_status sdr_peer_take_states(struct sdr_node *node);
 bool sdr_peer_states_there(const struct sdr_node *node); /* that would not wait */
@@ -153,21 +157,25 @@ struct sdr_view sdr_peer_view(const struct sdr_node *node); /* of its replica */
 /* The step size at a place of the present epoch: the same for all peers. */
 double sdr_peer_rate(const struct sdr_run *run, const struct sdr_peer *peer, uint64_t at);
 /* As sdr_peer_receive; *body is NULL, too, if the peer dies. */
-enum sdr_status sdr_peer_receive_if_there(struct sdr_node *node, int from, int32_t tag, struct sdr_body **body);
+enum sdr_status sdr_peer_receive_if_there(struct sdr_node *node, int from, int32_t tag,
+                                          struct sdr_body **body);
 /* Receives a message and stores it. */
 enum sdr_status sdr_peer_pump(struct sdr_node *node);
 /* Peer 0 counts a report, or keeps it for the next update. */
 enum sdr_status sdr_peer_file_report(struct sdr_node *node, struct sdr_message *message);
 /* Peer 0 asks for the model of this one: answers. */
 enum sdr_status sdr_peer_give_model(struct sdr_node *node);
-/* For bookkeeping: notes a report in the ledger; marks a batch as applied; sends the present report to peer 0; ends the run, at
-   peer 0. */
-void sdr_peer_log_report(struct sdr_run *run, int worker, uint64_t number, const struct sdr_peer_report *report);
+/* For bookkeeping: notes a report in the ledger; marks a batch as applied; sends the present report
+   to peer 0; ends the run, at peer 0. */
+void sdr_peer_log_report(struct sdr_run *run, int worker, uint64_t number,
+                         const struct sdr_peer_report *report);
 enum sdr_status sdr_peer_mark_applied(struct sdr_run *run, uint64_t number);
 enum sdr_status sdr_peer_send_report(struct sdr_node *node, uint64_t number);
 enum sdr_status sdr_peer_dismiss(struct sdr_node *node);
-/* Peers that are alone (alone.c): a report arrives at peer 0; a batch is done; all batches of a peer are: it waits for the end. */
-enum sdr_status sdr_peer_enter_alone(struct sdr_run *run, int from, uint64_t number, const struct sdr_peer_report *report);
+/* Peers that are alone (alone.c): a report arrives at peer 0; a batch is done; all batches of a
+   peer are: it waits for the end. */
+enum sdr_status sdr_peer_enter_alone(struct sdr_run *run, int from, uint64_t number,
+                                     const struct sdr_peer_report *report);
 enum sdr_status sdr_peer_account_alone(struct sdr_node *node, uint64_t number, bool ends);
 enum sdr_status sdr_peer_await_end(struct sdr_node *node);
 /* Keeps a message until a loop asks for it. Takes ownership, also on failure. */

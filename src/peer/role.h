@@ -27,14 +27,17 @@
 #include "server/slots.h"
 
 struct sdr_peer_ops {
-    /* Steps that a worker takes on its own shard and its own replica between two exchanges, with sdr_peer_train;
-       UINT64_MAX: all of an epoch. NULL: replicas are alike, and batches are not of shards. */
+    /* Steps that a worker takes on its own shard and its own replica between two exchanges, with
+       sdr_peer_train; UINT64_MAX: all of an epoch. NULL: replicas are alike, and batches are not of
+       shards. */
     uint64_t (*local)(const void *options, const struct sdr_facts *facts);
-    /* With `local`: nobody waits for others. A peer ends with its own last batch; the run ends with the last peer. */
+    /* With `local`: nobody waits for others. A peer ends with its own last batch; the run ends with
+       the last peer. */
     bool alone;
     /* Slots of every peer for states of others, with sdr_peer_put_state; NULL: none. */
     int (*slots)(const void *options);
-    /* At peer 0, if alone: publishes the model, which is evaluated, saved or given to the user next. */
+    /* At peer 0, if alone: publishes the model, which is evaluated, saved or given to the user
+       next. */
     enum sdr_status (*publish)(struct sdr_node *node);
     /* The loop of a peer. Returns only when one of the functions below tells it to. */
     enum sdr_status (*peer)(struct sdr_node *node);
@@ -61,8 +64,8 @@ int64_t sdr_peer_now(const struct sdr_node *node); /* nanoseconds: the transport
 /* For `lost`: ends the run, as without that function. */
 enum sdr_status sdr_peer_give_up(struct sdr_node *node, int lost);
 uint64_t sdr_peer_losses(const struct sdr_node *node); /* peers that have died, as far as known */
-/* The members have parts of a joint batch, by their ranks: all peers, until lost ones are left out. All that go on
-   must do so between the same two batches. */
+/* The members have parts of a joint batch, by their ranks: all peers, until lost ones are left out.
+   All that go on must do so between the same two batches. */
 int sdr_peer_members(const struct sdr_node *node);
 int sdr_peer_rank(const struct sdr_node *node);
 int sdr_peer_member(const struct sdr_node *node, int rank);
@@ -91,8 +94,8 @@ enum sdr_status sdr_peer_poll(struct sdr_node *node, int from, int32_t tag, stru
 /* Whether a message has arrived: receive_any would not wait. */
 enum sdr_status sdr_peer_any(struct sdr_node *node, bool *any);
 
-/* Sums by the transport itself (kind/transport.h), if it has them and every process has one peer. _await handles messages
-   meanwhile. */
+/* Sums by the transport itself (kind/transport.h), if it has them and every process has one peer.
+   _await handles messages meanwhile. */
 bool sdr_peer_has_sums(const struct sdr_node *node);
 enum sdr_status sdr_peer_sum(struct sdr_node *node, float *value, uint64_t count, void *request);
 enum sdr_status sdr_peer_summed(struct sdr_node *node, void *request, bool *done);
@@ -103,9 +106,9 @@ enum sdr_status sdr_peer_await_sum(struct sdr_node *node, void *request);
 enum sdr_status sdr_peer_compute(struct sdr_node *node, struct sdr_work *work);
 
 /* ---- training ---- */
-/* The next batch: this peer's part of one that all compute (strategy.joint), the next rows of its shard (`local`), or one
-   of its own.
-   Batches have numbers, the same for all peers (server/network.h). Borrowed until the next call. */
+/* The next batch: this peer's part of one that all compute (strategy.joint), the next rows of its
+   shard (`local`), or one of its own. Batches have numbers, the same for all peers
+   (server/network.h). Borrowed until the next call. */
 enum sdr_status sdr_peer_next_batch(struct sdr_node *node, struct sdr_batch *batch);
 bool sdr_peer_deterministic(const struct sdr_node *node); /* --deterministic */
 uint64_t sdr_peer_values(const struct sdr_node *node);    /* of a gradient */
@@ -117,11 +120,13 @@ uint64_t sdr_peer_hash(struct sdr_node *node);            /* of the replica's va
 void sdr_peer_gradient(struct sdr_node *node, const struct sdr_batch *batch, float *gradient,
                        struct sdr_work *work);
 uint64_t sdr_peer_ready(const struct sdr_node *node); /* how many are final */
-uint64_t sdr_peer_block_end(const struct sdr_node *node, uint64_t at); /* of the block that a value belongs to */
+/* of the block that a value belongs to */
+uint64_t sdr_peer_block_end(const struct sdr_node *node, uint64_t at);
 /* One step of the optimizer on the replica, with a gradient of all values. */
 void sdr_peer_step(struct sdr_node *node, const float *gradient);
-/* The same with the bits of one worker, whatever the number of peers: sets up work that computes this peer's part as an
-   update; packs it; steps with those of all peers, by their number (NULL: it has no rows). */
+/* The same with the bits of one worker, whatever the number of peers: sets up work that computes
+   this peer's part as an update; packs it; steps with those of all peers, by their number (NULL: it
+   has no rows). */
 void sdr_peer_update(struct sdr_node *node, const struct sdr_batch *batch, struct sdr_work *work);
 enum sdr_status sdr_peer_pack(struct sdr_node *node, struct sdr_body **body);
 enum sdr_status sdr_peer_step_updates(struct sdr_node *node, struct sdr_body *const *body);
@@ -130,36 +135,44 @@ void sdr_peer_copy_weights(struct sdr_node *node, float *to);
 void sdr_peer_set_weights(struct sdr_node *node, const float *from);
 /* Local steps: sets up work that trains the replica on a share, one step for every --batch rows. */
 void sdr_peer_train(struct sdr_node *node, const struct sdr_batch *share, struct sdr_work *work);
-/* True if the share completed the planned number of steps, counting those of earlier epochs: the same for all peers. */
+/* True if the share completed the planned number of steps, counting those of earlier epochs: the
+   same for all peers. */
 bool sdr_peer_share_is_whole(const struct sdr_node *node);
-/* A model as a vector: what steps change, apart from optimizer state that does not determine values. */
+/* A model as a vector: what steps change, apart from optimizer state that does not determine
+   values. */
 uint64_t sdr_peer_model_values(const struct sdr_node *node);
 void sdr_peer_copy_model(struct sdr_node *node, float *to);
 void sdr_peer_set_model(struct sdr_node *node, const float *from);
 /* At peer 0: the model that is evaluated, saved and given to the user. No effect on others. */
 void sdr_peer_publish(struct sdr_node *node, const float *model);
-/* At peer 0: the mean of the models of all peers that are there. They answer between two batches. */
+/* At peer 0: the mean of the models of all peers that are there. They answer between two
+   batches. */
 enum sdr_status sdr_peer_mean_model(struct sdr_node *node, float *mean);
 
-/* ---- states: the values of replicas that differ, written into slots of other peers, see server/slots.h ---- */
-/* A state is values in pieces of equal length, the last one may be shorter: those of the parameters; of k-means the centers. */
+/* ---- states: the values of replicas that differ, written into slots of other peers, see
+   server/slots.h ---- */
+/* A state is values in pieces of equal length, the last one may be shorter: those of the
+   parameters; of k-means the centers. */
 struct sdr_state_shape {
     uint64_t values, piece;
     uint32_t pieces;
 };
 static inline uint64_t sdr_state_length(const struct sdr_state_shape *shape, uint32_t piece)
 {
-    return piece + 1 < shape->pieces ? shape->piece : shape->values - (uint64_t)piece * shape->piece;
+    return piece + 1 < shape->pieces ? shape->piece
+                                     : shape->values - (uint64_t)piece * shape->piece;
 }
 struct sdr_state_shape sdr_peer_state_shape(const struct sdr_node *node);
 uint64_t sdr_peer_state_bytes(const struct sdr_node *node); /* room for one that was found */
 void sdr_peer_copy_state(struct sdr_node *node, float *to);
 void sdr_peer_set_state(struct sdr_node *node, const float *from);
-/* Writes the marked pieces (NULL: all) of a state into a random slot of a peer. *sent is false if an earlier one is still on its
-   way to it, and nothing was done. */
-enum sdr_status sdr_peer_put_state(struct sdr_node *node, int to, const float *state, const bool *marked, bool *sent);
-/* What others have written: takes the next one, from *slot on, into `memory`, sdr_peer_state_bytes long. False: there is none. Begin
-   with slot 0. Pieces are in increasing order, their values one behind the other. */
+/* Writes the marked pieces (NULL: all) of a state into a random slot of a peer. *sent is false if
+   an earlier one is still on its way to it, and nothing was done. */
+enum sdr_status sdr_peer_put_state(struct sdr_node *node, int to, const float *state,
+                                   const bool *marked, bool *sent);
+/* What others have written: takes the next one, from *slot on, into `memory`, sdr_peer_state_bytes
+   long. False: there is none. Begin with slot 0. Pieces are in increasing order, their values one
+   behind the other. */
 struct sdr_state {
     uint32_t pieces;
     const uint32_t *piece;
@@ -173,9 +186,11 @@ double sdr_peer_draw(struct sdr_node *node); /* uniform in [0, 1) */
 /* For the results. */
 void sdr_peer_count_states(struct sdr_node *node, uint64_t accepted, uint64_t rejected);
 double sdr_peer_step_size(const struct sdr_node *node); /* at the beginning of the present batch */
-bool sdr_peer_plain_steps(const struct sdr_node *node); /* along the gradient: the optimizer has no state */
+/* along the gradient: the optimizer has no state */
+bool sdr_peer_plain_steps(const struct sdr_node *node);
 
-/* With the next account: peer 0 compares the replicas of all peers, and a difference ends the run. */
+/* With the next account: peer 0 compares the replicas of all peers, and a difference ends the
+   run. */
 void sdr_peer_check_replica(struct sdr_node *node);
 /* After every update that a peer has taken part in. Peer 0 counts rows and losses, and does what
    is due: it ends epochs, and the run; if the batch is joint, it first waits for the reports of

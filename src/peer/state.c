@@ -1,5 +1,6 @@
-/* The state of replicas that differ, for checkpoints. At the end of an epoch every peer puts its state where the checkpoint looks
-   for it, in the first process: directly, or by a message. There are no checkpoints in between. */
+/* The state of replicas that differ, for checkpoints. At the end of an epoch every peer puts its
+   state where the checkpoint looks for it, in the first process: directly, or by a message. There
+   are no checkpoints in between. */
 #include "base/memory.h"
 #include "peer/peers.h"
 #include "run/job.h"
@@ -101,7 +102,8 @@ static enum sdr_status take_state(struct sdr_node *node, int from)
     for (int i = 0; i < arrays_of(copy) && sound; i++)
         memcpy(array_of(copy, i), body->data + sizeof head + (size_t)i * count, count);
     sdr_body_drop(body);
-    return sound ? SDR_OK : sdr_fail(SDR_RUNTIME, "worker %d sent a state that makes no sense", from);
+    return sound ? SDR_OK
+                 : sdr_fail(SDR_RUNTIME, "worker %d sent a state that makes no sense", from);
 }
 
 bool sdr_peer_states_there(const struct sdr_node *node)
@@ -111,7 +113,8 @@ bool sdr_peer_states_there(const struct sdr_node *node)
         bool there = sdr_peer_is_lost(node, from);
         for (uint64_t i = 0; i < peer->count && !there; i++) {
             const struct sdr_message *message = &peer->pending[(peer->from + i) % peer->room];
-            there = message->kind == SDR_MESSAGE_PEER && message->from == from && message->about == SDR_TAG_STATE;
+            there = message->kind == SDR_MESSAGE_PEER && message->from == from &&
+                    message->about == SDR_TAG_STATE;
         }
         if (!there)
             return false;
@@ -138,7 +141,8 @@ enum sdr_status sdr_peer_states_save(struct sdr_run *run)
     double *number;
     if (!run->shared.replicas)
         return SDR_OK;
-    SDR_TRY(sdr_node_array_renew(&run->shared.node[0], name, NUMBERS * (uint64_t)run->workers, &number));
+    SDR_TRY(sdr_node_array_renew(&run->shared.node[0], name, NUMBERS * (uint64_t)run->workers,
+                                 &number));
     for (int w = 0; w < run->workers; w++) {
         number[NUMBERS * w] = (double)run->shared.replica[w].version;
         number[NUMBERS * w + 1] = run->shared.replica[w].penalty_due;
@@ -150,7 +154,8 @@ static enum sdr_status resume_numbers(struct sdr_run *run)
 {
     const struct sdr_node *kept = &run->shared.node[0];
     for (int i = 0; i < kept->arrays; i++)
-        if (strcmp(kept->array[i].name, name) == 0 && kept->array[i].count == NUMBERS * (uint64_t)run->workers) {
+        if (strcmp(kept->array[i].name, name) == 0 &&
+            kept->array[i].count == NUMBERS * (uint64_t)run->workers) {
             for (int w = 0; w < run->workers; w++) {
                 run->shared.replica[w].version = (uint64_t)kept->array[i].value[NUMBERS * w];
                 run->shared.replica[w].penalty_due = kept->array[i].value[NUMBERS * w + 1];

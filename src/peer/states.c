@@ -1,4 +1,5 @@
-/* States of replicas, written into slots of other peers: the pieces that are told, by number, and their values. */
+/* States of replicas, written into slots of other peers: the pieces that are told, by number, and
+   their values. */
 #include "base/memory.h"
 #include "peer/peers.h"
 #include "run/run.h"
@@ -31,7 +32,8 @@ enum sdr_status sdr_peers_expose(struct sdr_run *run)
     const struct sdr_peer_ops *ops = run->use.strategy->peer;
     if (!ops->slots)
         return SDR_OK;
-    struct sdr_state_shape shape = shape_of(run, (uint64_t)sdr_peer_arrays_to_set(&run->parameters));
+    struct sdr_state_shape shape =
+        shape_of(run, (uint64_t)sdr_peer_arrays_to_set(&run->parameters));
     return sdr_slots_create(run, ops->slots(run->use.strategy_options), bytes_of(&shape));
 }
 
@@ -55,7 +57,8 @@ void sdr_peer_copy_state(struct sdr_node *node, float *to)
     if (state)
         state->copy(p->layout->block, p->value, to);
     for (int i = 0; i < sdr_peer_arrays_to_set(p) && !state; i++)
-        sdr_peer_vector_copy(vector, p->layout, sdr_parameters_array(p, i), to + (uint64_t)i * vector->count);
+        sdr_peer_vector_copy(vector, p->layout, sdr_parameters_array(p, i),
+                             to + (uint64_t)i * vector->count);
 }
 
 void sdr_peer_set_state(struct sdr_node *node, const float *from)
@@ -66,7 +69,8 @@ void sdr_peer_set_state(struct sdr_node *node, const float *from)
     if (state)
         state->set(p->layout->block, from, p->value);
     for (int i = 0; i < sdr_peer_arrays_to_set(p) && !state; i++)
-        sdr_peer_vector_set(vector, p->layout, from + (uint64_t)i * vector->count, sdr_parameters_array(p, i));
+        sdr_peer_vector_set(vector, p->layout, from + (uint64_t)i * vector->count,
+                            sdr_parameters_array(p, i));
     sdr_parameters_recompute(p, node->run->pace.rate);
 }
 
@@ -109,8 +113,10 @@ static struct head head_of(const struct sdr_state_shape *shape, const bool *mark
     return head;
 }
 
-/* Behind the head: the numbers of the pieces and their values; values alone if it is all of them. */
-static uint64_t pack(const struct sdr_state_shape *shape, const float *state, const bool *marked, uint32_t pieces, unsigned char *bytes)
+/* Behind the head: the numbers of the pieces and their values; values alone if it is all of
+   them. */
+static uint64_t pack(const struct sdr_state_shape *shape, const float *state, const bool *marked,
+                     uint32_t pieces, unsigned char *bytes)
 {
     uint32_t *piece = (uint32_t *)(void *)bytes;
     float *at = (float *)(void *)(piece + pieces);
@@ -123,7 +129,8 @@ static uint64_t pack(const struct sdr_state_shape *shape, const float *state, co
     return (uint64_t)((unsigned char *)at - bytes);
 }
 
-enum sdr_status sdr_peer_put_state(struct sdr_node *node, int to, const float *state, const bool *marked, bool *sent)
+enum sdr_status sdr_peer_put_state(struct sdr_node *node, int to, const float *state,
+                                   const bool *marked, bool *sent)
 {
     const struct sdr_transport *transport = node->run->use.transport;
     struct sdr_peer *peer = sdr_peer_of(node);
@@ -148,7 +155,8 @@ enum sdr_status sdr_peer_put_state(struct sdr_node *node, int to, const float *s
 
 /* ---- in ---- */
 /* Bytes of torn states may be of two: all is checked. */
-static bool unpack(const struct sdr_state_shape *shape, const uint32_t *all, const unsigned char *bytes, uint64_t count, struct sdr_state *state)
+static bool unpack(const struct sdr_state_shape *shape, const uint32_t *all,
+                   const unsigned char *bytes, uint64_t count, struct sdr_state *state)
 {
     struct head head;
     uint64_t values = 0, numbers = 0;

@@ -1,5 +1,5 @@
-/* --sync auto: a strategy for all cores whose model does not depend on how many there are. What it chooses follows from
-   the model, the rows and the options alone, never from the machine.
+/* --sync auto: a strategy for all cores whose model does not depend on how many there are. What it
+   chooses follows from the model, the rows and the options alone, never from the machine.
 
      the model's own        networks: bsp, the bits of one worker. mf: rotation. k-means: rounds over all rows (Lloyd)
      dense, several outputs bsp with batches of 128 rows, from 20 000 rows on. Measured against single rows on one worker,
@@ -24,8 +24,8 @@
 #include <string.h>
 
 enum {
-    ROWS_TOGETHER = 128,    /* of a batch that several cores compute */
-    ROWS_LEAST = 2048,      /* below, training takes milliseconds */
+    ROWS_TOGETHER = 128, /* of a batch that several cores compute */
+    ROWS_LEAST = 2048,   /* below, training takes milliseconds */
     ROWS_OF_BATCHES = 20000,
     MANY_ROWS = 100000,
     FEATURES_TO_ROWS = 50,
@@ -62,33 +62,36 @@ static const char *of_messages(const struct sdr_run *run)
                                                             : NULL;
 }
 
-/* The option given that needs updates one by one; NULL: none. Networks count theirs with bsp, too. */
+/* The option given that needs updates one by one; NULL: none. Networks count theirs with bsp,
+   too. */
 static const char *only_serial(const struct sdr_run *run)
 {
     const struct sdr_settings *s = &run->options.settings;
     bool counts = !run->use.kind->layered;
     uint64_t every;
-    return counts && s->updates                                                              ? "updates"
-           : counts && sdr_parse_u64(s->evaluate_every, &every) && every > 0                ? "evaluate-every"
-           : strcmp(s->average, "no") != 0 && strcmp(s->average, "auto") != 0               ? "average"
-           : s->replay                                                                      ? "replay"
-           : s->record                                                                      ? "record"
-           : s->restarts                                                                    ? "restarts"
-           : s->group_lasso > 0                                                             ? "group-lasso"
-                                                                                            : NULL;
+    return counts && s->updates                                               ? "updates"
+           : counts && sdr_parse_u64(s->evaluate_every, &every) && every > 0  ? "evaluate-every"
+           : strcmp(s->average, "no") != 0 && strcmp(s->average, "auto") != 0 ? "average"
+           : s->replay                                                        ? "replay"
+           : s->record                                                        ? "record"
+           : s->restarts                                                      ? "restarts"
+           : s->group_lasso > 0                                               ? "group-lasso"
+                                                                              : NULL;
 }
 
 /* What rounds over all rows take no notice of. */
 static bool against_rounds(const struct sdr_run *run)
 {
-    static const char *const names[] = {"updates", "optimizer", "lr", "lr-batch", "schedule", "shuffle", NULL};
+    static const char *const names[] = {"updates",  "optimizer", "lr", "lr-batch",
+                                        "schedule", "shuffle",   NULL};
     return run->data->streams || run->options.settings.batch > 0 || given(run, names);
 }
 
 static int lanes_for(const struct sdr_run *run)
 {
-    uint64_t entries = run->data->rows.dense ? (uint64_t)run->set.train_rows.count * run->problem.features
-                                             : run->data->nonzeros;
+    uint64_t entries = run->data->rows.dense
+                           ? (uint64_t)run->set.train_rows.count * run->problem.features
+                           : run->data->nonzeros;
     return entries < MANY_ENTRIES ? 2 : 4;
 }
 
@@ -113,7 +116,8 @@ static struct choice choose(const struct sdr_run *run)
         return c;
     if (own) {
         snprintf(c.sync, sizeof c.sync, "%s", own);
-        c.why = kind->layered ? "all cores compute each batch, the same bits as one worker" : "all cores, the same model for any number of them";
+        c.why = kind->layered ? "all cores compute each batch, the same bits as one worker"
+                              : "all cores, the same model for any number of them";
         return c;
     }
     if (!linear || rows < ROWS_LEAST)
@@ -133,14 +137,16 @@ static struct choice choose(const struct sdr_run *run)
     return c;
 }
 
-/* The reason of choose() for serial, if it is no option of only_serial. NULL: no note, for few rows without --workers. */
+/* The reason of choose() for serial, if it is no option of only_serial. NULL: no note, for few rows
+   without --workers. */
 static const char *why_serial(const struct sdr_run *run)
 {
     const struct sdr_settings *s = &run->options.settings;
     const struct sdr_model_kind *kind = run->use.kind;
     if (kind->defaults.sync)
-        return strcmp(kind->defaults.sync, "batch") == 0 ? "rounds over all rows do not use the step options given"
-                                                         : "blocks of ratings are for single rows without --l1 and --l2";
+        return strcmp(kind->defaults.sync, "batch") == 0
+                   ? "rounds over all rows do not use the step options given"
+                   : "blocks of ratings are for single rows without --l1 and --l2";
     if (run->set.train_rows.count < ROWS_LEAST)
         return s->workers > 1 ? "fewer than 2048 rows train in milliseconds" : NULL;
     if (!kind->fused || kind->bilinear)
@@ -148,7 +154,8 @@ static const char *why_serial(const struct sdr_run *run)
     if (s->batch > 1)
         return "batches of fewer than 128 rows are not worth sharing";
     if (run->problem.outputs > 1)
-        return run->data->rows.dense ? "batches that cores share need 20000 rows" : "rare classes need single steps in order";
+        return run->data->rows.dense ? "batches that cores share need 20000 rows"
+                                     : "rare classes need single steps in order";
     return s->l1 > 0 ? "merging copies would move weights that --l1 holds at zero"
                      : "too few rows a feature: merged copies would end at a higher loss";
 }
@@ -172,13 +179,15 @@ enum sdr_status sdr_choose_strategy(struct sdr_run *run)
         return SDR_OK;
     if (of_messages(run) && !run->use.kind->layered)
         return sdr_fail(SDR_USAGE,
-                        "--sync auto does not exchange messages, which --%s is for: name a strategy that does, such as --sync bsp or --sync async",
+                        "--sync auto does not exchange messages, which --%s is for: name a "
+                        "strategy that does, such as --sync bsp or --sync async",
                         of_messages(run));
     struct choice c = choose(run);
     serial = why_serial(run); /* before --batch and --workers are filled in */
     sdr_plugin_free(run->use.strategy, run->use.strategy_options);
     run->use.strategy_options = NULL;
-    SDR_TRY(sdr_plugin_choose("strategy", sdr_strategy_table, c.sync, &plugin, &run->use.strategy_options));
+    SDR_TRY(sdr_plugin_choose("strategy", sdr_strategy_table, c.sync, &plugin,
+                              &run->use.strategy_options));
     run->use.strategy = (const struct sdr_strategy *)plugin;
     s->deterministic |= run->use.strategy->can_repeat;
     if (c.batch)
@@ -186,16 +195,19 @@ enum sdr_status sdr_choose_strategy(struct sdr_run *run)
     if (!of_messages(run))
         use_threads(run);
     if (c.why && c.batch)
-        sdr_note(&run->options, "--sync auto: %s, batches of %llu rows: %s (--sync serial: one worker, single rows)", c.sync,
-                 (unsigned long long)c.batch, c.why);
+        sdr_note(
+            &run->options,
+            "--sync auto: %s, batches of %llu rows: %s (--sync serial: one worker, single rows)",
+            c.sync, (unsigned long long)c.batch, c.why);
     else if (c.why)
         sdr_note(&run->options, "--sync auto: %s%s: %s (--sync serial: one worker)", c.sync,
                  strncmp(c.sync, "hogwild", 7) == 0 ? " --deterministic" : "", c.why);
     else if (only_serial(run) && !s->replay && !s->record)
-        sdr_note(&run->options, "--sync auto takes serial, one worker, because of --%s", only_serial(run));
+        sdr_note(&run->options, "--sync auto takes serial, one worker, because of --%s",
+                 only_serial(run));
     else if (!c.why && !only_serial(run) && serial)
-        sdr_note(&run->options, "--sync auto: serial, one worker: %s (--sync %s: all cores)", serial,
-                 run->use.kind->fused && s->batch <= 1 ? "hogwild" : "bsp");
+        sdr_note(&run->options, "--sync auto: serial, one worker: %s (--sync %s: all cores)",
+                 serial, run->use.kind->fused && s->batch <= 1 ? "hogwild" : "bsp");
     sdr_release(s->sync);
     s->sync = NULL;
     return sdr_copy_string(&s->sync, c.sync);

@@ -10,7 +10,8 @@ struct sdr_run;
 
 enum sdr_status sdr_checkpoint_write(struct sdr_run *run);
 bool sdr_checkpoint_any(const char *folder);
-/* Removes the partial files of a killed run. The caller holds the lock of the folder: nobody else writes. */
+/* Removes the partial files of a killed run. The caller holds the lock of the folder: nobody else
+   writes. */
 void sdr_checkpoint_tidy(const char *folder);
 /* Loads the newest readable checkpoint; SDR_RUNTIME if there is none. */
 enum sdr_status sdr_checkpoint_resume(struct sdr_run *run);

@@ -1,12 +1,13 @@
-/* What a run does where its options leave it open: workers and rows of an update, length, averaging, step.
+/* What a run does where its options leave it open: workers and rows of an update, length,
+   averaging, step.
 
-   Numbers below are from real data, one worker, seed 1, everything else as it is without options. Data sets
-   (rows × features, model): a9a (32 561 × 123, logistic; its test set), RCV1 (23 749 × 47 236, logistic),
-   MNIST (the 10 000 test digits × 784, softmax), housing (20 640 × 9 columns, squared; R²). One row in five is
-   held out where there is no test set. */
-#include "peer/role.h"
+   Numbers below are from real data, one worker, seed 1, everything else as it is without options.
+   Data sets (rows × features, model): a9a (32 561 × 123, logistic; its test set), RCV1 (23 749 × 47
+   236, logistic), MNIST (the 10 000 test digits × 784, softmax), housing (20 640 × 9 columns,
+   squared; R²). One row in five is held out where there is no test set. */
 #include "run/defaults.h"
 #include "base/thread.h"
+#include "peer/role.h"
 #include "run/features.h"
 #include "run/record.h"
 #include "run/rules.h"
@@ -28,8 +29,9 @@ static int workers_wanted(const struct sdr_run *run)
                                     : sdr_thread_limit();
 }
 
-/* A model's own batch; for networks no more than a hundredth of the rows, but 8 at least: few rows need many steps. Houses
-   (400 rows, mlp of 16 units, 20 epochs), R² on the test rows: 0.89 with batches of 128, 0.97 with 8. */
+/* A model's own batch; for networks no more than a hundredth of the rows, but 8 at least: few rows
+   need many steps. Houses (400 rows, mlp of 16 units, 20 epochs), R² on the test rows: 0.89 with
+   batches of 128, 0.97 with 8. */
 static uint64_t usual_batch(const struct sdr_model_kind *kind, uint64_t rows)
 {
     enum { LEAST = 8, PART = 100 };
@@ -37,16 +39,20 @@ static uint64_t usual_batch(const struct sdr_model_kind *kind, uint64_t rows)
     return kind->layered && kind->defaults.batch > most ? most : kind->defaults.batch;
 }
 
-/* Workers that compute one gradient wait for each other in every update: with single rows they would do nothing else (two
-   of them train at a fiftieth of serial's speed). Two leaves, or one a worker. */
+/* Workers that compute one gradient wait for each other in every update: with single rows they
+   would do nothing else (two of them train at a fiftieth of serial's speed). Two leaves, or one a
+   worker. */
 static void choose_joint_batch(struct sdr_run *run)
 {
     struct sdr_settings *s = &run->options.settings;
     s->batch = s->deterministic ? 2 * SDR_LEAF_ROWS : SDR_LEAF_ROWS;
     if (run->set.train_rows.count <= s->batch)
         return; /* the data is one batch */
-    sdr_note(&run->options, "--sync %s: batches of %llu rows%s, since workers wait for each other in every one (--batch N)",
-             run->use.strategy->name, (unsigned long long)s->batch, s->deterministic ? "" : " a worker");
+    sdr_note(&run->options,
+             "--sync %s: batches of %llu rows%s, since workers wait for each other in every one "
+             "(--batch N)",
+             run->use.strategy->name, (unsigned long long)s->batch,
+             s->deterministic ? "" : " a worker");
 }
 
 /* Rows of an update: --batch; of all workers if they compute one gradient, or of the quorum
@@ -109,25 +115,27 @@ double sdr_updates_an_epoch(const struct sdr_run *run)
     return ceil(rows / batch) / quorum;
 }
 
-/* How many epochs, and how long the schedule of the step is: up to --epochs or --updates, whichever ends first.
+/* How many epochs, and how long the schedule of the step is: up to --epochs or --updates, whichever
+   ends first.
 
-   Left open: epochs = ⌈300 000 / rows⌉, from 2 to 20, and no fewer than the model asks for. Few rows need
-   several epochs, many rows few. The three numbers balance time against the last digits. Held out, by epochs
-   (in brackets: near the default):
+   Left open: epochs = ⌈300 000 / rows⌉, from 2 to 20, and no fewer than the model asks for. Few
+   rows need several epochs, many rows few. The three numbers balance time against the last digits.
+   Held out, by epochs (in brackets: near the default):
                 1        2        5        10       20       40
        a9a      0.8504   0.8501   0.8498  [0.8501]  0.8498   0.8501
        RCV1     0.9642   0.9658   0.9669   0.9673  [0.9654]  0.9642     (16; it overfits from 10 on)
        MNIST    0.9126   0.9151   0.9240   0.9265  [0.9275]  0.9275
        housing  0.6463   0.6494   0.6504   0.6504  [0.6506]  0.6506     (19)
-   Batches take 1.4 times as many, from 2 to 32: see automatic.c.
-   Full batches read all rows once an epoch, 100 times at most: L-BFGS ends by itself, once the objective no longer
-   falls (sync/lbfgs.c). */
+   Batches take 1.4 times as many, from 2 to 32: see automatic.c. Full batches read all rows once an
+   epoch, 100 times at most: L-BFGS ends by itself, once the objective no longer falls
+   (sync/lbfgs.c). */
 void sdr_choose_length(struct sdr_run *run)
 {
     const struct sdr_settings *s = &run->options.settings;
     double rows = run->set.train_rows.count;
     double by_updates = (double)s->updates / sdr_updates_an_epoch(run);
-    bool batches = !run->use.kind->layered && run->use.kind->sense != SDR_STATISTIC && s->batch >= SDR_LEAF_ROWS;
+    bool batches = !run->use.kind->layered && run->use.kind->sense != SDR_STATISTIC &&
+                   s->batch >= SDR_LEAF_ROWS;
     if (s->epochs)
         run->pace.epochs = s->epochs;
     else if (s->updates)
@@ -135,20 +143,21 @@ void sdr_choose_length(struct sdr_run *run)
     else if (run->use.strategy->full_batch)
         run->pace.epochs = 100;
     else
-        run->pace.epochs = (uint64_t)fmax(fmin(fmax(ceil((batches ? 420000 : 300000) / rows), 2), batches ? 32 : 20),
-                                          (double)run->use.kind->defaults.epochs);
+        run->pace.epochs = (uint64_t)fmax(
+            fmin(fmax(ceil((batches ? 420000 : 300000) / rows), 2), batches ? 32 : 20),
+            (double)run->use.kind->defaults.epochs);
     run->pace.per_row = 1 / rows;
     run->pace.length = (double)run->pace.epochs;
     if (s->updates && by_updates < run->pace.length)
         run->pace.length = by_updates;
 }
 
-/* Averaging (Polyak and Ruppert) from the end of an epoch on: off unless --average asks for it, since the
-   schedule ends at 0 and does what averaging would.
+/* Averaging (Polyak and Ruppert) from the end of an epoch on: off unless --average asks for it,
+   since the schedule ends at 0 and does what averaging would.
 
-   An addition to the average costs `features` operations, an update of b rows costs b·n, with n the non-zeros
-   of a row. Adding after every k-th update, k = ⌊features / (b·n)⌋ and at least 1, costs no more than the
-   steps themselves. */
+   An addition to the average costs `features` operations, an update of b rows costs b·n, with n the
+   non-zeros of a row. Adding after every k-th update, k = ⌊features / (b·n)⌋ and at least 1, costs
+   no more than the steps themselves. */
 enum sdr_status sdr_choose_averaging(struct sdr_run *run)
 {
     uint64_t from;
@@ -163,12 +172,12 @@ enum sdr_status sdr_choose_averaging(struct sdr_run *run)
     return SDR_OK;
 }
 
-/* Plain gradient steps on a loss that grows without bound (curvature κ ≥ 1: squares) throw a long row further
-   out than it was. A step η on row x with slope κ·r leaves the residual (1 − ηκ‖x‖²)·r: it is overshot from
-   η = 1/(κ‖x‖²) on, and grows from twice that on. 3c/(κ·max‖x‖²) is for sgd, c = 0.5, three quarters of the way to
-   where the longest row would diverge; momentum's c is a tenth, and its steps add up to ten times as much.
-   Measured: at twice the automatic step housing is still right, a9a with squared-hinge is not; at four
-   times both diverge. */
+/* Plain gradient steps on a loss that grows without bound (curvature κ ≥ 1: squares) throw a long
+   row further out than it was. A step η on row x with slope κ·r leaves the residual (1 − ηκ‖x‖²)·r:
+   it is overshot from η = 1/(κ‖x‖²) on, and grows from twice that on. 3c/(κ·max‖x‖²) is for sgd, c
+   = 0.5, three quarters of the way to where the longest row would diverge; momentum's c is a tenth,
+   and its steps add up to ten times as much. Measured: at twice the automatic step housing is still
+   right, a9a with squared-hinge is not; at four times both diverge. */
 static double longest_row_limit(const struct sdr_run *run)
 {
     return 3 * run->use.optimizer->rate / (run->use.kind->curvature * sdr_longest_row(run));
@@ -176,15 +185,17 @@ static double longest_row_limit(const struct sdr_run *run)
 
 /* The step η without --lr, so that the same model is found at the same speed in any units.
 
-   Let L² be the mean squared length of a row, in the scaled units in which steps are taken. If all rows were k
-   times as long, weights would have to be k times as small for the same scores. So would their steps:
+   Let L² be the mean squared length of a row, in the scaled units in which steps are taken. If all
+   rows were k times as long, weights would have to be k times as small for the same scores. So
+   would their steps:
        plain gradient steps, which grow k times themselves     η = c / L²     sgd, momentum, nesterov
        steps normalised by the size of gradients               η = c / L      adagrad, adam, rmsprop, ftrl …
        steps that find their size by themselves                η = c          adadelta
-   c is the optimizer's `rate`, and the power of L its `rate_power`. In plain words: a plain step with c = 0.5
-   moves the score of a typical row half the way to its label where the loss is squared; momentum's c = 0.05
-   comes to the same, for its steps add up to 1/(1 − 0.9) of one. The first step of adagrad changes every
-   weight of a row by η, its score by η·Σ|x_j|: c·√n for n entries of size one.
+   c is the optimizer's `rate`, and the power of L its `rate_power`. In plain words: a plain step
+   with c = 0.5 moves the score of a typical row half the way to its label where the loss is
+   squared; momentum's c = 0.05 comes to the same, for its steps add up to 1/(1 − 0.9) of one. The
+   first step of adagrad changes every weight of a row by η, its score by η·Σ|x_j|: c·√n for n
+   entries of size one.
 
    - Labels k times as large need weights k times as large. Plain steps grow with them; normalised ones are given
      the labels' standard deviation as their unit (1 where labels are classes).
@@ -212,7 +223,8 @@ double sdr_automatic_rate(const struct sdr_run *run)
     const struct sdr_optimizer *o = run->use.optimizer;
     double length = sqrt(run->set.typical_row), rate = o->rate / pow(length, o->rate_power);
     if (run->use.kind->layered)
-        return o->rate_layers / (o->rate_power == 2 ? run->set.target_size * run->set.target_size : 1);
+        return o->rate_layers /
+               (o->rate_power == 2 ? run->set.target_size * run->set.target_size : 1);
     if (o->rate_power == 2 && run->use.kind->curvature >= 1 &&
         run->process == 0) /* reported by the first process only */
         rate = fmin(rate, longest_row_limit(run));
@@ -228,10 +240,11 @@ double sdr_automatic_rate(const struct sdr_run *run)
     return rate;
 }
 
-/* The linear scaling rule (Krizhevsky 2014; Goyal et al. 2017): the mean gradient of B rows replaces B/N
-   gradients of N rows each, at about the same weights, so its step is B/N times as long. All rows of an epoch
-   move the weights as far as before. It holds while the weights change little within B rows; early in training
-   they do not, which is what the warm-up of a schedule is for. */
+/* The linear scaling rule (Krizhevsky 2014; Goyal et al. 2017): the mean gradient of B rows
+   replaces B/N gradients of N rows each, at about the same weights, so its step is B/N times as
+   long. All rows of an epoch move the weights as far as before. It holds while the weights change
+   little within B rows; early in training they do not, which is what the warm-up of a schedule is
+   for. */
 static double given_rate(const struct sdr_run *run)
 {
     const struct sdr_settings *s = &run->options.settings;

@@ -46,7 +46,8 @@ enum sdr_status sdr_evaluate_pulled(const struct sdr_model_kind *kind,
 double sdr_evaluation_loss(const struct sdr_evaluation *e);
 /* Accuracy or R²; NaN for clusters, which have no labels to compare with. */
 double sdr_evaluation_metric(const struct sdr_evaluation *e, enum sdr_truth task);
-/* Adds loss, accuracy and its baseline, or rmse and r2 to a JSON object; their names get a prefix such as "valid_". */
+/* Adds loss, accuracy and its baseline, or rmse and r2 to a JSON object; their names get a prefix
+   such as "valid_". */
 void sdr_evaluation_json(const struct sdr_evaluation *e, const struct sdr_model_kind *kind,
                          const char *prefix, json_t *object);
 

@@ -1,12 +1,13 @@
-/* Features whose values are too large to compute with, or whose largest value exceeds the others by more than
-   float precision.
+/* Features whose values are too large to compute with, or whose largest value exceeds the others by
+   more than float precision.
 
-   What floats can do decides. Kernels multiply a value by the slope of its row, and then by the scale of its
-   feature: the product must stay below 3.4e38, and slopes are of the labels' size, some hundred times that
-   while a model is bad. So scaled features may reach 1e35 over the labels' deviation. Without scales values are
-   squared, by optimizers with state and by distances: 1e18.
+   What floats can do decides. Kernels multiply a value by the slope of its row, and then by the
+   scale of its feature: the product must stay below 3.4e38, and slopes are of the labels' size,
+   some hundred times that while a model is bad. So scaled features may reach 1e35 over the labels'
+   deviation. Without scales values are squared, by optimizers with state and by distances: 1e18.
 
-   A largest value of more than 2^24 times the others' size is told: beside it a float keeps no digit of them. */
+   A largest value of more than 2^24 times the others' size is told: beside it a float keeps no
+   digit of them. */
 #include "base/memory.h"
 #include "run/evaluate.h"
 #include "run/features.h"

@@ -1,10 +1,10 @@
-/* The path of a run: what decides every bit of it, as a list name=value;… and as a hash, its fingerprint. A
-   checkpoint is resumed, and a record replayed, by a run of the same path alone.
+/* The path of a run: what decides every bit of it, as a list name=value;… and as a hash, its
+   fingerprint. A checkpoint is resumed, and a record replayed, by a run of the same path alone.
 
-   In it: the options below, the data where a file is to be compared with it, the number of workers where the
-   result depends on it, --updates where rounds are cut at the end of the run, its length where the step is
-   scheduled towards the end, nodes and their times where messages race.
-   Not in it, so that it may change between a checkpoint and --resume: --epochs and --updates otherwise,
+   In it: the options below, the data where a file is to be compared with it, the number of workers
+   where the result depends on it, --updates where rounds are cut at the end of the run, its length
+   where the step is scheduled towards the end, nodes and their times where messages race. Not in
+   it, so that it may change between a checkpoint and --resume: --epochs and --updates otherwise,
    --valid, stopping rules, folders, threads, --memory, the CPU level. */
 #include "run/fingerprint.h"
 #include "base/file.h"
@@ -75,11 +75,11 @@ static void print_option(const struct sdr_run *run, const char *name, struct sdr
 }
 
 /* Options whose change is another path. */
-static const char *const names[] = {"model",   "intercept",      "class-weight", "l1",
-                                    "l2",      "group-lasso",    "penalty-on",   "standardize",
-                                    "scale",   "optimizer",      "lr",           "schedule",
-                                    "average", "batch",          "shuffle",      "sync",
-                                    "seed",    "valid-fraction", "deterministic", "lr-batch"};
+static const char *const names[] = {
+    "model",         "intercept",   "class-weight", "l1",        "l2",   "group-lasso",
+    "penalty-on",    "standardize", "scale",        "optimizer", "lr",   "schedule",
+    "average",       "batch",       "shuffle",      "sync",      "seed", "valid-fraction",
+    "deterministic", "lr-batch"};
 
 /* A file that only process 0 reads: its name and size. Folders may differ between machines. */
 static void print_file_name(const char *name, const char *path, struct sdr_text *text)

@@ -1,6 +1,6 @@
-/* The table of run options: their keys, types, defaults, ranges and help, the commands that take them, and the
-   group of the help they belong to. A help line says what the option does, in which unit, and what its default
-   means; the default itself is printed behind it. */
+/* The table of run options: their keys, types, defaults, ranges and help, the commands that take
+   them, and the group of the help they belong to. A help line says what the option does, in which
+   unit, and what its default means; the default itself is printed behind it. */
 #include "run/settings.h"
 
 enum {
@@ -102,8 +102,9 @@ const struct sdr_option sdr_settings_table[] = {
      AT(scale), TRAINS | MODEL},
     /* training */
     {"optimizer", SDR_TEXT, "auto", "NAME", 0, 0,
-     "update rule ('sounder list optimizer'); auto: the model's default if it has one, else adagrad", AT(optimizer),
-     TRAINS | OPTIMISATION | COMMON},
+     "update rule ('sounder list optimizer'); auto: the model's default if it has one, else "
+     "adagrad",
+     AT(optimizer), TRAINS | OPTIMISATION | COMMON},
     {"lr", SDR_NUMBER, "0", "X", 0, 1e30,
      "learning rate (step size), in units of the scaled features (--scale); 0: chosen from the "
      "data",
@@ -121,8 +122,8 @@ const struct sdr_option sdr_settings_table[] = {
      "from the start; auto and no: no averaging",
      AT(average), TRAINS | OPTIMISATION},
     {"batch", SDR_INTEGER, "0", "N", 0, 16777216,
-     "rows per gradient and worker; 0: chosen by model and strategy, mostly 1 (docs/models.md)", AT(batch),
-     TRAINS | OPTIMISATION | COMMON},
+     "rows per gradient and worker; 0: chosen by model and strategy, mostly 1 (docs/models.md)",
+     AT(batch), TRAINS | OPTIMISATION | COMMON},
     {"epochs", SDR_INTEGER, "0", "N", 0, 1e9,
      "passes over the data; 0: 2 to 20 (batches: 32), fewer for more rows", AT(epochs),
      TRAINS | OPTIMISATION | COMMON},
@@ -130,12 +131,14 @@ const struct sdr_option sdr_settings_table[] = {
      AT(updates), TRAINS | OPTIMISATION},
     {"shuffle", SDR_CHOICE, "auto", "auto|rows|chunks|blocks|none", 0, 0,
      "unit that is shuffled in each epoch: rows, chunks (16 or 32 adjacent rows) or blocks (of "
-     "streamed data); none: file order; auto: rows, chunks for large data, blocks for streamed data",
+     "streamed data); none: file order; auto: rows, chunks for large data, blocks for streamed "
+     "data",
      AT(shuffle), TRAINS | OPTIMISATION},
     {"sync", SDR_TEXT, "auto", "NAME", 0, 0,
-     "parallel strategy ('sounder list sync'); serial: one worker; auto: all cores, the same model for any number "
-     "of them", AT(sync),
-     SDR_TRAIN | PARALLEL | COMMON},
+     "parallel strategy ('sounder list sync'); serial: one worker; auto: all cores, the same model "
+     "for any number "
+     "of them",
+     AT(sync), SDR_TRAIN | PARALLEL | COMMON},
     {"transport", SDR_TEXT, "threads", "NAME", 0, 0,
      "how servers and workers exchange messages ('sounder list transport'), for strategies with a "
      "server",

@@ -71,7 +71,8 @@ enum sdr_status sdr_order_allocate(struct sdr_run *run)
         SDR_TRY(sdr_allocate(&run->rows.chunk, count / run->rows.chunk_rows + 1, sizeof(uint32_t),
                              "row order"));
     if (run->shared.plan.shards && run->workers > 1)
-        SDR_TRY(sdr_allocate(&run->rows.grouped, count + (size_t)run->workers, sizeof(uint32_t), "row order"));
+        SDR_TRY(sdr_allocate(&run->rows.grouped, count + (size_t)run->workers, sizeof(uint32_t),
+                             "row order"));
     return sdr_allocate(&run->rows.order, count, sizeof(uint32_t), "row order");
 }
 
@@ -229,9 +230,12 @@ uint64_t sdr_shard_rows(const struct sdr_run *run, uint64_t epoch, int worker, u
 
 uint64_t sdr_shards_rows(const struct sdr_run *run, uint64_t epoch, uint64_t shares)
 {
-    uint64_t count = run->set.train_rows.count, workers = (uint64_t)run->workers, longer = count % workers;
-    uint64_t length = count / workers, rows = updates_in(run, epoch, shares) * run->pace.update_rows;
-    return (workers - longer) * (rows < length ? rows : length) + longer * (rows < length + 1 ? rows : length + 1);
+    uint64_t count = run->set.train_rows.count, workers = (uint64_t)run->workers,
+             longer = count % workers;
+    uint64_t length = count / workers,
+             rows = updates_in(run, epoch, shares) * run->pace.update_rows;
+    return (workers - longer) * (rows < length ? rows : length) +
+           longer * (rows < length + 1 ? rows : length + 1);
 }
 
 bool sdr_shard_whole(const struct sdr_run *run, uint64_t epoch, uint64_t shares)
@@ -257,12 +261,15 @@ static enum sdr_status group_shard(void *context, size_t worker)
 {
     const struct grouping *g = context;
     const struct sdr_row_list *list = &g->run->set.train_rows;
-    uint64_t first = sdr_shard_start(g->run, (int)worker), end = sdr_shard_start(g->run, (int)worker + 1);
+    uint64_t first = sdr_shard_start(g->run, (int)worker),
+             end = sdr_shard_start(g->run, (int)worker + 1);
     if (first == end)
         return SDR_OK;
-    uint32_t from = list->row ? list->row[first] : (uint32_t)first, to = list->row ? list->row[end - 1] : (uint32_t)end - 1;
+    uint32_t from = list->row ? list->row[first] : (uint32_t)first,
+             to = list->row ? list->row[end - 1] : (uint32_t)end - 1;
     uint32_t *next = g->grouped + first;
-    for (const uint32_t *row = g->order; next < g->grouped + end; row++) { /* others are overwritten */
+    /* others are overwritten */
+    for (const uint32_t *row = g->order; next < g->grouped + end; row++) {
         *next = *row;
         next += *row - from <= to - from;
     }
@@ -274,7 +281,8 @@ void sdr_group_by_shard(const struct sdr_run *run, uint32_t *order, uint32_t *sc
     uint32_t count = run->set.train_rows.count, *next = scratch + count;
     for (int w = 0; w < run->workers; w++)
         next[w] = (uint32_t)sdr_shard_start(run, w);
-    if (threads_of(run) > 1 && run->workers <= SCANS_MOST) { /* every shard by itself: cannot fail, it allocates nothing */
+    /* every shard by itself: cannot fail, it allocates nothing */
+    if (threads_of(run) > 1 && run->workers <= SCANS_MOST) {
         struct grouping grouping = {run, order, scratch};
         (void)sdr_parallel(threads_of(run), (size_t)run->workers, group_shard, &grouping);
     } else {
@@ -295,15 +303,9 @@ void sdr_epoch_order(const struct sdr_run *run, uint64_t epoch, uint32_t *order)
         for (uint32_t i = 0; i < count; i++)
             order[i] = i;
         break;
-    case SDR_SHUFFLE_ROWS:
-        sdr_shuffle(order, count, &stream);
-        break;
-    case SDR_SHUFFLE_CHUNKS:
-        shuffle_chunks(&l);
-        break;
-    case SDR_SHUFFLE_BLOCKS:
-        shuffle_blocks(&l);
-        break;
+    case SDR_SHUFFLE_ROWS: sdr_shuffle(order, count, &stream); break;
+    case SDR_SHUFFLE_CHUNKS: shuffle_chunks(&l); break;
+    case SDR_SHUFFLE_BLOCKS: shuffle_blocks(&l); break;
     }
     for (uint32_t i = 0; i < count && run->set.train_rows.row; i++)
         order[i] = run->set.train_rows.row[order[i]];
@@ -345,10 +347,12 @@ bool sdr_order_ahead(const struct sdr_run *run, const uint32_t *from, uint32_t c
         return false;
     uint64_t chunk = at / size, within = at % size;
     for (uint32_t i = 0; i < count; i++, at++) {
-        const uint32_t *first = chunks ? &run->rows.chunk[chunk] : NULL; /* this chunk and the next */
+        /* this chunk and the next */
+        const uint32_t *first = chunks ? &run->rows.chunk[chunk] : NULL;
         uint32_t place = chunks ? first[0] * size + (uint32_t)within : run->rows.order[at];
         ahead[i] = chunks && list->row ? list->row[place] : place;
-        if (start && at + further < list->count && (!chunks || list->row || within % STARTS_A_LINE == 0)) {
+        if (start && at + further < list->count &&
+            (!chunks || list->row || within % STARTS_A_LINE == 0)) {
             uint32_t next = chunks ? first[1] * size + (uint32_t)within : run->rows.order[at + FAR];
             __builtin_prefetch(&start[chunks && list->row ? list->row[next] : next]);
         }

@@ -47,7 +47,8 @@ enum sdr_status sdr_replay_open(const char *path, struct sdr_replay **replay);
 enum sdr_status sdr_replay_next(struct sdr_replay *replay, struct sdr_event *event, bool *more);
 void sdr_replay_close(struct sdr_replay *replay); /* NULL is fine */
 
-/* run_record.c: opens the record that --record names, or compares the run with the one that --replay names. */
+/* run_record.c: opens the record that --record names, or compares the run with the one that
+   --replay names. */
 struct sdr_run;
 enum sdr_status sdr_run_record_open(struct sdr_run *run);
 

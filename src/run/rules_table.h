@@ -1,17 +1,17 @@
-/* The rules of a run. They are asked from top to bottom, phase by phase (rules.h): the order decides
-   which of several complaints is made.
+/* The rules of a run. They are asked from top to bottom, phase by phase (rules.h): the order
+   decides which of several complaints is made.
 
        RULE(phase, name, condition, sentence)              refused where the condition holds
        IDLE(phase, name, condition, OPTIONS(…), sentence)  … and one of the options, which then do
                                                            nothing, was given
        TELL(phase, name, condition, function)              as RULE; the function makes the sentence
 
-   Conditions look at `run` and its settings `s`, and from the second phase on at `kind`, `optimizer`,
-   `strategy` and `transport`. Names in braces are explained at sdr_rule_sentence.
+   Conditions look at `run` and its settings `s`, and from the second phase on at `kind`,
+   `optimizer`, `strategy` and `transport`. Names in braces are explained at sdr_rule_sentence.
 
    Not here: what a look at the data refuses (problem.c, labels.c, extremes.c, kind->check), what a
-   strategy refuses by its own options (strategy->quorum, strategy->plan), --evaluate-every (point.c),
-   and files.
+   strategy refuses by its own options (strategy->quorum, strategy->plan), --evaluate-every
+   (point.c), and files.
 
    rules.c includes this file twice: for the conditions, and for the table. */
 /* clang-format off */

@@ -55,19 +55,19 @@ struct sdr_shared {
     struct sdr_loss_sum *losses;     /* owned: since the last barrier, by workers or by pieces */
     struct sdr_gradient_space *leaf; /* owned: workspaces of a joint update, by leaf */
     int leaves;
-    struct sdr_sum joint;          /* of these leaves */
-    float *frequency;              /* owned, per feature: the fraction of rows that touch it */
-    struct sdr_span *span;         /* owned: the span of each worker in a joint update */
-    struct sdr_team *team;         /* owned: the threads, while they train */
-    uint64_t team_version;         /* updates at the last barrier */
+    struct sdr_sum joint;           /* of these leaves */
+    float *frequency;               /* owned, per feature: the fraction of rows that touch it */
+    struct sdr_span *span;          /* owned: the span of each worker in a joint update */
+    struct sdr_team *team;          /* owned: the threads, while they train */
+    uint64_t team_version;          /* updates at the last barrier */
     struct sdr_numbering numbering; /* of wide models: features that occur */
-    float *damping;                /* owned, per value: see the kernel `merge`; NULL: no lanes */
-    struct sdr_window *window;     /* owned: windows of rows cut into components; NULL: none */
-    struct sdr_rotation *rotation; /* owned: rows by cells; NULL: no rotation */
-    double raced, lost;            /* intercept steps of racing workers, and those lost */
-    void *round_memory;            /* of the model, between rounds on all rows */
-    struct sdr_turns *turns;       /* owned: gradients in flight; NULL: workers take no turns */
-    double *shard_progress;        /* owned, with shards: SDR_PROGRESS numbers of each worker */
+    float *damping;                 /* owned, per value: see the kernel `merge`; NULL: no lanes */
+    struct sdr_window *window;      /* owned: windows of rows cut into components; NULL: none */
+    struct sdr_rotation *rotation;  /* owned: rows by cells; NULL: no rotation */
+    double raced, lost;             /* intercept steps of racing workers, and those lost */
+    void *round_memory;             /* of the model, between rounds on all rows */
+    struct sdr_turns *turns;        /* owned: gradients in flight; NULL: workers take no turns */
+    double *shard_progress;         /* owned, with shards: SDR_PROGRESS numbers of each worker */
 };
 
 /* The recorded or replayed order of events of racing workers. */

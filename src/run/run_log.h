@@ -18,7 +18,8 @@ bool sdr_log_checkpoint_due(const struct sdr_run *run);
 enum sdr_status sdr_log_progress(struct sdr_run *run);
 /* Writes a checkpoint now. A failure is reported, and training goes on. */
 void sdr_log_checkpoint(struct sdr_run *run);
-/* The end of a run. A failure to write is noted in run->log.missing: the model is worth more than its folder. */
+/* The end of a run. A failure to write is noted in run->log.missing: the model is worth more than
+   its folder. */
 void sdr_log_last_checkpoint(struct sdr_run *run);
 void sdr_log_model(struct sdr_run *run);
 void sdr_log_close(struct sdr_run *run, const char *state);

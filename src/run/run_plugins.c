@@ -13,8 +13,9 @@ enum sdr_status sdr_choose_plugins(struct sdr_run *run)
     const struct sdr_settings *s = &run->options.settings;
     const struct sdr_plugin *plugin;
     bool automatic = strcmp(s->optimizer, "auto") == 0;
-    SDR_TRY(sdr_plugin_choose("strategy", sdr_strategy_table, strcmp(s->sync, "auto") == 0 ? "serial" : s->sync,
-                              &plugin, &run->use.strategy_options));
+    SDR_TRY(sdr_plugin_choose("strategy", sdr_strategy_table,
+                              strcmp(s->sync, "auto") == 0 ? "serial" : s->sync, &plugin,
+                              &run->use.strategy_options));
     run->use.strategy = (const struct sdr_strategy *)plugin;
     SDR_TRY(sdr_plugin_choose("optimizer", sdr_optimizers(), automatic ? "adagrad" : s->optimizer,
                               &plugin, &run->use.optimizer_options));

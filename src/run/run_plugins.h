@@ -15,7 +15,8 @@ enum sdr_status sdr_choose_plugins(struct sdr_run *run);
 enum sdr_status sdr_choose_by_model(struct sdr_run *run);
 /* Resolves --sync auto, once the rows are known (automatic.c). */
 enum sdr_status sdr_choose_strategy(struct sdr_run *run);
-/* Whether nodes exchange messages. A strategy that needs no messages runs on threads that share memory. */
+/* Whether nodes exchange messages. A strategy that needs no messages runs on threads that share
+   memory. */
 bool sdr_by_messages(const struct sdr_run *run);
 /* Gradients of an update: K, or one of every worker if they compute one batch together. */
 enum sdr_status sdr_choose_quorum(const struct sdr_run *run, uint64_t workers, uint64_t *quorum);

@@ -72,7 +72,8 @@ struct sdr_options {
 extern const struct sdr_option sdr_settings_table[];
 extern const struct sdr_option_group sdr_settings_groups[]; /* ends with bit 0 */
 
-/* Fills a zeroed handle with the values and the report function of another. Release it in every case. */
+/* Fills a zeroed handle with the values and the report function of another. Release it in every
+   case. */
 enum sdr_status sdr_options_copy(const struct sdr_options *from, struct sdr_options *to);
 /* Frees the members of the handle, not the handle. */
 void sdr_options_release(struct sdr_options *options);
@@ -98,8 +99,9 @@ enum sdr_status sdr_plugin_choose(const char *kind, const void *table, const cha
 void sdr_plugin_free(const void *plugin, void *parsed);
 /* The optimizers compiled for the CPU level in use. */
 const void *sdr_optimizers(void);
-/* The same optimizer with the loops that step cells: those of AVX2 at the level AVX-512 too, whose wider vectors take
-   longer to turn. Measured, an epoch of 800 000 rows of 84 entries: 1.12 times as fast on Sapphire Rapids. */
+/* The same optimizer with the loops that step cells: those of AVX2 at the level AVX-512 too, whose
+   wider vectors take longer to turn. Measured, an epoch of 800 000 rows of 84 entries: 1.12 times
+   as fast on Sapphire Rapids. */
 struct sdr_optimizer;
 const struct sdr_optimizer *sdr_cell_optimizer(const struct sdr_optimizer *optimizer);
 

@@ -1,4 +1,5 @@
-/* Setting a run up, in this order. A step may look at what the steps above it have made, and at nothing below.
+/* Setting a run up, in this order. A step may look at what the steps above it have made, and at
+   nothing below.
 
        options                 rules on options alone; the CPU level; a copy of its own
        plug-ins                strategy, optimizer, schedule, transport: which process of a job this is
@@ -100,7 +101,8 @@ static enum sdr_status make_parameters(struct sdr_run *run)
                                  .kernels = run->problem.kernels,
                                  .project = kind->project,
                                  .reads = kind->reads};
-    if (rule.penalty.l1 > 0 || rule.penalty.l2 > 0) /* paying them takes more arithmetic than turning */
+    /* paying them takes more arithmetic than turning */
+    if (rule.penalty.l1 > 0 || rule.penalty.l2 > 0)
         rule.cell_optimizer = rule.optimizer;
     int blocks = kind->shape(&run->problem, block);
     if (blocks < 0)

@@ -119,7 +119,8 @@ enum sdr_status sdr_run_summary(const struct sdr_run *run, char **json)
             set_integer(object, "states_accepted", states->accepted);
             set_integer(object, "states_rejected", states->rejected);
             set_integer(object, "states_torn", states->torn);
-            uint64_t found = states->accepted + states->rejected; /* of a worker that died more may be found than it has reported */
+            /* of a worker that died more may be found than it has reported */
+            uint64_t found = states->accepted + states->rejected;
             set_integer(object, "states_lost", states->sent > found ? states->sent - found : 0);
         }
         sdr_ledger_json(&net->lead.ledger, object);

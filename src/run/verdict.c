@@ -1,4 +1,5 @@
-/* Notes after training: the model does not beat a constant; --lr is far below the automatic step. */
+/* Notes after training: the model does not beat a constant; --lr is far below the automatic
+   step. */
 #include "run/defaults.h"
 #include "run/evaluate.h"
 #include "run/run.h"
@@ -32,8 +33,8 @@ static void compare_with_constant(const struct sdr_run *run)
                  metric, rows, baseline(e, run->use.kind->truth));
 }
 
-/* "Barely moved": less than a twentieth of the way from a constant to a perfect model, by a step of less than a
-   tenth of the automatic one. */
+/* "Barely moved": less than a twentieth of the way from a constant to a perfect model, by a step of
+   less than a tenth of the automatic one. */
 static void compare_steps(const struct sdr_run *run)
 {
     double start = baseline(&run->result.train, run->use.kind->truth);

@@ -82,7 +82,8 @@ enum sdr_status sdr_weights_end_epoch(struct sdr_run *run)
     float *copy = NULL;
     const float *w;
     const struct sdr_peer_ops *peer = run->use.strategy->peer;
-    if (!run->use.kind->epoch_end || run->use.strategy->full_batch || (run->network && peer && peer->alone))
+    if (!run->use.kind->epoch_end || run->use.strategy->full_batch ||
+        (run->network && peer && peer->alone))
         return SDR_OK; /* with peers that are alone each replica has ended its epochs, and the model is made of these */
     if (!apart(run)) {
         run->use.kind->epoch_end(block, run->parameters.value);

@@ -33,8 +33,8 @@ enum sdr_status sdr_weights_objective(struct sdr_run *run, enum sdr_array which,
 typedef enum sdr_status (*sdr_visit_piece)(void *context, struct sdr_span span, const float *value);
 enum sdr_status sdr_weights_visit(struct sdr_run *run, enum sdr_array array, sdr_visit_piece visit,
                                   void *context);
-/* All values at once: those of this process where they all live here, else a copy in *copy, which the caller
-   frees. */
+/* All values at once: those of this process where they all live here, else a copy in *copy, which
+   the caller frees. */
 enum sdr_status sdr_weights_all(struct sdr_run *run, enum sdr_array array, float **copy,
                                 const float **w);
 

@@ -3,7 +3,8 @@
 
 #include <stdlib.h>
 
-/* Neighbouring features whose values of four bytes share a cache line, and how many rows touch them. */
+/* Neighbouring features whose values of four bytes share a cache line, and how many rows touch
+   them. */
 enum { TOGETHER = 16 };
 struct load {
     uint64_t rows;
@@ -18,8 +19,9 @@ static int by_load(const void *a, const void *b)
     return x->first < y->first ? -1 : 1;
 }
 
-/* Features in groups of TOGETHER, so that no two workers write to one line; those of a group too large for one block are
-   groups by themselves. touched[j]: rows with feature j. Returns the number of groups. */
+/* Features in groups of TOGETHER, so that no two workers write to one line; those of a group too
+   large for one block are groups by themselves. touched[j]: rows with feature j. Returns the number
+   of groups. */
 static uint32_t make_groups(const uint32_t *touched, uint32_t features, struct load *group)
 {
     uint64_t total = 0;
@@ -51,7 +53,8 @@ static void assign_groups(struct load *group, uint32_t groups, uint8_t *block)
             least = work[b] < work[least] ? b : least;
         for (uint32_t k = 0; k < group[i].count; k++)
             block[group[i].first + k] = least;
-        work[least] += group[i].rows + group[i].count; /* the count spreads features without rows too */
+        /* the count spreads features without rows too */
+        work[least] += group[i].rows + group[i].count;
     }
 }
 

@@ -14,7 +14,8 @@ enum {
     SDR_ROUNDS = SDR_BLOCKS - 1, /* rounds that visit every cell once */
 };
 
-/* Assigns features to blocks, in groups of neighbours: the busiest first, each to the block with the least load so far. */
+/* Assigns features to blocks, in groups of neighbours: the busiest first, each to the block with
+   the least load so far. */
 enum sdr_status sdr_blocks_assign(const struct sdr_rows *rows, const uint32_t *row, uint32_t count,
                                   uint8_t *block);
 /* The cell of two blocks: round · SDR_CELLS + its index in the round. */

@@ -23,7 +23,8 @@ static enum sdr_status make_room(struct sdr_server *server, uint64_t n)
 }
 
 /* One gradient multiplied out, into an array of the values of the span that is zero. */
-static enum sdr_status expand(struct sdr_node *node, const struct sdr_gradient *gradient, float *out)
+static enum sdr_status expand(struct sdr_node *node, const struct sdr_gradient *gradient,
+                              float *out)
 {
     struct sdr_server *server = sdr_server_of(node);
     struct sdr_parameters *p = server->parameters;

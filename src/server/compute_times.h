@@ -18,8 +18,8 @@ enum sdr_status sdr_compute_times_parse(struct sdr_run *run);
 /* "2:3x,5:1.5x": a factor per worker, 1 for workers not named; *factor is given away. */
 enum sdr_status sdr_parse_factors(const char *text, char between, const char *owner, int workers,
                                   float **factor);
-/* Virtual time of the next step of a worker's work, and the real time to add to a step that took `took`; both in
-   nanoseconds. */
+/* Virtual time of the next step of a worker's work, and the real time to add to a step that took
+   `took`; both in nanoseconds. */
 int64_t sdr_compute_time(const struct sdr_node *node, struct sdr_work *work);
 int64_t sdr_compute_delay(const struct sdr_node *node, const struct sdr_work *work, int64_t took);
 

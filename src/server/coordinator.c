@@ -240,7 +240,7 @@ enum sdr_status sdr_await_gradient(struct sdr_node *node, struct sdr_gradient *g
     for (;;) {
         struct sdr_message message;
         SDR_TRY(sdr_next_message(node, &message));
-        if (message.kind == SDR_MESSAGE_NONE) { /* timeout without a message */
+        if (message.kind == SDR_MESSAGE_NONE) {  /* timeout without a message */
             SDR_TRY(sdr_shards_sync(node->run)); /* a checkpoint may be due */
             SDR_TRY(sdr_poll_requests(node->run));
             *more = !node->run->end.over;
@@ -332,9 +332,9 @@ static void sort_by_worker(struct sdr_gradient *gradient, uint64_t count)
         }
 }
 
-/* The weight of each gradient in the sum: that of the aggregate, times its own (staleness-aware steps; 0 for
-   gradients from before a restart). Parts of one batch, and statistics, are summed up as they are. An aggregate that
-   combines value by value gets gradients times their own weight. */
+/* The weight of each gradient in the sum: that of the aggregate, times its own (staleness-aware
+   steps; 0 for gradients from before a restart). Parts of one batch, and statistics, are summed up
+   as they are. An aggregate that combines value by value gets gradients times their own weight. */
 static enum sdr_status weigh(struct sdr_node *node, struct sdr_gradient *gradient, uint64_t count)
 {
     struct sdr_run *run = node->run;

@@ -1,5 +1,5 @@
-/* The coordinator, the first server: assigns batches, counts gradients, decides what is applied. The functions that
-   strategies call are in role.h. */
+/* The coordinator, the first server: assigns batches, counts gradients, decides what is applied.
+   The functions that strategies call are in role.h. */
 #ifndef SDR_SERVER_COORDINATOR_H
 #define SDR_SERVER_COORDINATOR_H
 

@@ -191,9 +191,10 @@ void sdr_ledger_json(const struct sdr_ledger *ledger, json_t *object)
     for (int w = 0; w < ledger->workers; w++) {
         const struct sdr_ledger_sum *sum = &ledger->sum[w];
         sdr_json_append(workers,
-                        json_pack("{s:i, s:I, s:I, s:I, s:f, s:f, s:f, s:f}", "worker", w, "gradients",
-                                  (json_int_t)sum->applied, "dropped", (json_int_t)sum->dropped,
-                                  "bytes", (json_int_t)sum->bytes, "computing", sum->computing, "travelling", sum->travelling,
+                        json_pack("{s:i, s:I, s:I, s:I, s:f, s:f, s:f, s:f}", "worker", w,
+                                  "gradients", (json_int_t)sum->applied, "dropped",
+                                  (json_int_t)sum->dropped, "bytes", (json_int_t)sum->bytes,
+                                  "computing", sum->computing, "travelling", sum->travelling,
                                   "waiting", sum->waiting, "awaited", sum->awaited));
     }
     sdr_json_set(object, "staleness_counts", counts_of(ledger->staleness));

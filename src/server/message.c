@@ -4,7 +4,8 @@
 
 #include <pthread.h>
 
-/* Sizes of bodies: 64 bytes, 96, 128, 192, … Even classes are powers of two, odd ones lie between two of them. */
+/* Sizes of bodies: 64 bytes, 96, 128, 192, … Even classes are powers of two, odd ones lie between
+   two of them. */
 enum { CLASSES = 80, LEAST = 6 };
 
 static unsigned class_of(uint64_t bytes)
@@ -105,7 +106,8 @@ enum sdr_status sdr_body_create(struct sdr_pool *pool, uint64_t bytes, struct sd
     return SDR_OK;
 }
 
-enum sdr_status sdr_body_part(struct sdr_body *whole, uint64_t from, uint64_t bytes, struct sdr_body **part)
+enum sdr_status sdr_body_part(struct sdr_body *whole, uint64_t from, uint64_t bytes,
+                              struct sdr_body **part)
 {
     SDR_TRY(sdr_body_create(whole->home, 0, part));
     (*part)->whole = sdr_body_hold(whole);
@@ -114,8 +116,8 @@ enum sdr_status sdr_body_part(struct sdr_body *whole, uint64_t from, uint64_t by
     return SDR_OK;
 }
 
-enum sdr_status sdr_body_elsewhere(struct sdr_pool *pool, unsigned char *data, uint64_t bytes, atomic_uint *freed,
-                                   struct sdr_body **body)
+enum sdr_status sdr_body_elsewhere(struct sdr_pool *pool, unsigned char *data, uint64_t bytes,
+                                   atomic_uint *freed, struct sdr_body **body)
 {
     SDR_TRY(sdr_body_create(pool, 0, body));
     (*body)->data = data;

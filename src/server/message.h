@@ -19,7 +19,8 @@ struct sdr_body {
     struct sdr_pool *home;
     struct sdr_body *next;  /* while it is free in the pool */
     struct sdr_body *whole; /* held: this is a part of it; NULL: it is not */
-    /* For the process whose memory this is: set when the last holder here lets it go. NULL: it is of this process. */
+    /* For the process whose memory this is: set when the last holder here lets it go. NULL: it is
+       of this process. */
     atomic_uint *freed;
     unsigned char *data; /* its own room, or memory of the whole or of another process */
     unsigned char *room; /* owned: behind it, or in the pool's arena */
@@ -29,7 +30,8 @@ struct sdr_body {
 /* Free bodies by size: loops allocate nothing. */
 enum sdr_status sdr_pool_create(bool single_threaded, struct sdr_pool **pool);
 void sdr_pool_destroy(struct sdr_pool *pool);
-/* From now on bodies of more than `least` bytes have their room in an arena, which is the caller's. */
+/* From now on bodies of more than `least` bytes have their room in an arena, which is the
+   caller's. */
 void sdr_pool_share(struct sdr_pool *pool, struct sdr_arena *arena, uint64_t least);
 enum sdr_status sdr_body_create(struct sdr_pool *pool, uint64_t bytes, struct sdr_body **body);
 /* Adds to the reference count; returns the old count. */
@@ -47,11 +49,13 @@ static inline struct sdr_body *sdr_body_hold(struct sdr_body *body)
         sdr_body_count(body, 1);
     return body;
 }
-/* A part of another body, without a copy: whoever writes there must know that its receiver is done. */
-enum sdr_status sdr_body_part(struct sdr_body *whole, uint64_t from, uint64_t bytes, struct sdr_body **part);
+/* A part of another body, without a copy: whoever writes there must know that its receiver is
+   done. */
+enum sdr_status sdr_body_part(struct sdr_body *whole, uint64_t from, uint64_t bytes,
+                              struct sdr_body **part);
 /* A body in the memory of another process, which waits for *freed. */
-enum sdr_status sdr_body_elsewhere(struct sdr_pool *pool, unsigned char *data, uint64_t bytes, atomic_uint *freed,
-                                   struct sdr_body **body);
+enum sdr_status sdr_body_elsewhere(struct sdr_pool *pool, unsigned char *data, uint64_t bytes,
+                                   atomic_uint *freed, struct sdr_body **body);
 void sdr_body_drop(struct sdr_body *body); /* NULL: no effect */
 
 enum sdr_message_kind {
@@ -69,7 +73,8 @@ enum sdr_message_kind {
     SDR_MESSAGE_LOST,     /* transport → servers, or all nodes without one: `from` is lost */
     SDR_MESSAGE_PEER,     /* peer → peer: `about` is its tag */
     SDR_MESSAGE_REPORT,   /* peer → peer 0: its part of an update, see peer/peers.h */
-    SDR_MESSAGE_PUT,      /* peer → slot `about` of a peer: written on arrival, see server/slots.h */
+    /* peer → slot `about` of a peer: written on arrival, see server/slots.h */
+    SDR_MESSAGE_PUT,
     SDR_MESSAGE_KINDS,
 };
 /* Kinds that a transport makes itself, and that never come from another node. */
@@ -87,7 +92,7 @@ enum sdr_message_flag {
 struct sdr_message {
     uint8_t kind, flags;
     uint16_t sequence; /* among those of its sender to its receiver; sdr_send gives it */
-    int32_t from, to; /* nodes, not processes */
+    int32_t from, to;  /* nodes, not processes */
     /* ANSWER, DROP, JOINED, LOST: the worker (LOST of a server: −1); TASK: number of the
        worker's own steps in the values; ORDER: the order. */
     int32_t about;

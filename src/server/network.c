@@ -234,8 +234,9 @@ static enum sdr_status make_server_role(struct sdr_run *run)
 /* Values that a row touches. */
 static double row_values(const struct sdr_run *run)
 {
-    double values = 0, entries = run->data->rows.dense ? run->problem.features
-                                                       : (double)run->data->nonzeros / (double)run->data->rows.count;
+    double values = 0, entries = run->data->rows.dense
+                                     ? run->problem.features
+                                     : (double)run->data->nonzeros / (double)run->data->rows.count;
     for (int b = 0; b < run->layout.blocks; b++) {
         const struct sdr_block *block = &run->layout.block[b];
         values += (block->per_feature ? entries : block->rows) * block->cols;
@@ -247,8 +248,13 @@ static double row_values(const struct sdr_run *run)
 static void share_shards(struct sdr_run *run)
 {
     struct sdr_policy *policy = &run->network->policy;
-    uint64_t batch = run->pace.update_rows, workers = (uint64_t)run->workers, rows = run->set.train_rows.count;
-    struct sdr_facts facts = {.rows = rows, .shard = rows / workers, .batch = batch, .parameters = run->layout.count, .row_values = row_values(run)};
+    uint64_t batch = run->pace.update_rows, workers = (uint64_t)run->workers,
+             rows = run->set.train_rows.count;
+    struct sdr_facts facts = {.rows = rows,
+                              .shard = rows / workers,
+                              .batch = batch,
+                              .parameters = run->layout.count,
+                              .row_values = row_values(run)};
     uint64_t steps = run->use.strategy->peer->local(run->use.strategy_options, &facts);
     uint64_t longest = ((rows + workers - 1) / workers + batch - 1) / batch;
     if (steps == UINT64_MAX)

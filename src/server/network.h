@@ -52,16 +52,18 @@ struct sdr_workspace {
 
 /* Decisions of the strategy and the options. */
 struct sdr_policy {
-    uint64_t quorum;           /* gradients of an update */
-    bool joint;                /* every worker computes its part of one batch, and all wait for it */
-    uint32_t part_unit;        /* rows per unit of a part: a leaf if bits matter, or 1 */
-    bool sparse;               /* workers are sent only the values that their batch touches */
-    bool compact;              /* and hold only these, not a view as long as the parameters */
-    bool cancels;              /* the strategy may cancel work */
-    bool steps;                /* workers take steps and send the change */
-    bool eager;                /* values are sent ahead */
-    bool keeps;                /* workers may have to continue from their present values */
-    uint64_t share;            /* rows of every worker's shard in a batch, whether joint or not; 0: no shards */
+    uint64_t quorum; /* gradients of an update */
+    /* every worker computes its part of one batch, and all wait for it */
+    bool joint;
+    uint32_t part_unit; /* rows per unit of a part: a leaf if bits matter, or 1 */
+    bool sparse;        /* workers are sent only the values that their batch touches */
+    bool compact;       /* and hold only these, not a view as long as the parameters */
+    bool cancels;       /* the strategy may cancel work */
+    bool steps;         /* workers take steps and send the change */
+    bool eager;         /* values are sent ahead */
+    bool keeps;         /* workers may have to continue from their present values */
+    /* rows of every worker's shard in a batch, whether joint or not; 0: no shards */
+    uint64_t share;
     uint64_t batch;            /* rows of a batch */
     uint32_t local;            /* rows of a step, if workers take several per batch */
     uint64_t per_epoch;        /* batches per epoch */
@@ -91,9 +93,9 @@ struct sdr_network {
     struct sdr_traffic traffic;
     struct sdr_slots slots;
     struct sdr_state_counts states; /* of all peers, as far as they have reported */
-    struct sdr_channel *channel; /* owned: see traffic.c */
-    int channel_nodes;           /* that these are for; 0: messages are not numbered */
-    bool admits;                 /* what arrives is checked */
+    struct sdr_channel *channel;    /* owned: see traffic.c */
+    int channel_nodes;              /* that these are for; 0: messages are not numbered */
+    bool admits;                    /* what arrives is checked */
     struct sdr_compute_times times;
     struct sdr_shard_array array[SDR_ARRAYS]; /* for checkpoints */
 };

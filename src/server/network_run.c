@@ -1,5 +1,5 @@
-/* How nodes that exchange messages run: the queue of batches, the loops of the strategy, the end. The functions that
-   loops call are in worker.c and coordinator.c. */
+/* How nodes that exchange messages run: the queue of batches, the loops of the strategy, the end.
+   The functions that loops call are in worker.c and coordinator.c. */
 #include "peer/peers.h"
 #include "run/checkpoint.h"
 #include "run/run.h"

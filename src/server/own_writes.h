@@ -1,4 +1,5 @@
-/* Read-my-writes, for strategies whose workers take steps: a worker reads its own steps before others do. */
+/* Read-my-writes, for strategies whose workers take steps: a worker reads its own steps before
+   others do. */
 #ifndef SDR_SERVER_OWN_WRITES_H
 #define SDR_SERVER_OWN_WRITES_H
 
@@ -30,8 +31,8 @@ struct sdr_own_writes {
 
 enum sdr_status sdr_own_writes_create(struct sdr_node *node);
 void sdr_own_writes_free(struct sdr_node *node);
-/* begin: adds the worker's own steps that the values in the workspace lack. step: takes a step on them. end: packs
-   the change for the servers. push: sends it. */
+/* begin: adds the worker's own steps that the values in the workspace lack. step: takes a step on
+   them. end: packs the change for the servers. push: sends it. */
 enum sdr_status sdr_own_writes_begin(struct sdr_node *node, struct sdr_workspace *workspace,
                                      const struct sdr_batch *batch);
 void sdr_own_writes_step(struct sdr_node *node, struct sdr_workspace *workspace,

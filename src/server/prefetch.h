@@ -1,4 +1,5 @@
-/* Values sent ahead, and patches for them: the worker's side. The coordinator's side, sdr_prefetch, is in role.h. */
+/* Values sent ahead, and patches for them: the worker's side. The coordinator's side, sdr_prefetch,
+   is in role.h. */
 #ifndef SDR_SERVER_PREFETCH_H
 #define SDR_SERVER_PREFETCH_H
 

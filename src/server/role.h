@@ -29,9 +29,9 @@ double sdr_epochs_done(const struct sdr_node *node);
 uint64_t sdr_gradients_left(const struct sdr_node *node);
 /* Gradients of the next update: K, or those that are left. */
 uint64_t sdr_quorum(const struct sdr_node *node);
-/* Gives a worker its next batch and the present values. If it is busy, its work is cancelled and its batch
-   returns to the queue. A lost worker gets nothing. If the queue is empty, the worker stays idle until a
-   batch returns. */
+/* Gives a worker its next batch and the present values. If it is busy, its work is cancelled and
+   its batch returns to the queue. A lost worker gets nothing. If the queue is empty, the worker
+   stays idle until a batch returns. */
 enum sdr_status sdr_assign(struct sdr_node *node, int worker);
 /* The same without values: the worker continues from its present values and its own steps. */
 enum sdr_status sdr_assign_kept(struct sdr_node *node, int worker);

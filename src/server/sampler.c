@@ -32,7 +32,8 @@ uint32_t sdr_network_rows(const struct sdr_run *run, uint64_t number)
     uint64_t place;
     if (run->network->policy.share) {
         uint64_t shares, epoch = share_of(run->network, number, &shares);
-        return (uint32_t)(sdr_shards_rows(run, epoch, shares + 1) - sdr_shards_rows(run, epoch, shares));
+        return (uint32_t)(sdr_shards_rows(run, epoch, shares + 1) -
+                          sdr_shards_rows(run, epoch, shares));
     }
     epoch_of(run->network, number, &place);
     return rows_from(run, place);
@@ -121,7 +122,8 @@ struct sdr_batch sdr_network_shard(const struct sdr_run *run, uint64_t number, i
     uint64_t shares, epoch = share_of(run->network, number, &shares);
     uint64_t from = sdr_shard_rows(run, epoch, worker, shares);
     return (struct sdr_batch){.rows = &run->data->rows,
-                              .count = (uint32_t)(sdr_shard_rows(run, epoch, worker, shares + 1) - from),
+                              .count =
+                                  (uint32_t)(sdr_shard_rows(run, epoch, worker, shares + 1) - from),
                               .number = number,
                               .at = from};
 }
@@ -164,8 +166,9 @@ enum sdr_status sdr_sampler_create(struct sdr_run *run)
         net->sampler.slots *= 2;
     pthread_mutex_init(&net->sampler.lock, NULL);
     if (net->policy.share)
-        SDR_TRY(sdr_allocate(&net->sampler.grouped, run->set.train_rows.count + (size_t)net->workers,
-                             sizeof(uint32_t), "row orders"));
+        SDR_TRY(sdr_allocate(&net->sampler.grouped,
+                             run->set.train_rows.count + (size_t)net->workers, sizeof(uint32_t),
+                             "row orders"));
     SDR_TRY(sdr_allocate(&net->sampler.slot, net->sampler.slots, sizeof *net->sampler.slot,
                          "row orders"));
     for (uint64_t i = 0; i < net->sampler.slots; i++)

@@ -48,9 +48,9 @@ enum sdr_status sdr_network_batch(struct sdr_run *run, uint64_t number, int work
 /* The same for place `place` of `places`, whoever has it. */
 enum sdr_status sdr_network_share(struct sdr_run *run, uint64_t number, int place, int places,
                                   uint32_t *row, struct sdr_batch *batch);
-/* With shards (policy.share): the share of a worker's shard in a joint batch, without row numbers and with them; `at` counts
-   from the beginning of the shard. Some epochs have a share fewer than there are numbers. whole: plan.share rows since the last
-   whole one. */
+/* With shards (policy.share): the share of a worker's shard in a joint batch, without row numbers
+   and with them; `at` counts from the beginning of the shard. Some epochs have a share fewer than
+   there are numbers. whole: plan.share rows since the last whole one. */
 struct sdr_batch sdr_network_shard(const struct sdr_run *run, uint64_t number, int worker);
 enum sdr_status sdr_network_shard_batch(struct sdr_run *run, uint64_t number, int worker,
                                         uint32_t *row, struct sdr_batch *batch);

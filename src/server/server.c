@@ -51,7 +51,8 @@ enum sdr_status sdr_next_message(struct sdr_node *node, struct sdr_message *mess
     return SDR_OK;
 }
 
-/* The loss is remembered: whoever tolerates one failure, of a checkpoint say, fails at the next wait. */
+/* The loss is remembered: whoever tolerates one failure, of a checkpoint say, fails at the next
+   wait. */
 enum sdr_status sdr_lost_server(struct sdr_node *node, const struct sdr_message *lost)
 {
     struct sdr_run *run = node->run;
@@ -403,29 +404,17 @@ enum sdr_status sdr_follow_coordinator(struct sdr_node *node)
         case SDR_MESSAGE_GRADIENT:
             SDR_TRY(keep_pending(server, message.from - node->servers, &message));
             continue;
-        case SDR_MESSAGE_DROP:
-            status = keep_pending(server, message.about, &message);
-            break;
-        case SDR_MESSAGE_APPLY:
-            status = follow_decision(node, &message);
-            break;
+        case SDR_MESSAGE_DROP: status = keep_pending(server, message.about, &message); break;
+        case SDR_MESSAGE_APPLY: status = follow_decision(node, &message); break;
         case SDR_MESSAGE_ANSWER: /* an evaluation may have charged all penalties since the last step */
             server->parameters->penalty_due = message.value;
             status = sdr_send_task(node, message.about, message.batch, message.flags);
             break;
-        case SDR_MESSAGE_ORDER:
-            status = sdr_obey(node, &message);
-            break;
-        case SDR_MESSAGE_JOINED:
-            status = sdr_member_join(node, message.about);
-            break;
-        case SDR_MESSAGE_LOST:
-            status = hear_of_death(node, &message);
-            break;
-        case SDR_MESSAGE_STOP:
-            return SDR_OK;
-        default:
-            break;
+        case SDR_MESSAGE_ORDER: status = sdr_obey(node, &message); break;
+        case SDR_MESSAGE_JOINED: status = sdr_member_join(node, message.about); break;
+        case SDR_MESSAGE_LOST: status = hear_of_death(node, &message); break;
+        case SDR_MESSAGE_STOP: return SDR_OK;
+        default: break;
         }
         sdr_body_drop(message.body);
         SDR_TRY(status);

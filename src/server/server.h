@@ -1,10 +1,12 @@
-/* Every server: its state, its messages, its steps. The coordinator is the first server: coordinator.h. */
+/* Every server: its state, its messages, its steps. The coordinator is the first server:
+   coordinator.h. */
 #ifndef SDR_SERVER_H
 #define SDR_SERVER_H
 
 #include "server/network.h"
 
-/* A gradient that the coordinator has not decided on yet, or has decided to drop before it arrived. */
+/* A gradient that the coordinator has not decided on yet, or has decided to drop before it
+   arrived. */
 struct sdr_pending {
     uint64_t batch, version;
     struct sdr_body *body;    /* owned; NULL: it will be dropped when it comes */
@@ -36,8 +38,8 @@ struct sdr_server {
 struct sdr_server *sdr_server_of(const struct sdr_node *node);
 /* The next message; deferred messages come first. */
 enum sdr_status sdr_next_message(struct sdr_node *node, struct sdr_message *message);
-/* Coordinator: waits for a message of a kind from another server (−1: any) and defers others. Fails if a server
-   is lost. */
+/* Coordinator: waits for a message of a kind from another server (−1: any) and defers others. Fails
+   if a server is lost. */
 enum sdr_status sdr_await_kind(struct sdr_node *node, int kind, int from,
                                struct sdr_message *message);
 /* Fails, and names the process that was lost. */
@@ -51,8 +53,8 @@ enum sdr_status sdr_current_values(struct sdr_node *node, int worker, uint64_t n
 enum sdr_status sdr_send_task(struct sdr_node *node, int worker, uint64_t number, uint8_t flags);
 /* Makes room for the numbers of so many rows at server->row. */
 enum sdr_status sdr_server_row_room(struct sdr_server *server, uint64_t rows);
-/* Decodes the update in a gradient's message and writes the batch's row numbers to `row`. The arrays of *update are
-   valid until the next call. */
+/* Decodes the update in a gradient's message and writes the batch's row numbers to `row`. The
+   arrays of *update are valid until the next call. */
 enum sdr_status sdr_read_update(struct sdr_node *node, const struct sdr_gradient *gradient,
                                 uint32_t *row, struct sdr_wire_facts *facts,
                                 struct sdr_update *update);

@@ -18,21 +18,14 @@ static float *array_of(const struct sdr_run *run, const struct sdr_parameters *p
                        enum sdr_array array)
 {
     switch (array) {
-    case SDR_ARRAY_VALUE:
-        return p->value;
+    case SDR_ARRAY_VALUE: return p->value;
     case SDR_ARRAY_SLOT0:
-    case SDR_ARRAY_SLOT1:
-        return p->slot[array - SDR_ARRAY_SLOT0];
-    case SDR_ARRAY_PAID:
-        return p->penalty_paid;
-    case SDR_ARRAY_NOW:
-        return p->ready;
-    case SDR_ARRAY_GOOD:
-        return run->kept.good;
-    case SDR_ARRAY_BEST:
-        return run->kept.best;
-    default:
-        return NULL;
+    case SDR_ARRAY_SLOT1: return p->slot[array - SDR_ARRAY_SLOT0];
+    case SDR_ARRAY_PAID: return p->penalty_paid;
+    case SDR_ARRAY_NOW: return p->ready;
+    case SDR_ARRAY_GOOD: return run->kept.good;
+    case SDR_ARRAY_BEST: return run->kept.best;
+    default: return NULL;
     }
 }
 
@@ -48,8 +41,9 @@ static struct sdr_span common(struct sdr_span a, struct sdr_span b)
 }
 
 /* ---- a server that follows the coordinator ---- */
-/* Values that a list of features reads, of one server's span: rows of these features in blocks that are per feature,
-   all rows of others. Into `to`, or counted if that is NULL. Features outside the span read nothing. */
+/* Values that a list of features reads, of one server's span: rows of these features in blocks that
+   are per feature, all rows of others. Into `to`, or counted if that is NULL. Features outside the
+   span read nothing. */
 static uint64_t gather(const struct sdr_layout *layout, struct sdr_span span, const float *from,
                        const uint32_t *feature, uint64_t features, float *to)
 {
@@ -141,18 +135,12 @@ static bool can_be_obeyed(const struct sdr_run *run, const struct sdr_server *se
     if (about < 0 || about >> 16 || order >= SDR_ORDERS)
         return false;
     switch (order) {
-    case SDR_ORDER_KEEP_GOOD:
-        return run->kept.good && p->ready;
-    case SDR_ORDER_KEEP_BEST:
-        return run->kept.best && p->ready;
-    case SDR_ORDER_RESET:
-        return run->kept.good;
-    case SDR_ORDER_SAVE:
-        return !server->saved.any;
-    case SDR_ORDER_RESTORE:
-        return server->saved.any;
-    default:
-        return true;
+    case SDR_ORDER_KEEP_GOOD: return run->kept.good && p->ready;
+    case SDR_ORDER_KEEP_BEST: return run->kept.best && p->ready;
+    case SDR_ORDER_RESET: return run->kept.good;
+    case SDR_ORDER_SAVE: return !server->saved.any;
+    case SDR_ORDER_RESTORE: return server->saved.any;
+    default: return true;
     }
 }
 
@@ -177,22 +165,12 @@ enum sdr_status sdr_obey(struct sdr_node *node, const struct sdr_message *order)
                                             ? SDR_ARRAY_GOOD
                                             : SDR_ARRAY_BEST));
         break;
-    case SDR_ORDER_RESET:
-        sdr_parameters_reset(p, run->kept.good);
-        break;
-    case SDR_ORDER_SAVE:
-        SDR_TRY(sdr_parameters_save(p, &server->saved));
-        break;
-    case SDR_ORDER_RESTORE:
-        sdr_parameters_restore(p, &server->saved);
-        break;
-    case SDR_ORDER_BEGIN:
-        SDR_TRY(begin_as(p, order));
-        break;
-    case SDR_ORDER_SYNC:
-        break;
-    default:
-        SDR_TRY(exchange(node, order, &answer));
+    case SDR_ORDER_RESET: sdr_parameters_reset(p, run->kept.good); break;
+    case SDR_ORDER_SAVE: SDR_TRY(sdr_parameters_save(p, &server->saved)); break;
+    case SDR_ORDER_RESTORE: sdr_parameters_restore(p, &server->saved); break;
+    case SDR_ORDER_BEGIN: SDR_TRY(begin_as(p, order)); break;
+    case SDR_ORDER_SYNC: break;
+    default: SDR_TRY(exchange(node, order, &answer));
     }
     return sdr_send(node, &answer);
 }
@@ -312,7 +290,8 @@ enum sdr_status sdr_shards_write(struct sdr_run *run, enum sdr_array array, stru
     return SDR_OK;
 }
 
-/* Places what a server has gathered. The rows of a span lie side by side in the subset, in the same order. */
+/* Places what a server has gathered. The rows of a span lie side by side in the subset, in the same
+   order. */
 static enum sdr_status place(struct sdr_run *run, int server, struct sdr_body *body,
                              struct sdr_subset *subset)
 {

@@ -58,11 +58,12 @@ enum sdr_status sdr_shards_read(struct sdr_run *run, enum sdr_array array, struc
                                 float *to);
 enum sdr_status sdr_shards_write(struct sdr_run *run, enum sdr_array array, struct sdr_span span,
                                  const float *from);
-/* Gets the values that the rows of a subset read, from NOW, GOOD or BEST. Servers need not have these rows. */
+/* Gets the values that the rows of a subset read, from NOW, GOOD or BEST. Servers need not have
+   these rows. */
 enum sdr_status sdr_shards_pull(struct sdr_run *run, enum sdr_array array,
                                 struct sdr_subset *subset);
-/* Waits until all other servers, those of this process too, have handled what was sent to them: nobody changes values
-   then. */
+/* Waits until all other servers, those of this process too, have handled what was sent to them:
+   nobody changes values then. */
 enum sdr_status sdr_shards_sync(struct sdr_run *run);
 /* Ends the loops of servers in other processes. */
 enum sdr_status sdr_shards_stop(struct sdr_run *run);

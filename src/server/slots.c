@@ -11,8 +11,10 @@ struct head {
     word begun, finished; /* writes */
     word mixed;           /* the last write that another one was under way with */
     word bytes;           /* of the last write */
-    word read, looked;    /* by its node: writes begun at the last read, and at the last look that read nothing */
-    word stuck;           /* by its node: writes that have begun and will not end: their process was killed */
+    /* by its node: writes begun at the last read, and at the last look that read nothing */
+    word read, looked;
+    /* by its node: writes that have begun and will not end: their process was killed */
+    word stuck;
     word spare;
 };
 _Static_assert(sizeof(struct head) == 64, "a cache line");
@@ -35,7 +37,8 @@ void sdr_slots_place(const struct sdr_slots *slots, int nodes, unsigned char *me
 
 static struct head *head_of(const struct sdr_slots *slots, int node, int slot)
 {
-    return (struct head *)(void *)((unsigned char *)slots->at[node] + (uint64_t)slot * stride_of(slots));
+    return (struct head *)(void *)((unsigned char *)slots->at[node] +
+                                   (uint64_t)slot * stride_of(slots));
 }
 
 enum sdr_status sdr_slots_create(struct sdr_run *run, int count, uint64_t bytes)
@@ -45,8 +48,8 @@ enum sdr_status sdr_slots_create(struct sdr_run *run, int count, uint64_t bytes)
     slots->count = count;
     slots->bytes = bytes;
     if (!run->use.transport->expose)
-        return sdr_fail(SDR_USAGE, "--transport %s has no one-sided writes, which --sync %s needs", run->use.transport->name,
-                        run->use.strategy->name);
+        return sdr_fail(SDR_USAGE, "--transport %s has no one-sided writes, which --sync %s needs",
+                        run->use.transport->name, run->use.strategy->name);
     return run->use.transport->expose(run);
 }
 
@@ -56,8 +59,9 @@ void sdr_slots_free(struct sdr_slots *slots)
     *slots = (struct sdr_slots){0};
 }
 
-/* Bytes that others may write or read at the same time: a race that the numbers in the head tell of. memcpy moves them as fast as the
-   machine can, in any order; for ThreadSanitizer, which knows no such thing, word by word. */
+/* Bytes that others may write or read at the same time: a race that the numbers in the head tell
+   of. memcpy moves them as fast as the machine can, in any order; for ThreadSanitizer, which knows
+   no such thing, word by word. */
 #ifdef __SANITIZE_THREAD__
 static void copy_in(word *to, const unsigned char *from, uint64_t bytes)
 {
@@ -90,12 +94,14 @@ static void copy_out(unsigned char *to, const word *from, uint64_t bytes)
 static void raise(word *to, uint64_t value)
 {
     uint64_t old = atomic_load_explicit(to, memory_order_relaxed);
-    while (old < value && !atomic_compare_exchange_weak_explicit(to, &old, value, memory_order_relaxed, memory_order_relaxed))
+    while (old < value && !atomic_compare_exchange_weak_explicit(
+                              to, &old, value, memory_order_relaxed, memory_order_relaxed))
         ;
 }
 
 /* A writer that ends after another one has begun may have written into its bytes. */
-void sdr_slot_write(const struct sdr_slots *slots, int node, int slot, const void *first, const void *bytes, uint64_t count, bool whole)
+void sdr_slot_write(const struct sdr_slots *slots, int node, int slot, const void *first,
+                    const void *bytes, uint64_t count, bool whole)
 {
     struct head *head = head_of(slots, node, slot);
     uint64_t mine = atomic_fetch_add_explicit(&head->begun, 1, memory_order_acq_rel) + 1;
@@ -103,14 +109,16 @@ void sdr_slot_write(const struct sdr_slots *slots, int node, int slot, const voi
     atomic_store_explicit(&head->bytes, sizeof *at + count, memory_order_relaxed);
     copy_in(at, first, sizeof *at);
     copy_in(at + 1, bytes, whole ? count : count / 2);
-    atomic_thread_fence(memory_order_seq_cst); /* the bytes are there before it looks who else has begun */
+    /* the bytes are there before it looks who else has begun */
+    atomic_thread_fence(memory_order_seq_cst);
     uint64_t last = atomic_load_explicit(&head->begun, memory_order_relaxed);
     if (last != mine || !whole)
         raise(&head->mixed, last);
     atomic_fetch_add_explicit(&head->finished, 1, memory_order_release);
 }
 
-enum sdr_status sdr_slot_put(struct sdr_node *node, int to, int slot, const void *head, const void *bytes, uint64_t count)
+enum sdr_status sdr_slot_put(struct sdr_node *node, int to, int slot, const void *head,
+                             const void *bytes, uint64_t count)
 {
     struct sdr_network *net = node->run->network;
     struct sdr_message message = {.kind = SDR_MESSAGE_PUT, .to = to, .about = slot};
@@ -125,13 +133,15 @@ enum sdr_status sdr_slot_put(struct sdr_node *node, int to, int slot, const void
     return sdr_send(node, &message);
 }
 
-void sdr_slot_read(const struct sdr_slots *slots, int node, int slot, void *bytes, struct sdr_found *found)
+void sdr_slot_read(const struct sdr_slots *slots, int node, int slot, void *bytes,
+                   struct sdr_found *found)
 {
     struct head *head = head_of(slots, node, slot);
     uint64_t finished = atomic_load_explicit(&head->finished, memory_order_acquire);
     uint64_t begun = atomic_load_explicit(&head->begun, memory_order_acquire);
     uint64_t before = atomic_load_explicit(&head->read, memory_order_relaxed);
-    uint64_t stuck = atomic_load_explicit(&head->stuck, memory_order_relaxed), busy = begun - finished;
+    uint64_t stuck = atomic_load_explicit(&head->stuck, memory_order_relaxed),
+             busy = begun - finished;
     *found = (struct sdr_found){0};
     if (begun == before)
         return;
@@ -143,7 +153,8 @@ void sdr_slot_read(const struct sdr_slots *slots, int node, int slot, void *byte
     found->bytes = count < slots->bytes ? count : slots->bytes;
     copy_out(bytes, (const word *)(const void *)(head + 1), found->bytes);
     atomic_thread_fence(memory_order_acquire);
-    found->torn = busy != stuck || atomic_load_explicit(&head->begun, memory_order_relaxed) != begun ||
+    found->torn = busy != stuck ||
+                  atomic_load_explicit(&head->begun, memory_order_relaxed) != begun ||
                   atomic_load_explicit(&head->mixed, memory_order_relaxed) == begun;
     found->missed = begun - before - 1;
     if (busy < stuck || atomic_load(&slots->losses))
@@ -154,6 +165,6 @@ void sdr_slot_read(const struct sdr_slots *slots, int node, int slot, void *byte
 void sdr_slot_arrive(struct sdr_network *net, const struct sdr_message *message)
 {
     const unsigned char *bytes = message->body->data;
-    sdr_slot_write(&net->slots, message->to, message->about, bytes, bytes + sizeof(word), message->body->bytes - sizeof(word),
-                   !(message->flags & SDR_TORN));
+    sdr_slot_write(&net->slots, message->to, message->about, bytes, bytes + sizeof(word),
+                   message->body->bytes - sizeof(word), !(message->flags & SDR_TORN));
 }

@@ -20,13 +20,14 @@ static void add(const struct sdr_network *net, atomic_uint_fast64_t *sum, uint64
 }
 
 /* ---- numbers of messages ---- */
-/* Every message has the number of its place among those of its sender to its receiver. A copy of one that has come, and one
-   of another run, has another number than the next. Channels: servers × nodes, or without servers peers × peers; so many
-   peers that this would take more than CHANNELS_MOST are simulated, and theirs are not numbered. */
+/* Every message has the number of its place among those of its sender to its receiver. A copy of
+   one that has come, and one of another run, has another number than the next. Channels: servers ×
+   nodes, or without servers peers × peers; so many peers that this would take more than
+   CHANNELS_MOST are simulated, and theirs are not numbered. */
 enum { CHANNELS_MOST = 1 << 22 };
 
-/* The channel of two nodes, and the direction in it; NULL: they exchange no messages, or without numbers (those of
-   workers that have joined since, too). */
+/* The channel of two nodes, and the direction in it; NULL: they exchange no messages, or without
+   numbers (those of workers that have joined since, too). */
 static struct sdr_channel *channel_of(const struct sdr_network *net, int from, int to, int *way)
 {
     int low = from < to ? from : to, high = from < to ? to : from;
@@ -80,48 +81,42 @@ static bool may_come(const struct sdr_node *node, const struct sdr_message *mess
     bool peers = node->servers == 0, from_worker = message->from >= node->servers;
     bool first = message->from == 0;
     switch (message->kind) {
-    case SDR_MESSAGE_NONE:
-        return !message->body && node->id == 0;
+    case SDR_MESSAGE_NONE: return !message->body && node->id == 0;
     case SDR_MESSAGE_JOINED:
         return !message->body && node->server >= 0 && message->about >= 0 &&
                (uint64_t)message->about < node->run->use.transport->workers_most;
     case SDR_MESSAGE_LOST:
         return !message->body && sdr_hears_of_deaths(node->run->network, node->id);
-    case SDR_MESSAGE_TASK:
-        return node->worker >= 0 && !from_worker;
-    case SDR_MESSAGE_GRADIENT:
-        return node->server >= 0 && from_worker && message->body;
-    case SDR_MESSAGE_APPLY:
-        return node->server > 0 && first && message->body;
+    case SDR_MESSAGE_TASK: return node->worker >= 0 && !from_worker;
+    case SDR_MESSAGE_GRADIENT: return node->server >= 0 && from_worker && message->body;
+    case SDR_MESSAGE_APPLY: return node->server > 0 && first && message->body;
     case SDR_MESSAGE_DROP:
-    case SDR_MESSAGE_ANSWER:
-        return node->server > 0 && first && !message->body;
+    case SDR_MESSAGE_ANSWER: return node->server > 0 && first && !message->body;
     case SDR_MESSAGE_ORDER: /* servers that share the coordinator's arrays are only synchronized */
         return first && node->server > 0 &&
                (sdr_process_of(node->run->network, node->id) > 0 ||
                 message->about == SDR_ORDER_SYNC);
-    case SDR_MESSAGE_APPLIED:
-        return node->server == 0 && !from_worker && !first && !message->body;
+    case SDR_MESSAGE_APPLIED: return node->server == 0 && !from_worker && !first && !message->body;
     case SDR_MESSAGE_DONE:
         return node->server == 0 && !from_worker && !first &&
                (sdr_process_of(node->run->network, message->from) > 0 ||
                 message->about == SDR_ORDER_SYNC);
     case SDR_MESSAGE_STOP:
         return first && node->id != 0 && !message->body && !message->batch && !message->version;
-    case SDR_MESSAGE_PEER:
-        return peers;
+    case SDR_MESSAGE_PEER: return peers;
     case SDR_MESSAGE_PUT:
-        return peers && message->about >= 0 && message->about < node->run->network->slots.count && message->body &&
-               message->body->bytes >= sizeof(uint64_t) && message->body->bytes <= node->run->network->slots.bytes;
+        return peers && message->about >= 0 && message->about < node->run->network->slots.count &&
+               message->body && message->body->bytes >= sizeof(uint64_t) &&
+               message->body->bytes <= node->run->network->slots.bytes;
     case SDR_MESSAGE_REPORT:
         return peers && node->id == 0 && message->body && message->batch < UINT64_C(1) << 53 &&
                message->body->bytes == sizeof(struct sdr_peer_report);
-    default:
-        return false;
+    default: return false;
     }
 }
 
-/* A task is of the kind that this strategy gives. One without a body has no values: a batch of no rows touches none. */
+/* A task is of the kind that this strategy gives. One without a body has no values: a batch of no
+   rows touches none. */
 static bool task_sound(const struct sdr_node *node, const struct sdr_message *message)
 {
     const struct sdr_policy *policy = &node->run->network->policy;

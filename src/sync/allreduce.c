@@ -1,17 +1,19 @@
-/* Data-parallel SGD without a server, as PyTorch's DistributedDataParallel does it: every worker has a replica of the
-   parameters and computes the gradient of its part of a batch; the gradients are summed around a ring, and every replica
-   takes the same step.
+/* Data-parallel SGD without a server, as PyTorch's DistributedDataParallel does it: every worker
+   has a replica of the parameters and computes the gradient of its part of a batch; the gradients
+   are summed around a ring, and every replica takes the same step.
 
-   The gradient is summed in buckets (sync/ring.h). The ring of a bucket begins as soon as the backward pass has finished its
-   values, the last layer's first, and goes on while the other layers are computed. Few values go up and down a tree instead.
+   The gradient is summed in buckets (sync/ring.h). The ring of a bucket begins as soon as the
+   backward pass has finished its values, the last layer's first, and goes on while the other layers
+   are computed. Few values go up and down a tree instead.
 
-   A worker that dies breaks the ring. Those left may be one update apart: the dead one may have passed the last chunks on to
-   some of them and not to others. They tell worker 0 how far they are; whoever has the sum of the last update sends it to
-   those who do not, and all go on with parts of batches among fewer.
+   A worker that dies breaks the ring. Those left may be one update apart: the dead one may have
+   passed the last chunks on to some of them and not to others. They tell worker 0 how far they are;
+   whoever has the sum of the last update sends it to those who do not, and all go on with parts of
+   batches among fewer.
 
-   A sum around a ring begins at another worker for every chunk, so its last bits depend on P. With --deterministic every worker
-   sends its update (dense layers: factors) to all, and all add the updates up in the order of the rows: the bits of one
-   worker. */
+   A sum around a ring begins at another worker for every chunk, so its last bits depend on P. With
+   --deterministic every worker sends its update (dense layers: factors) to all, and all add the
+   updates up in the order of the rows: the bits of one worker. */
 #include "base/memory.h"
 #include "sync/ring.h"
 
@@ -25,15 +27,18 @@ struct options {
 };
 static const struct sdr_option table[] = {
     {"bucket", SDR_SIZE, "4M", "SIZE", 0, 0,
-     "largest bucket of the gradient that is summed at once; a layer that fills an eighth of it ends the bucket",
+     "largest bucket of the gradient that is summed at once; a layer that fills an eighth of it "
+     "ends the bucket",
      offsetof(struct options, bucket), 0},
     {"overlap", SDR_CHOICE, "auto", "auto|yes|no", 0, 0,
-     "sum the gradients of finished layers while others are computed; auto: unless all workers are on one machine",
+     "sum the gradients of finished layers while others are computed; auto: unless all workers are "
+     "on one machine",
      offsetof(struct options, overlap), 0},
     {"tree", SDR_SIZE, "8K", "SIZE", 0, 0, "sum gradients of up to this size by a tree, not a ring",
      offsetof(struct options, tree), 0},
     {"by", SDR_CHOICE, "ring", "ring|mpi", 0, 0,
-     "how gradients are summed: around a ring of messages, or by MPI_Iallreduce; with mpi the death of a worker ends the run",
+     "how gradients are summed: around a ring of messages, or by MPI_Iallreduce; with mpi the "
+     "death of a worker ends the run",
      offsetof(struct options, by), 0},
     {"check", SDR_INTEGER, "100", "N", 0, 1e12,
      "compare all replicas every N updates; a difference ends the run; 0: never",
@@ -70,8 +75,9 @@ static enum sdr_status compute(struct sdr_node *node, struct sdr_work *work)
     return SDR_OK;
 }
 
-/* On one machine a sum is computing, not waiting: nothing hides it, and beside a backward pass it costs the caches. LeNet, 64 rows
-   each, two processes on two cores: 10 900 rows/s, 10 100 with overlap. */
+/* On one machine a sum is computing, not waiting: nothing hides it, and beside a backward pass it
+   costs the caches. LeNet, 64 rows each, two processes on two cores: 10 900 rows/s, 10 100 with
+   overlap. */
 static bool overlaps(const struct sdr_node *node)
 {
     const struct options *options = sdr_peer_options(node);
@@ -90,7 +96,8 @@ static enum sdr_status await_end(struct sdr_node *node)
     }
 }
 
-/* Behind the gradient, in sums by MPI: whether worker 0 has ended the run, and takes part in the last sum for the others' sake. */
+/* Behind the gradient, in sums by MPI: whether worker 0 has ended the run, and takes part in the
+   last sum for the others' sake. */
 static float *over_of(const struct sdr_node *node, const struct own *own)
 {
     return values_of(own->sum) + sdr_peer_values(node);
@@ -102,7 +109,8 @@ static enum sdr_status update(struct sdr_node *node, struct own *own, const stru
     const struct options *options = sdr_peer_options(node);
     struct sdr_work work;
     struct sdr_ring *ring = &own->ring;
-    bool small = !ring->by_transport && ring->values && ring->values * sizeof(float) <= options->tree && ring->peers > 2;
+    bool small = !ring->by_transport && ring->values &&
+                 ring->values * sizeof(float) <= options->tree && ring->peers > 2;
     sdr_peer_gradient(node, batch, values_of(own->sum), &work);
     sdr_ring_begin(ring, own->sum);
     if (ring->by_transport)
@@ -227,7 +235,8 @@ static enum sdr_status hear(struct sdr_node *node, const struct own *own, int fr
 }
 
 /* Worker 0 asks all how far they are. */
-static enum sdr_status agree(struct sdr_node *node, const struct own *own, struct agreement *agreement)
+static enum sdr_status agree(struct sdr_node *node, const struct own *own,
+                             struct agreement *agreement)
 {
     struct place place = {own->done, set_of_lost(node)};
     uint64_t lost = place.lost;
@@ -251,8 +260,10 @@ static enum sdr_status agree(struct sdr_node *node, const struct own *own, struc
     return SDR_OK;
 }
 
-/* The donor gives the sum of its last update to everybody; those who have it take it and do nothing with it. */
-static enum sdr_status catch_up(struct sdr_node *node, struct own *own, const struct agreement *agreement)
+/* The donor gives the sum of its last update to everybody; those who have it take it and do nothing
+   with it. */
+static enum sdr_status catch_up(struct sdr_node *node, struct own *own,
+                                const struct agreement *agreement)
 {
     struct sdr_body *body;
     const struct sdr_body *sum = own->stepped ? own->sum : own->last;
@@ -330,9 +341,11 @@ static enum sdr_status peer(struct sdr_node *node)
     struct own own = {0};
     enum sdr_status status;
     if (options->by == BY_MPI && sdr_peer_deterministic(node))
-        return sdr_fail(SDR_USAGE, "allreduce:by=mpi sums in an order of its own: not with --deterministic");
+        return sdr_fail(SDR_USAGE,
+                        "allreduce:by=mpi sums in an order of its own: not with --deterministic");
     if (options->by == BY_MPI && !sdr_peer_has_sums(node))
-        return sdr_fail(SDR_USAGE, "allreduce:by=mpi needs --transport mpi, with one worker in every process");
+        return sdr_fail(SDR_USAGE,
+                        "allreduce:by=mpi needs --transport mpi, with one worker in every process");
     SDR_CHECK(sdr_peer_body(node, values * sizeof(float), &own.sum));
     SDR_CHECK(sdr_peer_body(node, values * sizeof(float), &own.last));
     SDR_CHECK(sdr_allocate(&own.body, (size_t)sdr_peers(node), sizeof *own.body, "workers"));
@@ -353,7 +366,8 @@ cleanup:
 
 SDR_REGISTER(strategy, allreduce) = {
     .name = "allreduce",
-    .summary = "replicas, no server: gradients are summed around a ring during the backward pass (DDP)",
+    .summary =
+        "replicas, no server: gradients are summed around a ring during the backward pass (DDP)",
     .options = table,
     .options_size = sizeof(struct options),
     .many = true,

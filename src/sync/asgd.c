@@ -1,14 +1,17 @@
-/* ASGD (Keuper and Pfreundt, 2015): asynchronous SGD by one-sided communication of states. No server, no barrier, nobody waits.
+/* ASGD (Keuper and Pfreundt, 2015): asynchronous SGD by one-sided communication of states. No
+   server, no barrier, nobody waits.
 
-   Every worker has its own shard of the rows and its own state w. It takes the steps of a share, Δ in all, and writes its state into
-   the memory of a random peer. What it finds in its own memory, the state w_j of another one, is merged:
+   Every worker has its own shard of the rows and its own state w. It takes the steps of a share, Δ
+   in all, and writes its state into the memory of a random peer. What it finds in its own memory,
+   the state w_j of another one, is merged:
 
        w ← w − Δ − ε · (w − ½ (w + w_j)) · δ(w_j),   δ = 1 if ‖(w − Δ) − w_j‖² < ‖w − w_j‖², else 0
 
-   The Parzen window δ takes a state only if the own steps have come closer to it, anyhow. Those of optimizers with a state of their
-   own, as Adam, hardly ever do among many parameters: then all states are taken (window=auto). Of k states that are taken the mean with
-   the own one is in the place of ½ (w + w_j). ε is 1 (blend=full) or, as in the paper, the step size (blend=rate). States may be
-   overwritten before they are read, or torn: the window tolerates that.
+   The Parzen window δ takes a state only if the own steps have come closer to it, anyhow. Those of
+   optimizers with a state of their own, as Adam, hardly ever do among many parameters: then all
+   states are taken (window=auto). Of k states that are taken the mean with the own one is in the
+   place of ½ (w + w_j). ε is 1 (blend=full) or, as in the paper, the step size (blend=rate). States
+   may be overwritten before they are read, or torn: the window tolerates that.
 
    The result is the state of worker 0, as in the paper, or the mean of all. */
 #include "base/memory.h"
@@ -29,19 +32,21 @@ struct options {
 };
 static const struct sdr_option table[] = {
     {"every", SDR_INTEGER, "0", "N", 0, 1e9,
-     "updates of a worker between two messages; 0: 500 rows, more if the model is large, at most a tenth of an epoch",
+     "updates of a worker between two messages; 0: 500 rows, more if the model is large, at most a "
+     "tenth of an epoch",
      offsetof(struct options, every), 0},
     {"slots", SDR_INTEGER, "4", "N", 1, 1024, "states of others that a worker has room for",
      offsetof(struct options, slots), 0},
     {"send", SDR_FLAG, "yes", NULL, 0, 0, "no: workers never hear of each other",
      offsetof(struct options, send), 0},
-    {"part", SDR_NUMBER, "1", "F", 1e-6, 1, "fraction of the state in a message: random pieces of it",
-     offsetof(struct options, part), 0},
+    {"part", SDR_NUMBER, "1", "F", 1e-6, 1,
+     "fraction of the state in a message: random pieces of it", offsetof(struct options, part), 0},
     {"touched", SDR_FLAG, "no", NULL, 0, 0,
      "messages have only pieces that have changed since the last one (k-means: centers)",
      offsetof(struct options, touched), 0},
     {"window", SDR_CHOICE, "auto", "auto|parzen|open|closed", 0, 0,
-     "states that are merged: those that the Parzen window takes, all that are not torn, or none; auto: parzen with --optimizer sgd, else open",
+     "states that are merged: those that the Parzen window takes, all that are not torn, or none; "
+     "auto: parzen with --optimizer sgd, else open",
      offsetof(struct options, window), 0},
     {"blend", SDR_CHOICE, "full", "full|rate", 0, 0,
      "how far a worker moves to the mean with a state: all the way, or times the step size",
@@ -55,20 +60,21 @@ static const struct sdr_option table[] = {
 /* A worker, apart from its replica. */
 struct own {
     struct sdr_state_shape shape;
-    float *before, *after; /* owned: the state before the steps of a share, and behind them */
-    bool known;            /* `after` is the present state */
-    float *sum;            /* owned: of the states that are merged */
-    uint32_t *merged;      /* owned, per piece: how many */
-    float *told;           /* owned: the state of the last message, with touched=yes */
-    bool *marked;          /* owned: pieces of a message */
-    uint64_t shares;       /* since the last message */
-    uint64_t wait;         /* shares between two messages; adapt=yes changes it */
+    float *before, *after;   /* owned: the state before the steps of a share, and behind them */
+    bool known;              /* `after` is the present state */
+    float *sum;              /* owned: of the states that are merged */
+    uint32_t *merged;        /* owned, per piece: how many */
+    float *told;             /* owned: the state of the last message, with touched=yes */
+    bool *marked;            /* owned: pieces of a message */
+    uint64_t shares;         /* since the last message */
+    uint64_t wait;           /* shares between two messages; adapt=yes changes it */
     unsigned char *memory[]; /* owned, per slot: what was found there */
 };
 
 static uint64_t local(const void *options, const struct sdr_facts *facts)
 {
-    enum { ROWS = 500, WORK = 20, MESSAGES = 10 }; /* WORK: values that are computed with for each that is sent */
+    /* WORK: values that are computed with for each that is sent */
+    enum { ROWS = 500, WORK = 20, MESSAGES = 10 };
     uint64_t every = ((const struct options *)options)->every;
     double rows = fmax(ROWS, WORK * (double)facts->parameters / fmax(facts->row_values, 1));
     rows = fmin(rows, (double)facts->shard / MESSAGES); /* an epoch, at least */
@@ -103,7 +109,8 @@ static bool is_closer(const struct own *own, const struct sdr_state *state)
     const float *there = state->value;
     struct sdr_parzen parzen = {0};
     for (uint32_t p = 0; p < state->pieces; p++) {
-        uint64_t at = state->piece[p] * own->shape.piece, count = sdr_state_length(&own->shape, state->piece[p]);
+        uint64_t at = state->piece[p] * own->shape.piece,
+                 count = sdr_state_length(&own->shape, state->piece[p]);
         sdr_parzen_add(&parzen, own->before + at, own->after + at, there, count);
         there += count;
     }
@@ -114,7 +121,8 @@ static void add(struct own *own, const struct sdr_state *state)
 {
     const float *there = state->value;
     for (uint32_t p = 0; p < state->pieces; p++) {
-        uint64_t at = state->piece[p] * own->shape.piece, count = sdr_state_length(&own->shape, state->piece[p]);
+        uint64_t at = state->piece[p] * own->shape.piece,
+                 count = sdr_state_length(&own->shape, state->piece[p]);
         bool first = own->merged[state->piece[p]]++ == 0;
         for (uint64_t i = 0; i < count; i++)
             own->sum[at + i] = first ? there[i] : own->sum[at + i] + there[i];
@@ -165,9 +173,11 @@ static bool mark(struct sdr_node *node, struct own *own)
     const struct options *options = sdr_peer_options(node);
     bool any = false;
     for (uint32_t p = 0; p < own->shape.pieces; p++) {
-        uint64_t at = p * own->shape.piece, bytes = sdr_state_length(&own->shape, p) * sizeof *own->told;
-        own->marked[p] = !(options->touched && memcmp(own->told + at, own->after + at, bytes) == 0) &&
-                         (options->part == 1 || sdr_peer_draw(node) < options->part);
+        uint64_t at = p * own->shape.piece,
+                 bytes = sdr_state_length(&own->shape, p) * sizeof *own->told;
+        own->marked[p] =
+            !(options->touched && memcmp(own->told + at, own->after + at, bytes) == 0) &&
+            (options->part == 1 || sdr_peer_draw(node) < options->part);
         any = any || own->marked[p];
     }
     return any;
@@ -177,10 +187,12 @@ static void remember(struct own *own)
 {
     for (uint32_t p = 0; p < own->shape.pieces; p++)
         if (own->marked[p])
-            memcpy(own->told + p * own->shape.piece, own->after + p * own->shape.piece, sdr_state_length(&own->shape, p) * sizeof *own->told);
+            memcpy(own->told + p * own->shape.piece, own->after + p * own->shape.piece,
+                   sdr_state_length(&own->shape, p) * sizeof *own->told);
 }
 
-/* One message at most is on its way to a peer. If that is slow, messages become rarer, and later more frequent again. */
+/* One message at most is on its way to a peer. If that is slow, messages become rarer, and later
+   more frequent again. */
 static enum sdr_status send(struct sdr_node *node, struct own *own)
 {
     enum { RAREST = 1024 };
@@ -211,7 +223,8 @@ static enum sdr_status train(struct sdr_node *node, struct own *own, struct sdr_
         struct sdr_work work;
         int found = 0, slot = 0;
         SDR_TRY(sdr_peer_next_batch(node, &share));
-        while (found < slots(sdr_peer_options(node)) && sdr_peer_take_state(node, &slot, own->memory[found], &state[found]))
+        while (found < slots(sdr_peer_options(node)) &&
+               sdr_peer_take_state(node, &slot, own->memory[found], &state[found]))
             found++;
         if (found)
             begin(node, own);
@@ -255,7 +268,8 @@ static enum sdr_status peer(struct sdr_node *node)
     struct own *own = NULL;
     struct sdr_state *state = NULL;
     enum sdr_status status;
-    SDR_CHECK(sdr_allocate(&own, 1, sizeof *own + options->slots * sizeof *own->memory, "a worker"));
+    SDR_CHECK(
+        sdr_allocate(&own, 1, sizeof *own + options->slots * sizeof *own->memory, "a worker"));
     own->shape = sdr_peer_state_shape(node);
     own->wait = 1;
     SDR_CHECK(sdr_allocate(&state, options->slots, sizeof *state, "states"));
@@ -264,7 +278,8 @@ static enum sdr_status peer(struct sdr_node *node)
     SDR_CHECK(sdr_allocate(&own->before, own->shape.values, sizeof *own->before, "states"));
     SDR_CHECK(sdr_allocate(&own->after, own->shape.values, sizeof *own->after, "states"));
     SDR_CHECK(sdr_allocate(&own->sum, own->shape.values, sizeof *own->sum, "states"));
-    SDR_CHECK(sdr_allocate(&own->told, options->touched ? own->shape.values : 0, sizeof *own->told, "states"));
+    SDR_CHECK(sdr_allocate(&own->told, options->touched ? own->shape.values : 0, sizeof *own->told,
+                           "states"));
     SDR_CHECK(sdr_allocate(&own->merged, own->shape.pieces, sizeof *own->merged, "states"));
     SDR_CHECK(sdr_allocate(&own->marked, own->shape.pieces, sizeof *own->marked, "states"));
     status = train(node, own, state);

@@ -1,4 +1,5 @@
-/* SimuParallelSGD and local SGD: on shared memory (average.c), and with messages (average_peers.c). */
+/* SimuParallelSGD and local SGD: on shared memory (average.c), and with messages
+   (average_peers.c). */
 #ifndef SDR_SYNC_AVERAGE_H
 #define SDR_SYNC_AVERAGE_H
 

@@ -1,9 +1,10 @@
-/* SimuParallelSGD and local SGD with messages: each worker trains a replica on its own shard. For the mean, the model is cut
-   into P parts: worker p gets part p of all models, averages them in the order of the workers, as on shared memory, and sends the
-   mean to all. That is 2·N·(P − 1)/P values a worker, as around a ring, and the bits of shared memory.
+/* SimuParallelSGD and local SGD with messages: each worker trains a replica on its own shard. For
+   the mean, the model is cut into P parts: worker p gets part p of all models, averages them in the
+   order of the workers, as on shared memory, and sends the mean to all. That is 2·N·(P − 1)/P
+   values a worker, as around a ring, and the bits of shared memory.
 
-   With every=H workers go on from the mean after H updates. The mean is also taken at the end of every epoch, for
-   evaluation; then, and always with every=0, they go on from their own models. */
+   With every=H workers go on from the mean after H updates. The mean is also taken at the end of
+   every epoch, for evaluation; then, and always with every=0, they go on from their own models. */
 #include "base/memory.h"
 #include "sync/average.h"
 #include "sync/ring.h"
@@ -111,7 +112,8 @@ static enum sdr_status peer(struct sdr_node *node)
     struct own own = {.values = sdr_peer_model_values(node)};
     enum sdr_status status;
     SDR_CHECK(sdr_allocate(&own.model, own.values, sizeof *own.model, "a mean of models"));
-    SDR_CHECK(sdr_allocate(&own.sum, own.values / (uint64_t)sdr_peers(node) + 1, sizeof *own.sum, "a mean of models"));
+    SDR_CHECK(sdr_allocate(&own.sum, own.values / (uint64_t)sdr_peers(node) + 1, sizeof *own.sum,
+                           "a mean of models"));
     status = train(node, &own);
 cleanup:
     sdr_release(own.model);

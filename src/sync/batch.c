@@ -8,8 +8,8 @@
    optimizer:   steps of --optimizer
    kmeans:      Lloyd's algorithm
 
-   The step of plain and fista is 1/L. L bounds the curvature of the mean loss: the largest eigenvalue
-   of curvature·XᵀX/N in scaled units, by power iteration. */
+   The step of plain and fista is 1/L. L bounds the curvature of the mean loss: the largest
+   eigenvalue of curvature·XᵀX/N in scaled units, by power iteration. */
 #include "base/rng.h"
 #include "sync/lbfgs.h"
 

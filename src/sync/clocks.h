@@ -34,7 +34,8 @@ bool sdr_clocks_leave(struct sdr_clocks *clocks, int worker);
 bool sdr_clocks_may_read(const struct sdr_clocks *clocks, int worker);
 /* Whether the worker may read after one more update. */
 bool sdr_clocks_may_read_next(const struct sdr_clocks *clocks, int worker);
-/* Whether values that contain all updates of clocks below `has` are fresh enough for its next batch. */
+/* Whether values that contain all updates of clocks below `has` are fresh enough for its next
+   batch. */
 bool sdr_clocks_reaches(const struct sdr_clocks *clocks, int worker, uint64_t has);
 /* Whether an update of this clock is visible to other workers. */
 bool sdr_clocks_shows(const struct sdr_clocks *clocks, uint64_t clock);

@@ -20,8 +20,8 @@
 
    Deterministic: the replicas belong to `lanes` instead of workers. All lanes start from the same
    model, each trains on N rows, and the changes are added in the order of the lanes. So it does not
-   matter which thread ran which lane, or when. The first rounds are shorter, and grow to N rows with the
-   rows seen (team/next_batch.c). */
+   matter which thread ran which lane, or when. The first rounds are shorter, and grow to N rows
+   with the rows seen (team/next_batch.c). */
 #include "base/text.h"
 #include "team/role.h"
 
@@ -54,10 +54,10 @@ static uint64_t lanes_of(const struct options *o)
     return o->lanes ? o->lanes : 2;
 }
 
-/* Two copies of a model with one output and no more weights than rows are as good as one worker however rarely they
-   are merged after the first rounds. Training loss relative to serial, lanes merged 16 and 4 times an epoch: 800 000 sparse rows
-   0.995 and 0.986, a9a 1.000 and 1.000. Otherwise they are not: RCV1 with two weights a row 1.007, MNIST with ten outputs
-   1.06. */
+/* Two copies of a model with one output and no more weights than rows are as good as one worker
+   however rarely they are merged after the first rounds. Training loss relative to serial, lanes
+   merged 16 and 4 times an epoch: 800 000 sparse rows 0.995 and 0.986, a9a 1.000 and 1.000.
+   Otherwise they are not: RCV1 with two weights a row 1.007, MNIST with ten outputs 1.06. */
 enum { MANY = 100000 };
 static bool few_merges_suffice(const struct sdr_plan *plan, uint64_t copies)
 {
@@ -93,11 +93,13 @@ static uint64_t choose_rows(const struct sdr_plan *plan, uint64_t copies, bool *
     double rarely =
         (double)plan->known.parameters / plan->known.row_values; /* rows per touch of a weight */
     bool sparse = rarely > 64, large = plan->known.rows > 100000;
-    bool racing = !plan->known.deterministic, seldom = few_merges_suffice(plan, copies) && (!racing || (sparse && large));
+    bool racing = !plan->known.deterministic,
+         seldom = few_merges_suffice(plan, copies) && (!racing || (sparse && large));
     double times = racing && sparse && large ? (seldom ? 4 : 8) : 16; /* per epoch */
     double often = (double)plan->known.rows / (times * (double)copies);
     if (seldom && !racing) /* a merge may take 10 % of the time */
-        return (uint64_t)fmax(fmin(fmax(often, cheap_rows(plan, 0.1)), (double)(plan->known.rows / copies)), 1);
+        return (uint64_t)fmax(
+            fmin(fmax(often, cheap_rows(plan, 0.1)), (double)(plan->known.rows / copies)), 1);
     double close = (sparse ? 36 : 18) * rarely;
     /* For a large model with few values per row, exchanges would take longer than the rows between
        them, while direct writes of different workers rarely hit the same cache line. */
@@ -108,9 +110,9 @@ static uint64_t choose_rows(const struct sdr_plan *plan, uint64_t copies, bool *
     return rows < 16 ? 16 : (uint64_t)rows;
 }
 
-/* Rows of a lane in the first rounds: few, since steps are largest there. Where few merges suffice, merging takes no more
-   than 4 % of the time of these rounds. 450 000 dense rows, two lanes, one epoch: the training loss is 1.000 of serial's,
-   and 1.006 of it if all rounds are alike. */
+/* Rows of a lane in the first rounds: few, since steps are largest there. Where few merges suffice,
+   merging takes no more than 4 % of the time of these rounds. 450 000 dense rows, two lanes, one
+   epoch: the training loss is 1.000 of serial's, and 1.006 of it if all rounds are alike. */
 static uint64_t first_rows(const struct sdr_plan *plan, bool rarely)
 {
     enum { LEAST = 16 };
@@ -134,7 +136,8 @@ static enum sdr_status plan(const void *options, struct sdr_plan *plan)
         return sdr_fail(SDR_USAGE, "hogwild:exchange=0 is for single rows, one output and no "
                                    "penalty; leave hogwild:exchange to itself");
     if (o->lanes && !plan->known.deterministic)
-        return sdr_fail(SDR_USAGE, "hogwild:lanes=%llu needs --deterministic", (unsigned long long)o->lanes);
+        return sdr_fail(SDR_USAGE, "hogwild:lanes=%llu needs --deterministic",
+                        (unsigned long long)o->lanes);
     if (plan->known.deterministic && rows == 0)
         return sdr_fail(SDR_USAGE, "--deterministic needs an exchange: hogwild:exchange=N");
     if (copies > 1 && plan->known.group_penalty)
@@ -147,7 +150,8 @@ static enum sdr_status plan(const void *options, struct sdr_plan *plan)
     rows = (rows + plan->known.batch - 1) / plan->known.batch * plan->known.batch;
     if (plan->known.deterministic && (uint64_t)plan->workers > copies) {
         plan->workers = (int)copies;
-        plan->remark = "more lanes keep more workers busy: --sync hogwild:lanes=N --deterministic; a path a little "
+        plan->remark = "more lanes keep more workers busy: --sync hogwild:lanes=N --deterministic; "
+                       "a path a little "
                        "further from one worker's";
     }
     plan->in_place = straight && plan->workers > 1;
@@ -157,7 +161,8 @@ static enum sdr_status plan(const void *options, struct sdr_plan *plan)
     bool rarely = chosen && plan->known.deterministic && few_merges_suffice(plan, copies);
     if (plan->copies && plan->known.deterministic)
         plan->first_share = first_rows(plan, rarely) * copies;
-    plan->damped = o->damping && plan->copies && !rarely && (plan->known.deterministic || (chosen && copies > 2));
+    plan->damped = o->damping && plan->copies && !rarely &&
+                   (plan->known.deterministic || (chosen && copies > 2));
     return SDR_OK;
 }
 

@@ -1,12 +1,13 @@
-/* L-BFGS (Nocedal and Wright, Numerical Optimization, 2006, algorithms 7.4 and 7.5), and with an L1 penalty its
-   orthant-wise form, OWL-QN (Andrew and Gao, 2007).
+/* L-BFGS (Nocedal and Wright, Numerical Optimization, 2006, algorithms 7.4 and 7.5), and with an L1
+   penalty its orthant-wise form, OWL-QN (Andrew and Gao, 2007).
 
    The objective is F(v) = f(v) + Σ l1_i·|v_i|, with f(v) = mean loss + Σ ½·l2_i·v_i².
 
-   Units: v = w/unit with unit = 1/√(D + l2), D the diagonal of a bound B on the Hessian of the mean loss. In these units
-   the Hessian has ones on its diagonal, or less, whatever the units of the features and however rare they are. On
-   800 000 generated rows of tf-idf (47 236 features, l2 = 1e-5) a run then ends by itself after 28 passes; in units of the
-   features' sizes alone, where a rare feature is as large as a frequent one, it has not ended after 100.
+   Units: v = w/unit with unit = 1/√(D + l2), D the diagonal of a bound B on the Hessian of the mean
+   loss. In these units the Hessian has ones on its diagonal, or less, whatever the units of the
+   features and however rare they are. On 800 000 generated rows of tf-idf (47 236 features, l2 =
+   1e-5) a run then ends by itself after 28 passes; in units of the features' sizes alone, where a
+   rare feature is as large as a frequent one, it has not ended after 100.
 
    One step, with g = ∇f(v):
        ⋄ ← pseudo-gradient of F: g_i + l1_i·sign(v_i) where v_i ≠ 0; at v_i = 0 the one-sided derivative that falls, or 0
@@ -16,27 +17,30 @@
    for α = 1, shortened until Armijo's rule holds: F(v') ≤ F(v) + 1e-4·⋄ᵀ(v' − v).
    Values without l1 are never set to zero: without an L1 penalty this is L-BFGS, with ⋄ = g.
 
-   The recursion runs over the free values alone: those without l1, with v_i ≠ 0 or with ⋄_i ≠ 0. (Andrew and Gao run it
-   over all and then drop what the penalty holds at zero. A lasso of 500 rows × 1000 features is within 1e-6 of its
-   optimum after 600 passes this way, and 3e-4 away from it after 3500 passes that way.)
+   The recursion runs over the free values alone: those without l1, with v_i ≠ 0 or with ⋄_i ≠ 0.
+   (Andrew and Gao run it over all and then drop what the penalty holds at zero. A lasso of 500 rows
+   × 1000 features is within 1e-6 of its optimum after 600 passes this way, and 3e-4 away from it
+   after 3500 passes that way.)
 
-   Armijo's rule alone is enough here. Wolfe's second condition keeps sᵀy > 0, which convexity does for us, and asks for
-   longer steps where the slope is still steep. Such a step is accepted instead of a further pass: its pair makes the next
-   direction as long as an extrapolation would have been.
+   Armijo's rule alone is enough here. Wolfe's second condition keeps sᵀy > 0, which convexity does
+   for us, and asks for longer steps where the slope is still steep. Such a step is accepted instead
+   of a further pass: its pair makes the next direction as long as an extrapolation would have been.
 
-   One pass over the rows gives f and g at one point, and is one epoch. Pass 1 is at the start. Its step, ⋄/(most + 1) with
-   B ≼ most·D, is short enough to lower F unseen. From pass 2 on the weights of the run are the last accepted point: the
-   objective never rises from epoch to epoch. (Finding D for sparse rows is a pass more, before the first.)
+   One pass over the rows gives f and g at one point, and is one epoch. Pass 1 is at the start. Its
+   step, ⋄/(most + 1) with B ≼ most·D, is short enough to lower F unseen. From pass 2 on the weights
+   of the run are the last accepted point: the objective never rises from epoch to epoch. (Finding D
+   for sparse rows is a pass more, before the first.)
 
-   The loop ends the run when five steps together lowered F by less than 1e-9·F, or when no step lowers it. */
+   The loop ends the run when five steps together lowered F by less than 1e-9·F, or when no step
+   lowers it. */
 #include "sync/lbfgs.h"
 #include "base/memory.h"
 
 #include <math.h>
 #include <string.h>
 
-/* Pairs: many make better directions (fashion-mnist, softmax, 100 passes: loss 0.353 with 10, 0.345 with 40) but each is
-   as long as two models. */
+/* Pairs: many make better directions (fashion-mnist, softmax, 100 passes: loss 0.353 with 10, 0.345
+   with 40) but each is as long as two models. */
 enum { WINDOW = SDR_LBFGS_WINDOW, TRIALS = 10, PAIRS_LEAST = 10, PAIRS_MOST = 40 };
 static const uint64_t pair_values = 1 << 20; /* the limit to more than PAIRS_LEAST pairs */
 
@@ -147,7 +151,8 @@ static void add_free(const struct vectors *x, double *p, double a, const double 
         p[i] += is_free(x, i) ? a * z[i] : 0;
 }
 
-/* p ← −Hp over the free values; p is zero elsewhere. A pair whose free part has no curvature is left out. */
+/* p ← −Hp over the free values; p is zero elsewhere. A pair whose free part has no curvature is
+   left out. */
 static void multiply(const struct vectors *x, const struct sdr_lbfgs *s, double *p)
 {
     uint64_t first = s->pairs > x->pairs_most ? s->pairs - x->pairs_most : 0, n = x->count;
@@ -174,7 +179,8 @@ static void multiply(const struct vectors *x, const struct sdr_lbfgs *s, double 
                  pair(x, k));
 }
 
-/* Chooses p at the point, and α = 1. False at a minimum: no direction falls by more than F's rounding. */
+/* Chooses p at the point, and α = 1. False at a minimum: no direction falls by more than F's
+   rounding. */
 static bool choose_direction(const struct vectors *x, struct sdr_lbfgs *s)
 {
     s->trials = 0;
@@ -213,7 +219,8 @@ static double choose_point(const struct vectors *x, double step)
     return slope;
 }
 
-/* A shorter α: the minimum of the parabola through F(v), its slope there and F(v'), within a tenth and a half. */
+/* A shorter α: the minimum of the parabola through F(v), its slope there and F(v'), within a tenth
+   and a half. */
 static double shorten(const struct sdr_lbfgs *s, double slope, double objective)
 {
     double least = isfinite(objective) ? -slope / (2 * (objective - s->objective - slope)) : 0;
@@ -235,8 +242,8 @@ static void accept(const struct vectors *x, struct sdr_lbfgs *s, double loss, do
     s->objectives[s->steps++ % WINDOW] = objective;
 }
 
-/* Whether the last WINDOW steps lowered F too little; `before`: F before them. The second term is for an F that falls to
-   0, whose rounding does not. */
+/* Whether the last WINDOW steps lowered F too little; `before`: F before them. The second term is
+   for an F that falls to 0, whose rounding does not. */
 static bool is_flat(const struct sdr_lbfgs *s, double before)
 {
     double fall = before - s->objective;

@@ -1,6 +1,7 @@
-/* Data-parallel SGD with a master, as PyTorch's DataParallel does it: worker 0 sends its parameters to all others,
-   everybody computes the gradient of its part of a batch, worker 0 adds the gradients up in the order of the workers and takes
-   the step. Its messages are 2·N·(P − 1) values an update, where the ring of allreduce has 2·N·(P − 1)/P a worker. */
+/* Data-parallel SGD with a master, as PyTorch's DataParallel does it: worker 0 sends its parameters
+   to all others, everybody computes the gradient of its part of a batch, worker 0 adds the
+   gradients up in the order of the workers and takes the step. Its messages are 2·N·(P − 1) values
+   an update, where the ring of allreduce has 2·N·(P − 1)/P a worker. */
 #include "base/memory.h"
 #include "sync/ring.h"
 

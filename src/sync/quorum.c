@@ -163,7 +163,8 @@ struct options {
 };
 static const struct sdr_option counts[] = {
     {"k", SDR_INTEGER, "0", "K", 0, 1e6,
-     "gradients averaged into one update; 0: half of the workers, rounded up", offsetof(struct options, k), 0},
+     "gradients averaged into one update; 0: half of the workers, rounded up",
+     offsetof(struct options, k), 0},
     {0}};
 static const struct sdr_option spares[] = {
     {"k", SDR_INTEGER, "0", "K", 0, 1e6, "workers that an update waits for; 0: all but one in ten",
@@ -181,7 +182,8 @@ static const struct sdr_option spares[] = {
     }
 static const struct sdr_option stale_counts[] = {
     {"k", SDR_INTEGER, "0", "K", 0, 1e6,
-     "gradients averaged into one update; 0: half of the workers, rounded up", offsetof(struct options, k), 0},
+     "gradients averaged into one update; 0: half of the workers, rounded up",
+     offsetof(struct options, k), 0},
     AWARE,
     {0}};
 static const struct sdr_option stale[] = {

@@ -42,12 +42,13 @@ enum sdr_status sdr_receive_bytes(struct sdr_node *node, int from, int32_t tag, 
 }
 
 /* ---- members and buckets ---- */
-/* Where a bucket ends: with the block that fills an eighth of it, so that it can begin when the backward pass has finished that
-   block; and at `most` values. */
+/* Where a bucket ends: with the block that fills an eighth of it, so that it can begin when the
+   backward pass has finished that block; and at `most` values. */
 static uint64_t end_of(const struct sdr_ring *ring, uint64_t first, uint64_t most)
 {
     uint64_t limit = ring->values - first < most ? ring->values : first + most, end = first, next;
-    while (end - first < most / 8 && (next = sdr_peer_block_end(ring->node, end)) > end && next < limit)
+    while (end - first < most / 8 && (next = sdr_peer_block_end(ring->node, end)) > end &&
+           next < limit)
         end = next;
     return end - first < most / 8 || end == first ? limit : end;
 }
@@ -62,7 +63,8 @@ enum sdr_status sdr_ring_create(struct sdr_node *node, uint64_t values, uint64_t
     SDR_TRY(sdr_allocate(&ring->bucket, MOST + 1, sizeof *ring->bucket, "buckets of a gradient"));
     for (uint64_t first = 0, end = 0; ring->buckets == 0 || first < values; first = end) {
         end = end_of(ring, first, most);
-        ring->bucket[ring->buckets++] = (struct sdr_bucket){.first = first, .count = end - first, .step = -1};
+        ring->bucket[ring->buckets++] =
+            (struct sdr_bucket){.first = first, .count = end - first, .step = -1};
     }
     return SDR_OK;
 }
@@ -111,7 +113,8 @@ static int before(const struct sdr_ring *ring)
 }
 
 /* The values of a chunk; its number may be below 0 or too large by less than P. */
-static float *chunk(const struct sdr_ring *ring, const struct sdr_bucket *bucket, int number, uint64_t *count)
+static float *chunk(const struct sdr_ring *ring, const struct sdr_bucket *bucket, int number,
+                    uint64_t *count)
 {
     uint64_t peers = (uint64_t)ring->peers;
     uint64_t c = (uint64_t)((number + ring->peers) % ring->peers);
@@ -134,11 +137,13 @@ bool sdr_ring_busy(const struct sdr_ring *ring)
 }
 
 /* Sends values of the vector, as they are, to the next member. */
-static enum sdr_status pass_on(const struct sdr_ring *ring, const struct sdr_bucket *bucket, const float *values, uint64_t count)
+static enum sdr_status pass_on(const struct sdr_ring *ring, const struct sdr_bucket *bucket,
+                               const float *values, uint64_t count)
 {
     struct sdr_body *body = NULL;
     if (count)
-        SDR_TRY(sdr_body_part(ring->memory, (uint64_t)(values - ring->vector) * sizeof *values, count * sizeof *values, &body));
+        SDR_TRY(sdr_body_part(ring->memory, (uint64_t)(values - ring->vector) * sizeof *values,
+                              count * sizeof *values, &body));
     return sdr_peer_send(ring->node, after(ring), tag_of(ring, bucket), body);
 }
 
@@ -147,21 +152,24 @@ static enum sdr_status start(const struct sdr_ring *ring, struct sdr_bucket *buc
     uint64_t count;
     bucket->step = 0;
     if (ring->by_transport)
-        return sdr_peer_sum(ring->node, ring->vector + bucket->first, bucket->count, bucket->request);
+        return sdr_peer_sum(ring->node, ring->vector + bucket->first, bucket->count,
+                            bucket->request);
     if (ring->peers == 1)
         return SDR_OK;
     const float *first = chunk(ring, bucket, ring->rank, &count);
     return pass_on(ring, bucket, first, count);
 }
 
-/* What has come is added, or in the second half is the sum; it goes on to the next worker until it has been everywhere. A chunk
-   that was sent changes only when its sum comes back, which the receiver has contributed to. */
+/* What has come is added, or in the second half is the sum; it goes on to the next worker until it
+   has been everywhere. A chunk that was sent changes only when its sum comes back, which the
+   receiver has contributed to. */
 static enum sdr_status take_step(const struct sdr_ring *ring, struct sdr_bucket *bucket,
                                  struct sdr_body *body)
 {
     int half = ring->peers - 1, t = bucket->step++;
     uint64_t count;
-    float *to = chunk(ring, bucket, t < half ? ring->rank - t - 1 : ring->rank - (t - half), &count);
+    float *to =
+        chunk(ring, bucket, t < half ? ring->rank - t - 1 : ring->rank - (t - half), &count);
     enum sdr_status status = check_length(ring->node, before(ring), body, count * sizeof *to);
     const float *came = body ? (const float *)(const void *)body->data : NULL;
     if (status == SDR_OK && count && t < half)
@@ -193,7 +201,8 @@ enum sdr_status sdr_ring_progress(void *context)
             SDR_TRY(start(ring, bucket));
         if (ring->by_transport && bucket->step >= 0 && !is_done(ring, bucket))
             SDR_TRY(poll_sum(ring, bucket));
-        for (bool came = true; !ring->by_transport && came && bucket->step >= 0 && !is_done(ring, bucket);) {
+        for (bool came = true;
+             !ring->by_transport && came && bucket->step >= 0 && !is_done(ring, bucket);) {
             struct sdr_body *body;
             SDR_TRY(sdr_peer_poll(node, before(ring), tag_of(ring, bucket), &body, &came));
             if (came)
@@ -242,7 +251,8 @@ void sdr_ring_drain(struct sdr_ring *ring, struct sdr_body *memory)
 }
 
 /* ---- tree ---- */
-/* The member of rank r is the parent of r + 2^k for every 2^k below its lowest bit: sums go up, the total comes down. */
+/* The member of rank r is the parent of r + 2^k for every 2^k below its lowest bit: sums go up, the
+   total comes down. */
 enum sdr_status sdr_ring_tree(struct sdr_ring *ring)
 {
     struct sdr_node *node = ring->node;
@@ -252,7 +262,8 @@ enum sdr_status sdr_ring_tree(struct sdr_ring *ring)
     struct sdr_body *body;
     for (; bit < ring->peers && !(ring->rank & bit); bit *= 2)
         if (ring->rank + bit < ring->peers) {
-            SDR_TRY(sdr_receive_bytes(node, sdr_peer_member(node, ring->rank + bit), up, bytes, &body));
+            SDR_TRY(
+                sdr_receive_bytes(node, sdr_peer_member(node, ring->rank + bit), up, bytes, &body));
             add(ring->vector, (const float *)(const void *)body->data, ring->values);
             sdr_body_drop(body);
         }
@@ -265,6 +276,7 @@ enum sdr_status sdr_ring_tree(struct sdr_ring *ring)
     }
     for (bit /= 2; bit > 0; bit /= 2)
         if (ring->rank + bit < ring->peers)
-            SDR_TRY(sdr_send_bytes(node, sdr_peer_member(node, ring->rank + bit), down, ring->vector, bytes));
+            SDR_TRY(sdr_send_bytes(node, sdr_peer_member(node, ring->rank + bit), down,
+                                   ring->vector, bytes));
     return SDR_OK;
 }

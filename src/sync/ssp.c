@@ -132,8 +132,8 @@ static enum sdr_status prefetch(struct sdr_node *node, const struct sdr_clocks *
 }
 
 /* Handles a step, or that its worker joins or is lost; *edge: the minimum clock moved. */
-static enum sdr_status receive(struct sdr_node *node, struct roster *roster, struct pending *pending,
-                               const struct sdr_gradient *step, bool *edge)
+static enum sdr_status receive(struct sdr_node *node, struct roster *roster,
+                               struct pending *pending, const struct sdr_gradient *step, bool *edge)
 {
     *edge = false;
     if (step->joined) {

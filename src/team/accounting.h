@@ -9,7 +9,8 @@
 struct sdr_run;
 struct sdr_batch;
 
-/* Counts `rows` more as trained on, and does what is due here: ends epochs, reports, writes checkpoints, ends the run. */
+/* Counts `rows` more as trained on, and does what is due here: ends epochs, reports, writes
+   checkpoints, ends the run. */
 enum sdr_status sdr_account(struct sdr_run *run, uint64_t rows);
 /* Polls the caller's requests and the clock. */
 enum sdr_status sdr_poll_requests(struct sdr_run *run);

@@ -54,7 +54,8 @@ enum sdr_status sdr_team_barrier(struct sdr_run *run, enum sdr_status (*work)(st
     enum sdr_status status = work ? work(run) : SDR_OK;
     atomic_store(&team->waiting, 0);
     for (int w = 0; w < team->workers; w++)
-        atomic_store_explicit(&team->pieces[w].taken, 0, memory_order_relaxed); /* `advance` publishes it */
+        atomic_store_explicit(&team->pieces[w].taken, 0,
+                              memory_order_relaxed); /* `advance` publishes it */
     team->pause = atomic_load(&team->halt);
     if (status != SDR_OK)
         sdr_team_break(team, status);

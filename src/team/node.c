@@ -40,8 +40,8 @@ enum sdr_status sdr_diverge(struct sdr_run *run)
 }
 
 /* Detects divergence: the mean training loss exceeds a bound. While restarts remain, the bound is 5
-   times the loss of zero scores (log(classes), or the mean squared target); otherwise 1e9 (times the
-   mean squared target). */
+   times the loss of zero scores (log(classes), or the mean squared target); otherwise 1e9 (times
+   the mean squared target). */
 static enum sdr_status check_health(struct sdr_run *run)
 {
     double typical = run->progress.loss_sum.weight > 0

@@ -113,7 +113,8 @@ static enum sdr_status number_features(struct sdr_run *run, int copies, double m
     const struct sdr_plan *plan = &run->shared.plan;
     const struct sdr_row_list *list = &run->set.train_rows;
     bool copied = plan->copies && (plan->shards || !plan->known.deterministic);
-    if (!run->data->rows.index32 || run->data->streams || copied || run->options.settings.memory > 0)
+    if (!run->data->rows.index32 || run->data->streams || copied ||
+        run->options.settings.memory > 0)
         return SDR_OK;
     return sdr_numbering_create(&run->shared.numbering, &run->data->rows, list->row, list->count,
                                 (uint64_t)copies * sdr_cell_bytes(&run->parameters), most,

@@ -10,8 +10,8 @@ struct sdr_run;
 
 enum { SDR_WORKERS_MOST = 1024 };
 
-/* plan.c: asks the strategy for its plan, run->shared.plan; then allocates the workers, and the replicas and
-   shared memory they need for batches of that size. */
+/* plan.c: asks the strategy for its plan, run->shared.plan; then allocates the workers, and the
+   replicas and shared memory they need for batches of that size. */
 enum sdr_status sdr_plan_make(struct sdr_run *run);
 enum sdr_status sdr_plan_carry_out(struct sdr_run *run);
 

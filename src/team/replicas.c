@@ -1,4 +1,5 @@
-/* Replicas of the parameters: pull, push and merge, and the recording and replay of these events. */
+/* Replicas of the parameters: pull, push and merge, and the recording and replay of these
+   events. */
 #include "run/order.h"
 #include "run/record.h"
 #include "team/team.h"

@@ -17,8 +17,9 @@ enum sdr_status sdr_gradient(struct sdr_node *node, const struct sdr_view *view,
 /* One step of the optimizer. */
 void sdr_commit(struct sdr_node *node, const struct sdr_update *update);
 
-/* Fast path for batches of one row: sdr_next_chunk returns up to 64 rows, and sdr_fused_steps does pull,
-   gradient and commit for each, bit-identical to the slow path. For models that declare `fused`. */
+/* Fast path for batches of one row: sdr_next_chunk returns up to 64 rows, and sdr_fused_steps does
+   pull, gradient and commit for each, bit-identical to the slow path. For models that declare
+   `fused`. */
 bool sdr_can_fuse(const struct sdr_node *node);
 enum sdr_status sdr_next_chunk(struct sdr_node *node, struct sdr_batch *chunk, bool *more);
 void sdr_fused_steps(struct sdr_node *node, const struct sdr_batch *chunk);
@@ -37,7 +38,8 @@ enum sdr_status sdr_next_round(struct sdr_node *node, struct sdr_batch *round, b
 enum sdr_status sdr_poll(struct sdr_node *node);
 /* Waits for all workers. */
 enum sdr_status sdr_barrier(struct sdr_node *node);
-/* Distributes work between two barriers: the next of `pieces` pieces, of this worker's own first; false if none is left. */
+/* Distributes work between two barriers: the next of `pieces` pieces, of this worker's own first;
+   false if none is left. */
 bool sdr_next_piece(struct sdr_node *node, uint64_t pieces, uint64_t *piece);
 /* At most `count` rows of a batch from row `from` on. */
 struct sdr_batch sdr_part(const struct sdr_node *node, const struct sdr_batch *batch, uint64_t from,
@@ -59,10 +61,11 @@ bool sdr_replays(const struct sdr_node *node);
 enum sdr_status sdr_next_recorded(struct sdr_node *node, struct sdr_batch *share, bool *more);
 /* Applies all penalties due to the replica, before a merge. */
 void sdr_catch_up(struct sdr_node *node);
-/* Merges the changes of the first `replicas` replicas into a part of the shared parameters, in order. */
+/* Merges the changes of the first `replicas` replicas into a part of the shared parameters, in
+   order. */
 void sdr_merge(struct sdr_node *node, int replicas, uint64_t part, uint64_t parts);
-/* True if the worker's last share completed the planned number of updates, counting those made in earlier epochs. The
-   same for all workers. */
+/* True if the worker's last share completed the planned number of updates, counting those made in
+   earlier epochs. The same for all workers. */
 bool sdr_share_is_whole(const struct sdr_node *node);
 /* Sets a part of every replica to the average of all. */
 void sdr_average(struct sdr_node *node, uint64_t part, uint64_t parts);
@@ -84,7 +87,8 @@ void sdr_plan_ahead(struct sdr_node *node, const struct sdr_batch *window);
 enum sdr_status sdr_train_apart(struct sdr_node *node, const struct sdr_batch *window,
                                 uint64_t bin);
 
-/* Rotation: trains on one cell of a round. Cells of one round have no feature in common, so workers need no locks. */
+/* Rotation: trains on one cell of a round. Cells of one round have no feature in common, so workers
+   need no locks. */
 enum { SDR_ROTATING = 16 };
 enum sdr_status sdr_train_cell(struct sdr_node *node, const struct sdr_batch *round, uint64_t cell);
 

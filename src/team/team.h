@@ -7,7 +7,8 @@
 
 enum { SDR_LOCKS_MOST = 64 };
 
-/* The pieces of work of one worker, which others take when they have no more of their own. In a cache line of its own. */
+/* The pieces of work of one worker, which others take when they have no more of their own. In a
+   cache line of its own. */
 struct sdr_pieces {
     _Alignas(64) atomic_uint_fast64_t taken; /* since the last barrier */
 };

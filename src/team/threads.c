@@ -62,7 +62,8 @@ enum sdr_status sdr_team_work(struct sdr_run *run)
         return run->use.strategy->team->worker(&run->shared.node[0]);
     struct sdr_team *team;
     int workers = run->race.replay ? 1 : run->workers;
-    SDR_TRY(sdr_allocate(&team, 1, sizeof *team + (size_t)workers * sizeof *team->pieces, "a team of threads"));
+    SDR_TRY(sdr_allocate(&team, 1, sizeof *team + (size_t)workers * sizeof *team->pieces,
+                         "a team of threads"));
     enum { SPINS = 2000 }; /* about 50 µs: most barriers are shorter than falling asleep */
     team->workers = workers;
     team->spins = run->workers <= sdr_thread_limit() ? SPINS : 0;

@@ -78,7 +78,8 @@ static enum sdr_status print_training(const struct sdr_run *run, char **text)
     return sdr_json_text(object, text);
 }
 
-/* Models without classes drop the labels: smaller files that do not contain the training targets. */
+/* Models without classes drop the labels: smaller files that do not contain the training
+   targets. */
 static void forget_labels(struct sdr_schema *schema)
 {
     sdr_dictionary_free(&schema->labels);

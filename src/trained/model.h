@@ -5,8 +5,8 @@
 
 #include "run/weights.h"
 
-/* The weights of a model: in memory, or where they came from servers in several processes, in a file. Copies of a
-   model share them. */
+/* The weights of a model: in memory, or where they came from servers in several processes, in a
+   file. Copies of a model share them. */
 struct sdr_model_values {
     atomic_uint refs;
     float *value;    /* owned */

@@ -158,7 +158,8 @@ static enum sdr_status load_blocks(const char *path, const struct sdr_tensors *f
         model->count = (model->count + 15) / 16 * 16;
     }
     if (file->count != model->blocks)
-        return bad_model(path, "it has other arrays than its model: it may be of another version, and has to be trained again");
+        return bad_model(path, "it has other arrays than its model: it may be of another version, "
+                               "and has to be trained again");
     for (int b = 0; b < model->blocks; b++) {
         const struct sdr_block *block = &model->block[b];
         const struct sdr_tensor *tensor = sdr_tensors_find(file, block->name);

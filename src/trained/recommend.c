@@ -9,8 +9,8 @@ struct job {
     const struct sdr_rows *rows;
     uint32_t *user, users; /* owned: features of the users in the data, in order of appearance */
     uint32_t *first, *entry; /* owned: user i has items entry[first[i]] … entry[first[i + 1] − 1] */
-    uint32_t *item, items;   /* owned: features of all items of the model */
-    bool *taken;             /* owned, per feature: known to the current user */
+    uint32_t *item, items; /* owned: features of all items of the model */
+    bool *taken;           /* owned, per feature: known to the current user */
 };
 
 static bool has_kind(const struct sdr_model *model, uint32_t feature, const char *kind)
@@ -129,7 +129,8 @@ enum sdr_status sdr_model_top(const struct sdr_model *model, const struct sdr_da
     float *score = NULL;
     const char **text = NULL;
     enum sdr_status status;
-    if (!(model->kind->needs & SDR_NEEDS_SIDES) || !model->schema.category.count || data->rows.dense)
+    if (!(model->kind->needs & SDR_NEEDS_SIDES) || !model->schema.category.count ||
+        data->rows.dense)
         return sdr_fail(SDR_USAGE,
                         "recommendations need a model of ratings: --model mf on triples");
     if (data->rows.features != model->schema.features || top == 0)

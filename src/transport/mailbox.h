@@ -22,7 +22,8 @@ void sdr_mailbox_open(struct sdr_mailbox *mailbox);
 void sdr_mailbox_free(struct sdr_mailbox *mailbox);
 /* Takes ownership of the message, also on failure. */
 enum sdr_status sdr_mailbox_put(struct sdr_mailbox *mailbox, const struct sdr_message *message);
-/* Takes the first message; false: none came within `nanoseconds` (negative: no limit), or the mailbox is closed. */
+/* Takes the first message; false: none came within `nanoseconds` (negative: no limit), or the
+   mailbox is closed. */
 bool sdr_mailbox_take(struct sdr_mailbox *mailbox, int64_t nanoseconds,
                       struct sdr_message *message);
 /* Whether there is a message. */

@@ -78,9 +78,10 @@ static enum sdr_status send(struct sdr_node *node, struct sdr_message *message)
     return SDR_OK;
 }
 
-/* Lets other threads run. Where more threads compute than there are cores, that takes a time slice, 1 ms or more: for a
-   while the node then sleeps between looks instead. A thread that wakes up does not wait for the end of a slice. Two
-   processes, beside four programs that compute, on two cores: 500 updates a second with yields, more than 7 000 with sleep. */
+/* Lets other threads run. Where more threads compute than there are cores, that takes a time slice,
+   1 ms or more: for a while the node then sleeps between looks instead. A thread that wakes up does
+   not wait for the end of a slice. Two processes, beside four programs that compute, on two cores:
+   500 updates a second with yields, more than 7 000 with sleep. */
 static void give_way(int64_t *crowded_until)
 {
     enum { SLICE = 1000000, CROWDED_FOR = 50000000 }; /* ns */
@@ -91,8 +92,8 @@ static void give_way(int64_t *crowded_until)
         *crowded_until = after + CROWDED_FOR;
 }
 
-/* Looks once; then looks and gives way for a while, unless the cores are crowded; then sleeps between looks: other nodes
-   may need the core. */
+/* Looks once; then looks and gives way for a while, unless the cores are crowded; then sleeps
+   between looks: other nodes may need the core. */
 static enum sdr_status receive(struct sdr_node *node, struct sdr_message *message)
 {
     enum { LOOKS = 50, SHORT = 20000, LONG = 200000 }; /* ns */
@@ -106,7 +107,9 @@ static enum sdr_status receive(struct sdr_node *node, struct sdr_message *messag
             *message = (struct sdr_message){.kind = SDR_MESSAGE_NONE};
             return SDR_OK;
         }
-        int64_t rest = looks == 0 || (looks < LOOKS && !crowded) ? 0 : looks < 20 * LOOKS ? SHORT : LONG;
+        int64_t rest = looks == 0 || (looks < LOOKS && !crowded) ? 0
+                       : looks < 20 * LOOKS                      ? SHORT
+                                                                 : LONG;
         if (sdr_mailbox_take(node->endpoint, rest, message))
             return SDR_OK;
         if (atomic_load(&shared->links.threads.broken))
@@ -147,7 +150,8 @@ static enum sdr_status summed(struct sdr_node *node, void *request, bool *done)
     return trouble ? sdr_fail(SDR_RUNTIME, "%s", trouble) : SDR_OK;
 }
 
-/* Slots are in the arena, where processes of the same machine write them. Every process has room for as many nodes. */
+/* Slots are in the arena, where processes of the same machine write them. Every process has room
+   for as many nodes. */
 static enum sdr_status expose(struct sdr_run *run)
 {
     struct shared *shared = run->network->shared;
@@ -169,7 +173,8 @@ static enum sdr_status expose(struct sdr_run *run)
 
 static bool idle(struct sdr_node *node, int to)
 {
-    return node->run->network->slots.at[to] || sdr_mpi_idle(node->run, sdr_process_of(node->run->network, to));
+    return node->run->network->slots.at[to] ||
+           sdr_mpi_idle(node->run, sdr_process_of(node->run->network, to));
 }
 
 static void await(struct sdr_node *node, int64_t nanoseconds)
@@ -254,7 +259,8 @@ static void abort_others(struct sdr_run *run, enum sdr_status how)
     bool any;
     snprintf(sentence, sizeof sentence, "%s", sdr_error());
     enum sdr_status status = say_bye(run, how);
-    for (int i = 0; i < NAPS && status == SDR_OK && !sdr_mpi_all_sent(&shared->links); i++, sdr_mpi_nap(NAP))
+    for (int i = 0; i < NAPS && status == SDR_OK && !sdr_mpi_all_sent(&shared->links);
+         i++, sdr_mpi_nap(NAP))
         status = sdr_mpi_poll(run, &any);
     sdr_fail(how, "%s", sentence);
 }

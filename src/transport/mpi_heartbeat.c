@@ -1,15 +1,18 @@
-/* Heartbeats of an MPI job. MPI does not report that a process has died; silence does. Process 0 and every other one
-   send each other one message to and fro, from a thread that mostly sleeps: so a process which reads, computes or
-   writes for hours is alive to the others, and one that was killed is lost after `silence` seconds, whatever its peers
-   are doing. To and fro, because Open MPI may abort a process that writes twice to a dead one.
+/* Heartbeats of an MPI job. MPI does not report that a process has died; silence does. Process 0
+   and every other one send each other one message to and fro, from a thread that mostly sleeps: so
+   a process which reads, computes or writes for hours is alive to the others, and one that was
+   killed is lost after `silence` seconds, whatever its peers are doing. To and fro, because Open
+   MPI may abort a process that writes twice to a dead one.
 
-   Timeouts count only time this process was scheduled: each wake-up adds at most silence/4. So a process that was
-   stopped, or got no processor, reads what has come meanwhile before it judges others.
+   Timeouts count only time this process was scheduled: each wake-up adds at most silence/4. So a
+   process that was stopped, or got no processor, reads what has come meanwhile before it judges
+   others.
 
-   Process 0 watches all others, and all others watch it: a process that it finds lost it tells to everybody else.
+   Process 0 watches all others, and all others watch it: a process that it finds lost it tells to
+   everybody else.
 
-   A second thread, which calls nothing of MPI, ends a process that does not notice that the job has ended, because it
-   reads data or because a call of MPI does not return. */
+   A second thread, which calls nothing of MPI, ends a process that does not notice that the job has
+   ended, because it reads data or because a call of MPI does not return. */
 #define _GNU_SOURCE /* pthread_timedjoin_np */
 #include "base/clock.h"
 #include "base/memory.h"

@@ -79,9 +79,10 @@ enum sdr_status sdr_mpi_join(int *process, int *processes)
     if (!job->mpi) {
         loaded = load();
         if (!loaded)
-            return sdr_fail(SDR_RUNTIME,
-                            "there is no sounder-mpi.so beside the program: type make, which builds it "
-                            "if libopenmpi-dev is installed");
+            return sdr_fail(
+                SDR_RUNTIME,
+                "there is no sounder-mpi.so beside the program: type make, which builds it "
+                "if libopenmpi-dev is installed");
         if (!within(job->deadline, start, NULL))
             return sdr_fail(SDR_PEER_LOST,
                             "MPI did not start within %g seconds, which happens if a process dies "

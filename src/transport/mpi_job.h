@@ -18,7 +18,7 @@ struct sdr_mpi_peer {
 struct sdr_mpi_job {
     const struct sdr_mpi *mpi; /* NULL: not joined yet */
     int process, processes;
-    bool one_machine; /* all processes are on this machine */
+    bool one_machine;          /* all processes are on this machine */
     bool share;                /* the option */
     double silence, deadline;  /* seconds; see the options of the transport */
     pthread_mutex_t calls;     /* held during every MPI call; guards the members below */

@@ -15,7 +15,8 @@ struct sdr_mpi_sending {
     struct sdr_body *body; /* owned */
     atomic_uint *freed;    /* the body stays, until this is not 0; NULL: it is sent */
     int process;           /* the receiver */
-    bool put;              /* a one-sided write: the next one to this process waits until it has arrived */
+    /* a one-sided write: the next one to this process waits until it has arrived */
+    bool put;
     struct sdr_mpi_sending *next;
 };
 
@@ -252,9 +253,11 @@ static enum sdr_status let_go(struct sdr_run *run)
         struct sdr_mpi_sending *sending = *at;
         bool lost = links->link[sending->process].lost;
         for (int i = 0; i < 2 && !lost; i++)
-            if (!sending->done[i] && !(i && sending->freed) && job->mpi->test(sending->request[i], &sending->done[i]))
+            if (!sending->done[i] && !(i && sending->freed) &&
+                job->mpi->test(sending->request[i], &sending->done[i]))
                 SDR_TRY(lose(run, sending->process));
-        if (!sending->done[1] && sending->freed && atomic_load_explicit(sending->freed, memory_order_acquire))
+        if (!sending->done[1] && sending->freed &&
+            atomic_load_explicit(sending->freed, memory_order_acquire))
             sending->done[1] = true;
         if (!lost && (!sending->done[0] || !sending->done[1])) {
             at = &sending->next;
@@ -296,7 +299,8 @@ static enum sdr_status post(struct sdr_run *run, int process, const struct sdr_m
     bool large = message->body && message->body->bytes > SDR_WIRE_SMALL,
          stays = large && sdr_mpi_memory_lend(message->body, process, &place, &sending->freed);
     size_t bytes = sdr_wire_pack(message, stays ? &place : NULL, sending->header);
-    if ((sending->put ? job->mpi->send_slowly : job->mpi->send)(process, HEADER_TAG, sending->header, bytes, sending->request[0]))
+    if ((sending->put ? job->mpi->send_slowly : job->mpi->send)(
+            process, HEADER_TAG, sending->header, bytes, sending->request[0]))
         return lose(run, process);
     sending->done[0] = false;
     sending->done[1] = !stays;

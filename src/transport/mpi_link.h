@@ -53,12 +53,13 @@ enum sdr_status sdr_mpi_poll(struct sdr_run *run, bool *any);
 
 /* The caller holds job->calls. Starts listening to all processes. */
 enum sdr_status sdr_mpi_listen(struct sdr_run *run);
-/* The last message to a process: how it went here. To process 0: who else was sent something. From process 0: who has
-   sent something to that process. */
+/* The last message to a process: how it went here. To process 0: who else was sent something. From
+   process 0: who has sent something to that process. */
 enum sdr_status sdr_mpi_say_bye(struct sdr_run *run, int process, enum sdr_status how);
 /* Whether MPI needs none of the messages of this process any more. */
 bool sdr_mpi_all_sent(const struct sdr_mpi_links *links);
-/* Whether the last messages of all processes have come that this one waits for, and everything was sent. */
+/* Whether the last messages of all processes have come that this one waits for, and everything was
+   sent. */
 bool sdr_mpi_all_said_bye(const struct sdr_mpi_links *links);
 
 #endif

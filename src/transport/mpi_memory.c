@@ -6,7 +6,8 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-/* The arena begins with words of a cache line each: the first is a random name, the others tell that a body was let go. */
+/* The arena begins with words of a cache line each: the first is a random name, the others tell
+   that a body was let go. */
 enum { WORDS = 16384, WORD = 64 };
 struct introduction {
     int64_t process; /* of the system */
@@ -22,7 +23,7 @@ static struct {
     struct sdr_arena arena;
     struct other *other; /* owned, by process */
     int process, processes;
-    bool shares; /* in this run */
+    bool shares;                 /* in this run */
     uint32_t free[WORDS], words; /* a stack of those that are free */
 } memory;
 
@@ -66,7 +67,8 @@ const char *sdr_mpi_memory_open(const struct sdr_mpi *mpi, int process, int proc
     const char *trouble = "no memory for the processes of the job";
     memory.process = process;
     memory.processes = processes;
-    if (sdr_allocate(&all, count, sizeof *all, "MPI") != SDR_OK || sdr_allocate(&seen, count, 1, "MPI") != SDR_OK ||
+    if (sdr_allocate(&all, count, sizeof *all, "MPI") != SDR_OK ||
+        sdr_allocate(&seen, count, 1, "MPI") != SDR_OK ||
         sdr_allocate(&reads, count, count, "MPI") != SDR_OK ||
         sdr_allocate(&memory.other, count, sizeof *memory.other, "MPI") != SDR_OK)
         goto cleanup;
@@ -106,7 +108,9 @@ enum sdr_status sdr_mpi_memory_take(uint64_t bytes, unsigned char **at)
     bool first = atomic_load(&memory.arena.used) == (size_t)WORDS * WORD;
     *at = memory.shares && first ? sdr_arena_take(&memory.arena, bytes) : NULL;
     if (memory.shares && !*at)
-        return sdr_fail(SDR_RUNTIME, "no room for %.1f MB that other processes write: give mpi:share=no", (double)bytes * 1e-6);
+        return sdr_fail(SDR_RUNTIME,
+                        "no room for %.1f MB that other processes write: give mpi:share=no",
+                        (double)bytes * 1e-6);
     return SDR_OK;
 }
 
@@ -117,7 +121,8 @@ unsigned char *sdr_mpi_memory_there(int process)
 }
 
 /* ---- messages ---- */
-bool sdr_mpi_memory_lend(const struct sdr_body *body, int process, struct sdr_wire_place *place, atomic_uint **freed)
+bool sdr_mpi_memory_lend(const struct sdr_body *body, int process, struct sdr_wire_place *place,
+                         atomic_uint **freed)
 {
     if (!memory.other[process].reads || !memory.words || !sdr_arena_has(&memory.arena, body->data))
         return false;
@@ -134,8 +139,8 @@ void sdr_mpi_memory_recycle(atomic_uint *freed)
     memory.free[memory.words++] = (uint32_t)(((unsigned char *)freed - memory.arena.bytes) / WORD);
 }
 
-enum sdr_status sdr_mpi_memory_borrow(struct sdr_pool *pool, int process, const struct sdr_wire_rest *rest,
-                                      struct sdr_body **body)
+enum sdr_status sdr_mpi_memory_borrow(struct sdr_pool *pool, int process,
+                                      const struct sdr_wire_rest *rest, struct sdr_body **body)
 {
     const struct other *other = &memory.other[process];
     const struct sdr_wire_place *place = &rest->place;

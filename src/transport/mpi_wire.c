@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-/* In the byte order of the machine: one with another order does not know the mark. Raise FORMAT when a field
-   changes. */
+/* In the byte order of the machine: one with another order does not know the mark. Raise FORMAT
+   when a field changes. */
 enum { MARK = 0x5344, FORMAT = 3 };
 struct header {
     uint16_t mark;

@@ -14,8 +14,8 @@ enum {
     SDR_WIRE_LARGEST = 0x7FFFFFFF, /* body, in bytes */
 };
 
-/* Where a body stays in the sender's arena (transport/mpi_memory.h), and what is to be set there when the receiver is done
-   with it; offsets. */
+/* Where a body stays in the sender's arena (transport/mpi_memory.h), and what is to be set there
+   when the receiver is done with it; offsets. */
 struct sdr_wire_place {
     uint64_t body, freed;
 };
@@ -27,7 +27,8 @@ struct sdr_wire_rest {
 };
 
 /* Writes the header, and the body if it is small, or its place, to `bytes` (SDR_WIRE_MOST of them);
-   returns the length. The body has at most SDR_WIRE_LARGEST bytes. place: NULL, or of a large body. */
+   returns the length. The body has at most SDR_WIRE_LARGEST bytes. place: NULL, or of a large
+   body. */
 size_t sdr_wire_pack(const struct sdr_message *message, const struct sdr_wire_place *place,
                      unsigned char *bytes);
 /* Reads a message from `count` bytes; its body, if included, is from the pool and owned by the

@@ -31,7 +31,8 @@ enum sdr_status sdr_node_threads_expose(struct sdr_run *run)
 {
     struct sdr_node_threads *threads = run->network->shared;
     const struct sdr_slots *slots = &run->network->slots;
-    SDR_TRY(sdr_allocate(&threads->slots, (size_t)run->network->nodes, sdr_slots_size(slots), "slots"));
+    SDR_TRY(
+        sdr_allocate(&threads->slots, (size_t)run->network->nodes, sdr_slots_size(slots), "slots"));
     sdr_slots_place(slots, run->network->nodes, threads->slots);
     return SDR_OK;
 }

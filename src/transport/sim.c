@@ -1,9 +1,9 @@
-/* Nodes in virtual time: the loops that run on a cluster, as coroutines on one thread. Gradients are real;
-   what they would take is drawn (--compute), and messages travel as the options say. Nothing depends on the
-   clock of this machine: the same options give the same run, to the bit.
+/* Nodes in virtual time: the loops that run on a cluster, as coroutines on one thread. Gradients
+   are real; what they would take is drawn (--compute), and messages travel as the options say.
+   Nothing depends on the clock of this machine: the same options give the same run, to the bit.
 
-   Events are in the order of (time, sequence). A node is where its coroutine rests: waiting for a message,
-   computing until a time, or ready to go on. Work that is cancelled is never done. */
+   Events are in the order of (time, sequence). A node is where its coroutine rests: waiting for a
+   message, computing until a time, or ready to go on. Work that is cancelled is never done. */
 #include "base/coroutine.h"
 #include "base/memory.h"
 #include "base/text.h"
@@ -46,8 +46,10 @@ static const struct sdr_option table[] = {
      offsetof(struct options, joins), 0},
     {"silence", SDR_NUMBER, "0", "SECONDS", 0, 1e6, "failure-detection timeout in virtual seconds",
      offsetof(struct options, silence), 0},
-    {"loss", SDR_NUMBER, "0", "F", 0, 1, "fraction of one-sided writes that never arrive", offsetof(struct options, loss), 0},
-    {"torn", SDR_NUMBER, "0", "F", 0, 1, "fraction of one-sided writes that arrive in part", offsetof(struct options, torn), 0},
+    {"loss", SDR_NUMBER, "0", "F", 0, 1, "fraction of one-sided writes that never arrive",
+     offsetof(struct options, loss), 0},
+    {"torn", SDR_NUMBER, "0", "F", 0, 1, "fraction of one-sided writes that arrive in part",
+     offsetof(struct options, torn), 0},
     {0}};
 
 enum state { READY, RECEIVING, COMPUTING, OVER };
@@ -74,7 +76,7 @@ struct shared {
     uint64_t events;
     struct sdr_sim_queue queue;
     struct sdr_sim_links links;
-    bool instant;   /* messages arrive at once */
+    bool instant; /* messages arrive at once */
     struct sdr_sim_puts puts;
     int32_t *ready; /* owned: a ring of nodes that can continue */
     uint64_t ready_from, ready_count, ready_mask;

@@ -6,7 +6,9 @@
 enum sdr_status sdr_sim_puts_open(struct sdr_sim_puts *puts, uint64_t seed)
 {
     if (puts->loss + puts->torn > 1)
-        return sdr_fail(SDR_USAGE, "sim:loss and sim:torn are fractions of the same writes: together at most 1");
+        return sdr_fail(
+            SDR_USAGE,
+            "sim:loss and sim:torn are fractions of the same writes: together at most 1");
     puts->random = sdr_stream_open(seed, SDR_FOR_LOSSES, 0);
     return SDR_OK;
 }
@@ -14,7 +16,8 @@ enum sdr_status sdr_sim_puts_open(struct sdr_sim_puts *puts, uint64_t seed)
 enum sdr_status sdr_sim_puts_expose(struct sdr_sim_puts *puts, struct sdr_run *run)
 {
     const struct sdr_slots *slots = &run->network->slots;
-    SDR_TRY(sdr_allocate(&puts->slots, (size_t)run->network->nodes, sdr_slots_size(slots), "slots"));
+    SDR_TRY(
+        sdr_allocate(&puts->slots, (size_t)run->network->nodes, sdr_slots_size(slots), "slots"));
     sdr_slots_place(slots, run->network->nodes, puts->slots);
     return SDR_OK;
 }

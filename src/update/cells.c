@@ -1,6 +1,6 @@
 /* Parameters in cells: see parameters.h. */
-#include "update/parameters.h"
 #include "base/memory.h"
+#include "update/parameters.h"
 
 #include <string.h>
 
@@ -23,7 +23,8 @@ static uint32_t cells_used(const struct sdr_parameters *p)
 /* Allocated are multiples of 16, for merging. */
 static uint64_t cells_of(const struct sdr_parameters *p)
 {
-    return ((uint64_t)cells_used(p) + SDR_NUMBERS_ALIGN - 1) / SDR_NUMBERS_ALIGN * SDR_NUMBERS_ALIGN;
+    return ((uint64_t)cells_used(p) + SDR_NUMBERS_ALIGN - 1) / SDR_NUMBERS_ALIGN *
+           SDR_NUMBERS_ALIGN;
 }
 
 static uint32_t feature_of(const struct sdr_parameters *p, uint32_t cell)
@@ -87,7 +88,8 @@ void sdr_cells_unpack(struct sdr_parameters *p)
 
 bool sdr_cells_merged(const struct sdr_parameters *replica)
 {
-    return replica->cell && !replica->base[0] && !replica->penalty_paid && !replica->rule.optimizer->own_penalty;
+    return replica->cell && !replica->base[0] && !replica->penalty_paid &&
+           !replica->rule.optimizer->own_penalty;
 }
 
 void sdr_cells_pull(struct sdr_parameters *replica, const struct sdr_parameters *shared)
@@ -110,8 +112,9 @@ void sdr_cells_merge(struct sdr_parameters *shared, struct sdr_parameters *repli
     uint64_t groups = cells_of(&replica[0]) / SDR_NUMBERS_ALIGN;
     for (int c = 0; c < replicas; c++)
         cell[c] = replica[c].cell;
-    shared->rule.kernels->merge_cells(array, 1 + o->slots, numbering ? numbering->feature : NULL, cell, replicas,
-                                      cell_floats(shared), groups * part / parts * SDR_NUMBERS_ALIGN,
+    shared->rule.kernels->merge_cells(array, 1 + o->slots, numbering ? numbering->feature : NULL,
+                                      cell, replicas, cell_floats(shared),
+                                      groups * part / parts * SDR_NUMBERS_ALIGN,
                                       groups * (part + 1) / parts * SDR_NUMBERS_ALIGN,
                                       o->sums ? SDR_MERGE_SUM : SDR_MERGE_MEAN, damping);
 }

@@ -46,8 +46,8 @@ static inline __attribute__((always_inline)) void sdr_fetch_leaf(const struct sd
     for (uint32_t i = 0; i < batch->count && i < SDR_LEAF_ROWS; i++)
         sdr_fetch_row(problem, batch->row[i]);
 }
-/* The gradient of one leaf: at most SDR_LEAF_ROWS rows, the leaf's number in its batch. Borrowed until
-   the next call. */
+/* The gradient of one leaf: at most SDR_LEAF_ROWS rows, the leaf's number in its batch. Borrowed
+   until the next call. */
 enum sdr_status sdr_leaf_gradient(struct sdr_gradient_space *space, const struct sdr_view *view,
                                   const struct sdr_batch *leaf, uint32_t number,
                                   struct sdr_update *update);

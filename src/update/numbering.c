@@ -1,4 +1,5 @@
-/* Features that occur: see numbering.h. They are bits; the number of one is how many bits are before it. */
+/* Features that occur: see numbering.h. They are bits; the number of one is how many bits are
+   before it. */
 #include "update/numbering.h"
 #include "base/memory.h"
 #include "base/thread.h"

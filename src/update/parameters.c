@@ -37,8 +37,10 @@ static enum sdr_status make_targets(struct sdr_parameters *p)
     return SDR_OK;
 }
 
-/* Zeros, one a value. Pages of 2 MB: the first write to a page that was only read before makes all cores wait. */
-static enum sdr_status allocate_array(const struct sdr_parameters *p, float **array, const char *what)
+/* Zeros, one a value. Pages of 2 MB: the first write to a page that was only read before makes all
+   cores wait. */
+static enum sdr_status allocate_array(const struct sdr_parameters *p, float **array,
+                                      const char *what)
 {
     SDR_TRY(sdr_allocate(array, p->layout->count, sizeof(float), what));
     sdr_large_pages(*array, p->layout->count * sizeof(float));
@@ -69,7 +71,8 @@ enum sdr_status sdr_parameters_create(struct sdr_parameters *p, const struct sdr
     return make_targets(p);
 }
 
-/* Copies to an array of zeros. Pages where there is nothing to copy stay untouched, and take no memory. */
+/* Copies to an array of zeros. Pages where there is nothing to copy stay untouched, and take no
+   memory. */
 static void copy_to_zeros(float *to, const float *from, uint64_t count)
 {
     enum { RUN = 1024 };

@@ -42,13 +42,14 @@ struct sdr_parameters {
     float *value, *slot[2], *penalty_paid; /* owned; penalty_paid is NULL without a penalty */
     float *cell;   /* owned: the first block in cells, for fused steps on sparse rows; NULL: none */
     bool in_cells; /* what is current are the cells, not the arrays */
-    const struct sdr_numbering *numbering; /* borrowed: the feature of each cell; NULL: cell j is feature j */
-    double rate;                           /* of the step begun last */
-    uint64_t begun;                        /* number of that step, from 1 */
-    float constant[SDR_CONSTANTS];         /* of that step */
-    float unpenalised[SDR_CONSTANTS];      /* for blocks without a penalty, if they differ */
-    struct sdr_target *target;             /* owned: each block as the target of a step */
-    struct sdr_scratch scratch;            /* for batches; empty if all are single rows */
+    /* borrowed: the feature of each cell; NULL: cell j is feature j */
+    const struct sdr_numbering *numbering;
+    double rate;                      /* of the step begun last */
+    uint64_t begun;                   /* number of that step, from 1 */
+    float constant[SDR_CONSTANTS];    /* of that step */
+    float unpenalised[SDR_CONSTANTS]; /* for blocks without a penalty, if they differ */
+    struct sdr_target *target;        /* owned: each block as the target of a step */
+    struct sdr_scratch scratch;       /* for batches; empty if all are single rows */
     struct sdr_average average;
     float *published; /* owned: the published weights */
     float *ready;     /* the weights made ready last: published, or the values themselves */
@@ -111,17 +112,18 @@ void sdr_parameters_apply_blocks(struct sdr_parameters *p, const struct sdr_upda
 void sdr_parameters_fused_steps(struct sdr_parameters *p, struct sdr_fused_steps *fused);
 
 /* ---- cells (cells.c) ---- */
-/* Fused steps on sparse rows work on cells: value, state, scale and penalty paid of a feature side by side
-   (optimizer/cell_loops.h). The arrays are copied there before the first step, and back when somebody asks for
-   them: all functions here do; whoever reads the arrays directly calls sdr_cells_unpack first. */
+/* Fused steps on sparse rows work on cells: value, state, scale and penalty paid of a feature side
+   by side (optimizer/cell_loops.h). The arrays are copied there before the first step, and back
+   when somebody asks for them: all functions here do; whoever reads the arrays directly calls
+   sdr_cells_unpack first. */
 uint32_t sdr_cell_bytes(const struct sdr_parameters *p);
-/* Fused steps use cells from now on: of all features (NULL), or of those numbered (borrowed), on the
-   rows numbered. */
+/* Fused steps use cells from now on: of all features (NULL), or of those numbered (borrowed), on
+   the rows numbered. */
 enum sdr_status sdr_cells_allocate(struct sdr_parameters *p, const struct sdr_numbering *numbering);
 void sdr_cells_pack(struct sdr_parameters *p);
 void sdr_cells_unpack(struct sdr_parameters *p);
-/* Replicas whose cells are merged directly, part number `part` of `parts`, and get the result: they need not pull it. Others
-   are merged array by array. */
+/* Replicas whose cells are merged directly, part number `part` of `parts`, and get the result: they
+   need not pull it. Others are merged array by array. */
 bool sdr_cells_merged(const struct sdr_parameters *replica);
 void sdr_cells_pull(struct sdr_parameters *replica, const struct sdr_parameters *shared);
 void sdr_cells_merge(struct sdr_parameters *shared, struct sdr_parameters *replica, int replicas,

@@ -21,7 +21,8 @@ static void catch_up_rows(struct sdr_parameters *p, int b, uint32_t first, uint3
         p->rule.optimizer->catch_up(&t, end - first, cols);
 }
 
-/* Long rows of a block, each once, however many examples touch it: the second time nothing would be due. */
+/* Long rows of a block, each once, however many examples touch it: the second time nothing would be
+   due. */
 enum { LONG_ROW = 16, FEATURES_ONCE = 1 << 14 };
 static void catch_up_once(const struct sdr_optimizer *o, const struct sdr_target *t, uint32_t cols,
                           const struct sdr_batch *batch, uint32_t first, uint32_t end)

@@ -109,7 +109,8 @@ void sdr_replicas_merge(struct sdr_parameters *shared, struct sdr_parameters *re
     const float *array[REPLICAS_MOST];
     uint64_t first = part_start(shared, part, parts), end = part_start(shared, part + 1, parts);
     if (sdr_cells_merged(&replica[0])) {
-        uint64_t others = (shared->layout->block[0].rows + (uint64_t)BLOCK_ALIGN - 1) / BLOCK_ALIGN * BLOCK_ALIGN;
+        uint64_t others =
+            (shared->layout->block[0].rows + (uint64_t)BLOCK_ALIGN - 1) / BLOCK_ALIGN * BLOCK_ALIGN;
         sdr_cells_merge(shared, replica, replicas, damping, part, parts);
         first = first > others ? first : others;
     }

@@ -47,8 +47,8 @@ static enum sdr_status room_for_entries(struct sdr_subset *s, uint64_t entries)
     return SDR_OK;
 }
 
-/* Sorts keys by their upper half, which is below `bound`; equal ones keep their order. Returns the sorted
-   array, one of the two. */
+/* Sorts keys by their upper half, which is below `bound`; equal ones keep their order. Returns the
+   sorted array, one of the two. */
 static uint64_t *sort_keys(uint64_t *key, uint64_t *other, uint64_t count, uint32_t bound)
 {
     enum { BITS = 11, DIGITS = 1 << BITS };

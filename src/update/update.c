@@ -4,7 +4,8 @@
 
 #include <string.h>
 
-/* From this many columns on, entries of sparse examples are sorted by row before they are summed. */
+/* From this many columns on, entries of sparse examples are sorted by row before they are
+   summed. */
 enum { SORTED_COLS = 32 };
 
 enum sdr_status sdr_scratch_create(struct sdr_scratch *scratch, const struct sdr_layout *layout)
@@ -155,13 +156,15 @@ static void expand_sparse(const struct sdr_product_kernels *products, const stru
                 sum_of_row(room, row, first, count);
                 place[m] = room->place[row];
             }
-            products->scatter(gradient, place, r.x + n, m, part->value + (size_t)i * room->cols, room->cols);
+            products->scatter(gradient, place, r.x + n, m, part->value + (size_t)i * room->cols,
+                              room->cols);
         }
     }
 }
 
-/* Wide rows: entries are put aside, sorted by the place of their row, and summed row by row, so that a row is read and
-   written once for several entries. A range of rows has the memory of as many `sorting`. */
+/* Wide rows: entries are put aside, sorted by the place of their row, and summed row by row, so
+   that a row is read and written once for several entries. A range of rows has the memory of as
+   many `sorting`. */
 struct entries {
     struct sdr_sorting *memory;
     uint32_t *place, *example, *sorted, *from; /* from: where the entries of a place begin */
@@ -199,8 +202,8 @@ static void sum_entries(const struct sdr_product_kernels *products, const struct
     }
     for (uint32_t p = 0, from = 0; p < places; from = e->from[p++])
         if (e->from[p] > from)
-            products->gather32(part->value, e->sorted + from, e->sorted_x + from,
-                               e->from[p] - from, room->cols, gradient + (size_t)p * room->cols);
+            products->gather32(part->value, e->sorted + from, e->sorted_x + from, e->from[p] - from,
+                               room->cols, gradient + (size_t)p * room->cols);
     e->count = 0;
 }
 
@@ -311,7 +314,8 @@ static void expand_examples(const struct sdr_expansion *to, const struct sdr_par
             uint32_t height = part->count - i < HEIGHT ? part->count - i : HEIGHT;
             for (uint32_t m = 0; m < height; m++) {
                 if (m + ROWS_AHEAD < height)
-                    sdr_fetch(sdr_dense_row(batch->rows, batch->row[i + m + ROWS_AHEAD]) + j, width * sizeof(float));
+                    sdr_fetch(sdr_dense_row(batch->rows, batch->row[i + m + ROWS_AHEAD]) + j,
+                              width * sizeof(float));
                 to->kernels->copy(x + m * WIDTH, sdr_dense_row(batch->rows, batch->row[i + m]) + j,
                                   to->center ? to->center + j : NULL, width);
             }
@@ -397,9 +401,8 @@ struct sdr_part sdr_part_expand(const struct sdr_expansion *to, const struct sdr
     else if (room.cols == 1)
         sum.count = expand_one32(&room, part, batch, first, end);
     else
-        (room.cols >= SORTED_COLS ? expand_sorted : expand_sparse)(to->kernels->products, &room,
-                                                                   part, batch, first, end,
-                                                                   &sum.count);
+        (room.cols >= SORTED_COLS ? expand_sorted : expand_sparse)(
+            to->kernels->products, &room, part, batch, first, end, &sum.count);
     return sum;
 }
 

@@ -1,5 +1,5 @@
-/* Updates as bytes, and back. What comes from another process is hostile until it is checked: a reader
-   takes nothing for granted but the layout of the values and the bytes it was given.
+/* Updates as bytes, and back. What comes from another process is hostile until it is checked: a
+   reader takes nothing for granted but the layout of the values and the bytes it was given.
 
        head      magic, version of the format, sense, number of parts, leaves, rows, two times
        losses    a pair of doubles a leaf

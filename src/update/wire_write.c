@@ -37,8 +37,8 @@ static struct sdr_wire_slice slice_of(const struct sdr_wire *wire, const struct 
     return slice;
 }
 
-/* Parts may have their factors in common, as weight and intercept of a linear model do: they are sent once, with
-   the first of these parts that lies in the span; −1: this is the first. */
+/* Parts may have their factors in common, as weight and intercept of a linear model do: they are
+   sent once, with the first of these parts that lies in the span; −1: this is the first. */
 enum { SHARING_MOST = 2 * SDR_BLOCKS_MOST }; /* parts behind these have their own */
 static inline int shared_with(const struct sdr_wire *wire, const struct sdr_update *update, int p,
                               struct sdr_span span)

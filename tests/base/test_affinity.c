@@ -1,5 +1,5 @@
-/* Laws of places: workers are spread over nodes, then cores; nobody shares a CPU; more workers than CPUs
-   have no places. */
+/* Laws of places: workers are spread over nodes, then cores; nobody shares a CPU; more workers than
+   CPUs have no places. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

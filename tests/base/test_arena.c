@@ -1,5 +1,5 @@
-/* Laws of arenas: what is taken is aligned and not taken twice, also by several threads; another process sees it; memory
-   that was given back is zero. */
+/* Laws of arenas: what is taken is aligned and not taken twice, also by several threads; another
+   process sees it; memory that was given back is zero. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -78,7 +78,10 @@ static void another_process_reads_and_writes_it(void **state)
             _exit(1);
         there[at] = 9;
         sdr_arena_unmap(there, arena.size);
-        _exit(sdr_arena_map(owner, arena.file, arena.size + 1) || sdr_arena_map(owner, 1000000, arena.size) ? 2 : 0);
+        _exit(sdr_arena_map(owner, arena.file, arena.size + 1) ||
+                      sdr_arena_map(owner, 1000000, arena.size)
+                  ? 2
+                  : 0);
     }
     assert_int_equal(waitpid(child, &code, 0), child);
     assert_true(WIFEXITED(code));

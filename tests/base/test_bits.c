@@ -21,7 +21,8 @@ static void the_words_hold_every_number_below_the_count(void **state)
     }
 }
 
-/* Sets grow one number at a time; in a memory of exactly that size, so that a sanitizer sees a step beyond it. */
+/* Sets grow one number at a time; in a memory of exactly that size, so that a sanitizer sees a step
+   beyond it. */
 static void a_number_that_is_turned_on_changes_no_other(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* Laws of CPU levels: the highest is in use unless another is chosen, and one that the CPU lacks is refused. */
+/* Laws of CPU levels: the highest is in use unless another is chosen, and one that the CPU lacks is
+   refused. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -92,7 +92,8 @@ static void expect_new(const char *path)
     sdr_release(bytes);
 }
 
-/* Whichever operation fails: the old file is intact, no other is there, and the sentence is one line. */
+/* Whichever operation fails: the old file is intact, no other is there, and the sentence is one
+   line. */
 static void sweep_faults(enum sdr_fault kind)
 {
     for (uint64_t nth = 1;; nth++) {

@@ -1,5 +1,6 @@
-/* Laws of JSON: sdr_json_parse agrees with jansson's own parser, on what it accepts and on the value, for texts of every
-   kind and for texts with random damage; an object without one of its parts is not printed. */
+/* Laws of JSON: sdr_json_parse agrees with jansson's own parser, on what it accepts and on the
+   value, for texts of every kind and for texts with random damage; an object without one of its
+   parts is not printed. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

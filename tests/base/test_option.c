@@ -1,4 +1,5 @@
-/* Laws of option tables: what is set is printed back, what is wrong is refused, nothing is ignored. */
+/* Laws of option tables: what is set is printed back, what is wrong is refused, nothing is
+   ignored. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

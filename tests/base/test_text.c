@@ -1,4 +1,5 @@
-/* Laws of text: numbers read as strtod reads them, printed so that they come back, growing strings. */
+/* Laws of text: numbers read as strtod reads them, printed so that they come back, growing
+   strings. */
 #define _GNU_SOURCE /* MAP_ANONYMOUS */
 #include <setjmp.h>
 #include <stdarg.h>

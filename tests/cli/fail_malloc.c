@@ -1,12 +1,12 @@
-/* Loaded in front of the C library (LD_PRELOAD): makes the n-th allocation of a whole program fail, those of
-   the libraries it uses included.
+/* Loaded in front of the C library (LD_PRELOAD): makes the n-th allocation of a whole program fail,
+   those of the libraries it uses included.
 
        FAIL_AT=n      the n-th call of malloc, calloc, realloc, aligned_alloc or posix_memalign returns NULL
        FAIL_FROM=n    so do all calls from the n-th on
        FAIL_COUNT=f   at its end the program writes the number of its calls into file f
 
-   strdup, fopen and the like call malloc. What the dynamic loader allocates before the program begins is not
-   counted: no program can answer for it. */
+   strdup, fopen and the like call malloc. What the dynamic loader allocates before the program
+   begins is not counted: no program can answer for it. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>

@@ -1,4 +1,5 @@
-/* Numbers for tests: random ones that are the same everywhere, comparisons that say what differed. */
+/* Numbers for tests: random ones that are the same everywhere, comparisons that say what
+   differed. */
 #ifndef TESTS_CONFORM_NUMBERS_H
 #define TESTS_CONFORM_NUMBERS_H
 
@@ -40,11 +41,13 @@ static inline float random_dyadic(int size)
 }
 
 /* n: the size of what was computed. */
-static inline void same_bits(const float *right, const float *seen, size_t count, const char *what, uint32_t n)
+static inline void same_bits(const float *right, const float *seen, size_t count, const char *what,
+                             uint32_t n)
 {
     for (size_t i = 0; i < count; i++)
         if (memcmp(&right[i], &seen[i], sizeof *seen) != 0)
-            fail_msg("%s with n = %u: value %zu is %a, and should be %a", what, n, i, (double)seen[i], (double)right[i]);
+            fail_msg("%s with n = %u: value %zu is %a, and should be %a", what, n, i,
+                     (double)seen[i], (double)right[i]);
 }
 
 /* Makes each level of this CPU the one in use, with the same random numbers for all. */

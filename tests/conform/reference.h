@@ -38,8 +38,8 @@ static inline double factor_v(const struct sdr_part *part, const struct sdr_batc
     return example_value(batch->rows, batch->row[i], j, center);
 }
 
-/* Adds a part to g, and the sizes of what was added to `size`; both as long as the values. size may be
-   NULL. */
+/* Adds a part to g, and the sizes of what was added to `size`; both as long as the values. size may
+   be NULL. */
 static inline void reference_add(const struct sdr_layout *layout, const struct sdr_part *part,
                                  const struct sdr_batch *batch, const float *center, double *g,
                                  double *size)

@@ -1,4 +1,5 @@
-/* A model under test, with the options it has by default; networks in several small forms instead. */
+/* A model under test, with the options it has by default; networks in several small forms
+   instead. */
 #ifndef TESTS_CONFORM_SUBJECT_H
 #define TESTS_CONFORM_SUBJECT_H
 
@@ -26,7 +27,8 @@ static inline const char *subject_form(const struct sdr_model_kind *kind, int fo
                                          "layers=conv2x3s2p1-sigmoid-conv3x2-relu,image=4x6",
                                          "layers=tanh-pool2s1-sigmoid-dense4-dropout0,image=4x6",
                                          "layers=conv2x2p1-pool3s2,image=4x3x2",
-                                         "layers=dense4-relu-dense3", NULL};
+                                         "layers=dense4-relu-dense3",
+                                         NULL};
     if (!kind->layered)
         return form == 0 ? "" : NULL;
     if (!kind->regression && form > 0) /* presets, and other losses: the same layers */
@@ -65,14 +67,10 @@ static inline void subject_close(struct subject *s)
 static inline float random_target(const struct subject *s)
 {
     switch (s->kind->truth) {
-    case SDR_BINARY:
-        return random_below(2) ? 1.0f : -1.0f;
-    case SDR_CLASSES:
-        return (float)random_below(s->outputs);
-    case SDR_UNSUPERVISED: /* the weight of an edge */
-        return fabsf(random_dyadic(4)) + 0.25f;
-    default:
-        return random_dyadic(4);
+    case SDR_BINARY: return random_below(2) ? 1.0f : -1.0f;
+    case SDR_CLASSES: return (float)random_below(s->outputs);
+    case SDR_UNSUPERVISED: /* the weight of an edge */ return fabsf(random_dyadic(4)) + 0.25f;
+    default: return random_dyadic(4);
     }
 }
 

@@ -1,4 +1,5 @@
-/* The contract of every aggregate: weights, the order of gradients, one gradient, equal gradients. */
+/* The contract of every aggregate: weights, the order of gradients, one gradient, equal
+   gradients. */
 #include "conform/reference.h"
 
 #include "kind/aggregate.h"
@@ -187,7 +188,8 @@ static void the_order_of_gradients_does_not_matter(void **unused)
         }
 }
 
-/* Value by value: what becomes of one value does not depend on the others, nor on how many there are. */
+/* Value by value: what becomes of one value does not depend on the others, nor on how many there
+   are. */
 static void values_are_combined_one_by_one(void **unused)
 {
     (void)unused;

@@ -1,5 +1,5 @@
-/* The contract of every codec: what is decoded, what is left out, lengths, bytes that are anything. And
-   half precision against a reference of its own. */
+/* The contract of every codec: what is decoded, what is left out, lengths, bytes that are anything.
+   And half precision against a reference of its own. */
 #include "conform/reference.h"
 
 #include "kind/codec.h"
@@ -61,8 +61,8 @@ static float *decode(const struct subject *s, const unsigned char *bytes, uint64
     return value;
 }
 
-/* Values of one size, of many (up to 2¹⁴: some codecs end at 65 504), few that are not zero, denormal ones, all
-   zero. */
+/* Values of one size, of many (up to 2¹⁴: some codecs end at 65 504), few that are not zero,
+   denormal ones, all zero. */
 enum { PATTERNS = 5 };
 static void fill(float *value, uint64_t count, int pattern)
 {
@@ -125,7 +125,8 @@ static void a_codec_that_loses_nothing_keeps_every_bit(void **unused)
     }
 }
 
-/* decoded + what is left out = value + what was left out before. The two sums are rounded once each. */
+/* decoded + what is left out = value + what was left out before. The two sums are rounded once
+   each. */
 static void nothing_is_lost_with_a_residual(void **unused)
 {
     (void)unused;
@@ -313,7 +314,8 @@ static void half_decodes_all_patterns(void **unused)
     subject_close(&s);
 }
 
-/* The pattern nearest to a value, of two the even one; beyond the largest by half a step: infinite. */
+/* The pattern nearest to a value, of two the even one; beyond the largest by half a step:
+   infinite. */
 static uint32_t nearest_half(float value)
 {
     double size = fabs((double)value);

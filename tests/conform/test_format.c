@@ -1,5 +1,5 @@
-/* The contract of formats, run over every format there is. A format brings its samples as fuzz/corpus/<name>/;
-   one without samples fails. Samples named bad-… are those it must refuse. */
+/* The contract of formats, run over every format there is. A format brings its samples as
+   fuzz/corpus/<name>/; one without samples fails. Samples named bad-… are those it must refuse. */
 #include "../data/files.h"
 #include "run/registry.h"
 

@@ -1,5 +1,6 @@
-/* The contract of walks: for every optimizer, on every CPU level, a walk over rows gives the bits that settling,
-   gradient and step give for one row after the other, and on every level the same. */
+/* The contract of walks: for every optimizer, on every CPU level, a walk over rows gives the bits
+   that settling, gradient and step give for one row after the other, and on every level the
+   same. */
 #include "conform/numbers.h"
 
 #include "base/cpu.h"
@@ -77,7 +78,8 @@ struct result {
     uint64_t version;
 };
 
-/* Goes over the rows in two stretches, on arrays, on cells of all features or of those that occur, or by single steps. */
+/* Goes over the rows in two stretches, on arrays, on cells of all features or of those that occur,
+   or by single steps. */
 enum way { STEPS, WALK, CELLS, NUMBERED };
 static void go(const struct example *e, const struct variant *v, enum sdr_cpu level,
                const char *name, enum way way, struct result *result)
@@ -125,7 +127,8 @@ static void go(const struct example *e, const struct variant *v, enum sdr_cpu le
                                  .kernels = problem.kernels};
     sdr_layout_make(&layout, block, kind->shape(&problem, block));
     assert_int_equal(sdr_parameters_create(&p, &layout, &rule, false, false), SDR_OK);
-    for (uint32_t j = 0; j < rows.features; j++) { /* features that do not occur pay penalties, too */
+    /* features that do not occur pay penalties, too */
+    for (uint32_t j = 0; j < rows.features; j++) {
         p.value[j] = 0.1f * e->center[j];
         for (int i = 0; i < o->slots; i++)
             p.slot[i][j] = 0.1f * e->scale[j];
@@ -133,7 +136,8 @@ static void go(const struct example *e, const struct variant *v, enum sdr_cpu le
     bool walks = way != STEPS;
     struct sdr_numbering numbering = {0};
     if (way == NUMBERED) {
-        assert_int_equal(sdr_numbering_create(&numbering, &rows, NULL, ROWS, 1000, FEATURES, 1), SDR_OK);
+        assert_int_equal(sdr_numbering_create(&numbering, &rows, NULL, ROWS, 1000, FEATURES, 1),
+                         SDR_OK);
         assert_non_null(numbering.index);
     }
     if (way == CELLS || way == NUMBERED)
@@ -187,13 +191,20 @@ static void a_walk_is_one_step_after_the_other(void **unused)
             go(&e, &v, SDR_CPU_PORTABLE, (*o)->name, STEPS, &steps);
             assert_int_equal(steps.version, ROWS);
             for (enum sdr_cpu level = 0; level <= sdr_cpu_best(); level++) {
-                for (enum way way = WALK; way <= (v.form == 32 ? NUMBERED : v.form ? CELLS : WALK); way++) {
+                for (enum way way = WALK; way <= (v.form == 32 ? NUMBERED
+                                                  : v.form     ? CELLS
+                                                               : WALK);
+                     way++) {
                     go(&e, &v, level, (*o)->name, way, &walk);
                     if (memcmp(&steps, &walk, sizeof steps) != 0)
-                        fail_msg("%s on %s, %d bits of index%s%s%s%s%s: a walk differs from its steps",
-                                 (*o)->name, sdr_cpu_name(level), v.form, way == CELLS ? ", cells" : way == NUMBERED ? ", cells of features that occur" : "",
-                                 v.scaled ? ", scaled" : "", v.weighted ? ", weighted" : "",
-                                 v.intercept ? ", intercept" : "", v.penalty ? ", penalty" : "");
+                        fail_msg(
+                            "%s on %s, %d bits of index%s%s%s%s%s: a walk differs from its steps",
+                            (*o)->name, sdr_cpu_name(level), v.form,
+                            way == CELLS      ? ", cells"
+                            : way == NUMBERED ? ", cells of features that occur"
+                                              : "",
+                            v.scaled ? ", scaled" : "", v.weighted ? ", weighted" : "",
+                            v.intercept ? ", intercept" : "", v.penalty ? ", penalty" : "");
                 }
             }
         }

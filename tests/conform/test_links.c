@@ -1,6 +1,8 @@
-/* Laws of transports about any two nodes, work in steps, and deaths: see test_transport.c, of which this is a part.
+/* Laws of transports about any two nodes, work in steps, and deaths: see test_transport.c, of which
+   this is a part.
 
-   `test_links deaths` is the last law alone, for a job of processes that mpirun lets die: one of them kills itself. */
+   `test_links deaths` is the last law alone, for a job of processes that mpirun lets die: one of
+   them kills itself. */
 #include "conform/transport.h"
 
 /* ---- any two nodes ---- */
@@ -306,7 +308,8 @@ LAW(a_death_is_told_to_every_survivor)
 {
     struct way mortal = *way;
     bool simulated = way->transport->simulated;
-    if (!simulated && !(with_deaths && way->processes == 3 && !strchr(way->text, ':'))) /* threads do not die, processes once */
+    /* threads do not die, processes once */
+    if (!simulated && !(with_deaths && way->processes == 3 && !strchr(way->text, ':')))
         return;
     const char *mark = strchr(way->text, ':') ? "," : ":";
     size_t room = sizeof mortal.text - strlen(way->text);

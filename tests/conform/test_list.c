@@ -1,4 +1,5 @@
-/* The contract of every plug-in's options: what `sounder list KIND --verbose` shows for a value is of its type. */
+/* The contract of every plug-in's options: what `sounder list KIND --verbose` shows for a value is
+   of its type. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

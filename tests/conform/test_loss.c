@@ -32,7 +32,8 @@ static double bend(const struct subject *s, const float *score, const float *d, 
            (h * h);
 }
 
-/* A kink within two steps of H shows as a second derivative that changes from one side to the other. */
+/* A kink within two steps of H shows as a second derivative that changes from one side to the
+   other. */
 static bool kink_is_near(const struct subject *s, const float *score, uint32_t k, float t)
 {
     float d[OUTPUTS_MOST] = {0}, left[OUTPUTS_MOST], right[OUTPUTS_MOST];

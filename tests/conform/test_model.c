@@ -1,10 +1,10 @@
-/* The contract of every model: scores, gradients and statistics of batches, saving and loading. A new
-   model is held to it without another line: its rows are made by what it needs. */
+/* The contract of every model: scores, gradients and statistics of batches, saving and loading. A
+   new model is held to it without another line: its rows are made by what it needs. */
 #include "conform/trial.h"
 
 #include "base/fault.h"
-#include "update/subset.h"
 #include "data/files.h"
+#include "update/subset.h"
 
 #include "sounder/sounder.h"
 
@@ -92,7 +92,8 @@ static void linear_scores_are_products(void **unused)
 }
 
 /* ---- gradients ---- */
-/* The objective of a batch: the mean loss and the penalties of its rows, by their weights, in double. */
+/* The objective of a batch: the mean loss and the penalties of its rows, by their weights, in
+   double. */
 static double objective(const struct trial *t, const struct sdr_batch *batch, float *score)
 {
     const struct sdr_model_kind *kind = t->s->kind;
@@ -111,8 +112,8 @@ static double objective(const struct trial *t, const struct sdr_batch *batch, fl
     return sum / batch->count;
 }
 
-/* Whether a central difference of fourth order, with some step, is the derivative by value i. A kink
-   nearer than a small step, or rounding of the scores, may be in the way of some of them. */
+/* Whether a central difference of fourth order, with some step, is the derivative by value i. A
+   kink nearer than a small step, or rounding of the scores, may be in the way of some of them. */
 static bool confirmed(struct trial *t, const struct sdr_batch *batch, uint64_t i, double derivative,
                       double allowed)
 {
@@ -131,9 +132,10 @@ static bool confirmed(struct trial *t, const struct sdr_batch *batch, uint64_t i
     return right;
 }
 
-/* Notes which values of the gradient are the derivative of the objective at this point, and returns how many were so at
-   none. */
-static int wrong_values(struct trial *t, const struct sdr_batch *batch, const double *g, bool *right)
+/* Notes which values of the gradient are the derivative of the objective at this point, and returns
+   how many were so at none. */
+static int wrong_values(struct trial *t, const struct sdr_batch *batch, const double *g,
+                        bool *right)
 {
     enum { LOOKED_AT = 100 }; /* values of a large layout, on average */
     int wrong = 0;
@@ -144,8 +146,8 @@ static int wrong_values(struct trial *t, const struct sdr_batch *batch, const do
         const struct sdr_block *block = &t->layout.block[b];
         uint64_t end = block->offset + (uint64_t)block->rows * block->cols;
         for (uint64_t i = block->offset; i < end && !block->fixed; i++) {
-            right[i] =
-                right[i] || random_below((uint32_t)t->layout.count) > LOOKED_AT || confirmed(t, batch, i, g[i], 1e-4 * fabs(g[i]) + 1e-5 * most);
+            right[i] = right[i] || random_below((uint32_t)t->layout.count) > LOOKED_AT ||
+                       confirmed(t, batch, i, g[i], 1e-4 * fabs(g[i]) + 1e-5 * most);
             wrong += !right[i];
         }
     }
@@ -257,7 +259,8 @@ static void gradient_of_a_batch_is_the_sum_of_its_parts(void **unused)
     }
 }
 
-/* Whoever computes which leaves, and however they are grouped: the bits of the sum are one worker's. */
+/* Whoever computes which leaves, and however they are grouped: the bits of the sum are one
+   worker's. */
 static void leaves_of_several_workers_give_the_same_bits(void **unused)
 {
     (void)unused;
@@ -321,8 +324,7 @@ static void check_part(const struct trial *t, const struct sdr_part *part, uint3
         for (uint32_t i = 0; i < part->count && part->index; i++)
             assert_true(part->index[i] < block->cols);
         break;
-    default:
-        fail_msg("%s: a part of a form that gradients do not have", t->s->kind->name);
+    default: fail_msg("%s: a part of a form that gradients do not have", t->s->kind->name);
     }
 }
 
@@ -626,8 +628,8 @@ static void gradients_and_scores_of_a_subset_are_those_of_its_rows(void **unused
                 memset(g[i], 0, t.layout.count * sizeof *g[i]);
                 struct sdr_batch rows = batch;
                 if (i == 1) {
-                    assert_int_equal(
-                        sdr_subset_make(&subset, &t.problem, &t.layout, &batch), SDR_OK);
+                    assert_int_equal(sdr_subset_make(&subset, &t.problem, &t.layout, &batch),
+                                     SDR_OK);
                     pull_subset(&t, &batch, &subset);
                     view = (struct sdr_view){&subset.problem, subset.layout.block, subset.w, 7};
                     rows = subset.batch;
@@ -635,8 +637,8 @@ static void gradients_and_scores_of_a_subset_are_those_of_its_rows(void **unused
                     view = view_of(&t);
                 }
                 assert_int_equal(s.kind->score(&view, &rows, t.workspace, score[i]), SDR_OK);
-                assert_int_equal(
-                    sdr_batch_gradient(&t.space, &view, &rows, 0, NULL, NULL, &update), SDR_OK);
+                assert_int_equal(sdr_batch_gradient(&t.space, &view, &rows, 0, NULL, NULL, &update),
+                                 SDR_OK);
                 if (i == 1)
                     assert_int_equal(sdr_subset_translate(&subset, &batch, &update), SDR_OK);
                 for (int p = 0; p < update.parts; p++)

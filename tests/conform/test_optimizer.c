@@ -1,4 +1,5 @@
-/* The contract of every optimizer: its first steps, one set of bits on every CPU level, lazy penalties. */
+/* The contract of every optimizer: its first steps, one set of bits on every CPU level, lazy
+   penalties. */
 #include "conform/numbers.h"
 
 #include "base/cpu.h"
@@ -98,33 +99,15 @@ static void act(const struct sdr_optimizer *o, int action, struct sdr_target *t,
     struct sdr_target sparse = *t;
     sparse.center = NULL;
     switch (action) {
-    case 0:
-        o->sparse16(&sparse, g->index16, g->x, g->n, g->u[0]);
-        break;
-    case 1:
-        o->sparse32(&sparse, g->index32, g->x, g->n, g->u[0]);
-        break;
-    case 2:
-        o->dense(t, g->x, g->n, g->u[0]);
-        break;
-    case 3:
-        o->matrix16(&sparse, g->index16, g->x, g->n, g->u, g->outputs);
-        break;
-    case 4:
-        o->matrix32(&sparse, g->index32, g->x, g->n, g->u, g->outputs);
-        break;
-    case 5:
-        o->matrix(t, g->x, g->n, g->u, g->outputs);
-        break;
-    case 6:
-        o->catch_up16(t, g->index16, g->n, g->outputs);
-        break;
-    case 7:
-        o->catch_up32(t, g->index32, g->n, g->outputs);
-        break;
-    case 8:
-        o->catch_up(t, g->n, g->outputs);
-        break;
+    case 0: o->sparse16(&sparse, g->index16, g->x, g->n, g->u[0]); break;
+    case 1: o->sparse32(&sparse, g->index32, g->x, g->n, g->u[0]); break;
+    case 2: o->dense(t, g->x, g->n, g->u[0]); break;
+    case 3: o->matrix16(&sparse, g->index16, g->x, g->n, g->u, g->outputs); break;
+    case 4: o->matrix32(&sparse, g->index32, g->x, g->n, g->u, g->outputs); break;
+    case 5: o->matrix(t, g->x, g->n, g->u, g->outputs); break;
+    case 6: o->catch_up16(t, g->index16, g->n, g->outputs); break;
+    case 7: o->catch_up32(t, g->index32, g->n, g->outputs); break;
+    case 8: o->catch_up(t, g->n, g->outputs); break;
     }
 }
 
@@ -242,7 +225,8 @@ static void a_step_touches_its_own_values_only(void **unused)
 }
 
 /* ---- the first steps, from the papers ---- */
-/* w and state of one value in double; g of step t (from 1); defaults of the options as in --help. */
+/* w and state of one value in double; g of step t (from 1); defaults of the options as in
+   --help. */
 struct scalar {
     double w, a, b;
 };
@@ -491,7 +475,8 @@ struct trial {
     double rate;
 };
 
-/* One path: random sparse gradients; `always` settles everything after every step. Writes the weights. */
+/* One path: random sparse gradients; `always` settles everything after every step. Writes the
+   weights. */
 static void walk(const struct trial *trial, bool always, uint64_t seed, float *w)
 {
     struct sdr_parameters p;
@@ -547,8 +532,8 @@ static int compare_walks(const struct trial *trial)
         effect = fmax(effect, fabs((double)free_of_it[v] - dense[v]));
     if (effect < 1e-3 * most)
         fail_msg("%s: the penalty did nothing, the test could not fail", trial->spec);
-    /* 1e-6, and what 400 roundings of weights near the largest leave behind: half a unit each, several
-       for a norm */
+    /* 1e-6, and what 400 roundings of weights near the largest leave behind: half a unit each,
+       several for a norm */
     double allowed = (trial->penalty.group > 0 ? 5e-5 : 8e-6) * most;
     for (uint32_t v = 0; v < SMALL * trial->outputs; v++)
         if (!(fabs((double)lazy[v] - dense[v]) <= 1e-6 * fabs(dense[v]) + allowed)) {
@@ -696,8 +681,8 @@ static void sgd_penalties_follow_the_flow(void **unused)
     }
 }
 
-/* A weight that is read at every step is penalty_paid at every step: what is due each time may be far below
-   the rounding of a float, the sum of it is not. */
+/* A weight that is read at every step is penalty_paid at every step: what is due each time may be
+   far below the rounding of a float, the sum of it is not. */
 static void a_small_penalty_is_not_lost_in_rounding(void **unused)
 {
     enum { TIMES = 100000 };
@@ -726,7 +711,8 @@ static void a_small_penalty_is_not_lost_in_rounding(void **unused)
 }
 
 /* ---- units ---- */
-/* x_j in other units with scale_j to match: the same scores, for every optimizer and penalty in those units. */
+/* x_j in other units with scale_j to match: the same scores, for every optimizer and penalty in
+   those units. */
 static void units_of_a_feature_do_not_matter(void **unused)
 {
     enum { WIDE = 20, TIMES = 60 };

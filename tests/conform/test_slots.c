@@ -93,7 +93,8 @@ LAW(the_last_write_is_found)
     sdr_run_destroy(run);
 }
 
-/* All write to one slot of node 0 at the same time, which reads meanwhile: what is not torn is of one write. */
+/* All write to one slot of node 0 at the same time, which reads meanwhile: what is not torn is of
+   one write. */
 static enum sdr_status write_together(struct sdr_node *node)
 {
     enum { TIMES = 2000 };
@@ -131,13 +132,13 @@ LAW(a_mixture_is_torn)
     sdr_run_destroy(run);
 }
 
-/* Two threads write a few bytes at the same time, many times; then the slot is read. Threads that do not have a core each
-   meet rarely: they end after a while. */
+/* Two threads write a few bytes at the same time, many times; then the slot is read. Threads that
+   do not have a core each meet rarely: they end after a while. */
 enum { ROUNDS = 200000, SECONDS = 2 };
 static struct {
     struct sdr_slots slots;
     uint64_t bytes;
-    atomic_int here; /* twice for every time that both have met */
+    atomic_int here;  /* twice for every time that both have met */
     atomic_bool over; /* this round is the last */
 } pair;
 
@@ -225,7 +226,8 @@ static void a_part_is_torn(void **state)
     assert_true(found.bytes == BYTES && !found.torn && is_filled(bytes));
 }
 
-/* A writer that was killed in the middle spoils one read; after that, writes of others are whole again. */
+/* A writer that was killed in the middle spoils one read; after that, writes of others are whole
+   again. */
 static void a_killed_writer_spoils_one_read(void **state)
 {
     static uint64_t memory[2 * (BYTES / 8 + 16)], bytes[BYTES / 8], *at[1] = {memory};

@@ -1,8 +1,9 @@
-/* The contract of transports, run over every transport there is. A loop that sees a law broken fails, and its
-   sentence comes out of the launch.
+/* The contract of transports, run over every transport there is. A loop that sees a law broken
+   fails, and its sentence comes out of the launch.
 
-   Under mpirun the nodes live in several processes, and what loops tell each other goes by messages. Laws that
-   need more than that, or a launch that fails, which ends the job, are left out there. */
+   Under mpirun the nodes live in several processes, and what loops tell each other goes by
+   messages. Laws that need more than that, or a launch that fails, which ends the job, are left out
+   there. */
 #include "conform/transport.h"
 
 static void a_transport_is_complete(void **state)

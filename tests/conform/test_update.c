@@ -4,7 +4,8 @@
 #include "update/values.h"
 
 /* ---- multiplying out ---- */
-/* What sdr_part_expand gives for rows first … end − 1 of the part's block, put to its place in `to`. */
+/* What sdr_part_expand gives for rows first … end − 1 of the part's block, put to its place in
+   `to`. */
 static void expand_rows(const struct sdr_expansion *how, const struct sdr_part *part,
                         const struct sdr_batch *batch, uint32_t first, uint32_t end, float *to)
 {

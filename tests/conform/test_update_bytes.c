@@ -1,6 +1,6 @@
 /* The laws of updates as bytes: what was written is read, for every form, span and codec; what was
-   damaged is refused, or is an update that can be used. Bytes lie in memory of exactly their size, so
-   that a sanitizer sees a reader that goes beyond them. */
+   damaged is refused, or is an update that can be used. Bytes lie in memory of exactly their size,
+   so that a sanitizer sees a reader that goes beyond them. */
 #include "conform/updates.h"
 
 #include "run/registry.h"
@@ -295,7 +295,8 @@ static void factors_in_common_are_sent_once(void **unused)
     free_world(&world);
 }
 
-/* What a lossy codec leaves out of dense parts is sent later: nothing is lost over many messages. */
+/* What a lossy codec leaves out of dense parts is sent later: nothing is lost over many
+   messages. */
 static void residuals_keep_what_was_left_out(void **unused)
 {
     (void)unused;
@@ -526,12 +527,8 @@ static void damage(unsigned char *bytes, uint64_t count)
         uint64_t at = random_below((uint32_t)reach);
         uint32_t number = unlikely_number();
         switch (random_below(4)) {
-        case 0:
-            bytes[at] ^= (unsigned char)(1u << random_below(8));
-            break;
-        case 1:
-            bytes[at] = (unsigned char)random_bits();
-            break;
+        case 0: bytes[at] ^= (unsigned char)(1u << random_below(8)); break;
+        case 1: bytes[at] = (unsigned char)random_bits(); break;
         case 2:
             if (at / 4 * 4 + 4 <= count)
                 memcpy(bytes + at / 4 * 4, &number, sizeof number);

@@ -1,5 +1,5 @@
-/* What the laws of transports share: all transports there are, each as it is and with a way that takes more time, runs
-   whose loops are the test's own, and what such loops are made of. */
+/* What the laws of transports share: all transports there are, each as it is and with a way that
+   takes more time, runs whose loops are the test's own, and what such loops are made of. */
 #ifndef TESTS_CONFORM_TRANSPORT_H
 #define TESTS_CONFORM_TRANSPORT_H
 
@@ -301,7 +301,8 @@ static inline enum sdr_status compute(struct sdr_node *node, struct labour *labo
     return transport_of(node)->compute(node, &work, done);
 }
 
-/* Work that an URGENT message ends, and nothing else would: where time is virtual it is never begun. */
+/* Work that an URGENT message ends, and nothing else would: where time is virtual it is never
+   begun. */
 static inline enum sdr_status be_disturbed(struct sdr_node *node)
 {
     struct labour labour = {.patient = !transport_of(node)->simulated};
@@ -312,7 +313,8 @@ static inline enum sdr_status be_disturbed(struct sdr_node *node)
     return SDR_OK;
 }
 
-/* The busy worker takes for ever, the other one a moment, after which the first server hears of it. */
+/* The busy worker takes for ever, the other one a moment, after which the first server hears of
+   it. */
 static const struct times disturbance = {
     .compute = "const:1", .delay = "const:0.05", .slow = "1:1000x"};
 

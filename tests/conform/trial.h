@@ -1,5 +1,5 @@
-/* A model on rows that are made by what it needs: sparse and dense, weighted or not, with an intercept or
-   without. */
+/* A model on rows that are made by what it needs: sparse and dense, weighted or not, with an
+   intercept or without. */
 #ifndef TESTS_CONFORM_TRIAL_H
 #define TESTS_CONFORM_TRIAL_H
 
@@ -12,8 +12,8 @@
 enum { FEATURES = 24, ROWS = 70 };
 
 /* ---- rows ---- */
-/* Where derivatives are taken pairs leave the first features alone: those may be terminals, which no
-   gradient moves. */
+/* Where derivatives are taken pairs leave the first features alone: those may be terminals, which
+   no gradient moves. */
 enum { PAIRS_FROM = 8, ITEMS_FROM = 16 };
 
 /* The same numbers dense, and sparse with short and long indices. All are multiples of 1/16. */
@@ -105,9 +105,8 @@ static inline void choose_point(struct trial *t)
     struct sdr_batch all = {.rows = &t->rows, .count = ROWS};
     memset(t->w, 0, t->layout.count * sizeof *t->w);
     if (kind->start)
-        assert_int_equal(kind->start(&t->problem, t->layout.block, &all, 1,
-                                     sdr_all(&t->layout), t->w),
-                         SDR_OK);
+        assert_int_equal(
+            kind->start(&t->problem, t->layout.block, &all, 1, sdr_all(&t->layout), t->w), SDR_OK);
     if (kind->sense == SDR_GRADIENT) {
         for (uint64_t i = 0; i < t->layout.count; i++) /* multiples of 2⁻¹² */
             t->w[i] = rintf(t->w[i] * 4096) / 4096 + (float)((int)random_below(4097) - 2048) / 4096;
@@ -187,8 +186,8 @@ static inline void close_trial(struct trial *t)
              *on_ = open_trial(&t, &s, &form_of[v_ / 4], v_ & 1, v_ & 2) ? &t : NULL;              \
              on_ && t.s; close_trial(&t))
 
-/* The gradient of a batch, multiplied out in double, and the sizes of what was added up; both owned by
-   the caller. */
+/* The gradient of a batch, multiplied out in double, and the sizes of what was added up; both owned
+   by the caller. */
 struct dense {
     double *g, *size;
 };

@@ -269,7 +269,8 @@ static void numbers_equal_sdr_scan_double(void **unused)
     sdr_text_free(&text);
 }
 
-/* Law: rows of plain entries are read within their bytes, wherever blocks of any size end in them. */
+/* Law: rows of plain entries are read within their bytes, wherever blocks of any size end in
+   them. */
 static void plain_rows_of_every_length_are_read(void **unused)
 {
     static const char *const ending[3] = {"", " ", "\n"};

@@ -155,7 +155,8 @@ static void recognises_its_own(void **unused)
         snprintf(text, sizeof text, "%s\n1,2,3\n", headers[i]);
         assert_int_equal(SCORE(text), SDR_CONTENT_CERTAIN);
     }
-    /* Names that only begin alike, a column that would be dropped, ids that are measurements: ordinary tables. */
+    /* Names that only begin alike, a column that would be dropped, ids that are measurements:
+       ordinary tables. */
     assert_true(SCORE("user_age,item_price,rating\n1,2,3\n") < 30);
     assert_true(SCORE("user,item,rating_count\n1,2,3\n") <= 85);
     assert_int_equal(SCORE("user_age,item_price,rating,label\n1,2,3,1\n"), 0);

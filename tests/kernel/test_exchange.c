@@ -1,5 +1,5 @@
-/* Laws of exchanging: nothing is lost however many do it at once, a value that one alone changed comes
-   back to the bit, and merging is the same on every CPU level. */
+/* Laws of exchanging: nothing is lost however many do it at once, a value that one alone changed
+   comes back to the bit, and merging is the same on every CPU level. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

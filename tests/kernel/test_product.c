@@ -1,5 +1,5 @@
-/* Products of matrices: every element is one chain of fused multiply-adds in the order of the inner index, wherever the
-   elements are, on every CPU level. */
+/* Products of matrices: every element is one chain of fused multiply-adds in the order of the inner
+   index, wherever the elements are, on every CPU level. */
 #include "conform/numbers.h"
 
 #include "kernel/product.h"
@@ -55,7 +55,8 @@ static void products_are_the_chains_of_their_elements(void **unused)
             uint32_t n = inner[random_below(5)];
             for (uint32_t i = 0; i < rows; i++)
                 to_at[i] = (rows - 1 - i) * cols;
-            struct sdr_product x = {.a = a, .b = b, .rows = rows, .cols = cols, .inner = n, .add = random_below(2)};
+            struct sdr_product x = {
+                .a = a, .b = b, .rows = rows, .cols = cols, .inner = n, .add = random_below(2)};
             x.to_row = cols;
             x.b_step = COLS;
             x.a_row = INNER; /* strides */

@@ -1,5 +1,6 @@
-/* Sanitizers see what kernels read and write, on every CPU level: a child process that makes them touch memory
-   beyond an array, or that of another thread, does not end well. Without a sanitizer there is nothing to check. */
+/* Sanitizers see what kernels read and write, on every CPU level: a child process that makes them
+   touch memory beyond an array, or that of another thread, does not end well. Without a sanitizer
+   there is nothing to check. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -87,15 +88,18 @@ static void dot_of(enum sdr_cpu level, uint32_t less)
 }
 static void dot16_of(enum sdr_cpu level, uint32_t less_index, uint32_t less_weights)
 {
-    sdr_linear_kernels(level)->dot16(floats(N - less_weights), index16(N) + less_index, floats(N), N);
+    sdr_linear_kernels(level)->dot16(floats(N - less_weights), index16(N) + less_index, floats(N),
+                                     N);
 }
 static void dot32_of(enum sdr_cpu level, uint32_t less_index, uint32_t less_weights)
 {
-    sdr_linear_kernels(level)->dot32(floats(N - less_weights), index32(N) + less_index, floats(N), N);
+    sdr_linear_kernels(level)->dot32(floats(N - less_weights), index32(N) + less_index, floats(N),
+                                     N);
 }
 static void scores_of(enum sdr_cpu level, uint32_t less)
 {
-    sdr_linear_kernels(level)->scores32(floats(2 * N - less), index32(2), floats(2), 2, N, floats(N));
+    sdr_linear_kernels(level)->scores32(floats(2 * N - less), index32(2), floats(2), 2, N,
+                                        floats(N));
 }
 static void add_to(enum sdr_cpu level, uint32_t less)
 {
@@ -105,8 +109,16 @@ static void add_to(enum sdr_cpu level, uint32_t less)
 /* ---- networks ---- */
 static void product_of(enum sdr_cpu level, uint32_t less_read, uint32_t less_written)
 {
-    struct sdr_product x = {.to = floats(N - less_written), .a = floats(2), .b = floats(2 * N - less_read),
-                            .to_row = N, .a_row = 2, .a_step = 1, .b_step = N, .rows = 1, .cols = N, .inner = 2};
+    struct sdr_product x = {.to = floats(N - less_written),
+                            .a = floats(2),
+                            .b = floats(2 * N - less_read),
+                            .to_row = N,
+                            .a_row = 2,
+                            .a_step = 1,
+                            .b_step = N,
+                            .rows = 1,
+                            .cols = N,
+                            .inner = 2};
     sdr_product_kernels(level)->product(&x);
 }
 static void rows_gathered(enum sdr_cpu level, uint32_t less_read, uint32_t less_written)
@@ -156,8 +168,10 @@ static void nearest_of(enum sdr_cpu level, uint32_t less)
 static void step_of(enum sdr_cpu level, bool sparse, uint32_t less_value, uint32_t less_scale)
 {
     static const float constant[SDR_CONSTANTS] = {1, 1, 1, 1, 1, 1, 1, 1};
-    struct sdr_target t = {.value = floats(N - less_value), .slot = {floats(N), floats(N)},
-                           .scale = floats(N - less_scale), .constant = constant};
+    struct sdr_target t = {.value = floats(N - less_value),
+                           .slot = {floats(N), floats(N)},
+                           .scale = floats(N - less_scale),
+                           .constant = constant};
     for (const struct sdr_optimizer *const *o = sdr_optimizer_table[level]; *o; o++)
         if (strcmp((*o)->name, "adam") != 0)
             continue;

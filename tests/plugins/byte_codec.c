@@ -1,6 +1,6 @@
-/* For tests alone: a codec with a length, a header and a seed of its own. A sign and seven bits of size a
-   value, in units of the largest; which of its two neighbours a value becomes is drawn by the seed, so
-   that it is right on average. Where the largest is no number, no value is. */
+/* For tests alone: a codec with a length, a header and a seed of its own. A sign and seven bits of
+   size a value, in units of the largest; which of its two neighbours a value becomes is drawn by
+   the seed, so that it is right on average. Where the largest is no number, no value is. */
 #include "base/rng.h"
 #include "kind/codec.h"
 

@@ -1,12 +1,13 @@
-/* For tests: transports that damage messages, by a seeded generator. `hostile` wraps sim, `hostile-threads` wraps threads;
-   as they are they change nothing.
+/* For tests: transports that damage messages, by a seeded generator. `hostile` wraps sim,
+   `hostile-threads` wraps threads; as they are they change nothing.
 
    how=replace   the damaged message comes in place of the genuine one: any damage
    how=before    an extra message comes before the genuine one, with damage that a receiver can tell
    how=after     an extra message comes after the genuine one: any damage, or none
 
-   Damaged bodies are as long as their bytes, so that sanitizers see a byte too many. What sdr_wire_unpack refuses between
-   processes, nodes that do not exist and kinds that do not travel, does not get past this transport either. */
+   Damaged bodies are as long as their bytes, so that sanitizers see a byte too many. What
+   sdr_wire_unpack refuses between processes, nodes that do not exist and kinds that do not travel,
+   does not get past this transport either. */
 #include "base/memory.h"
 #include "base/rng.h"
 #include "run/run.h"
@@ -69,14 +70,10 @@ static uint64_t edge(struct sdr_stream *random, uint64_t near)
     static const uint64_t wild[] = {
         0, 1, INT32_MAX, UINT32_MAX, UINT64_C(1) << 52, UINT64_C(1) << 53, INT64_MAX, UINT64_MAX};
     switch (sdr_stream_below(random, 4)) {
-    case 0:
-        return wild[sdr_stream_below(random, sizeof wild / sizeof *wild)];
-    case 1:
-        return near + sdr_stream_below(random, 9) - 4;
-    case 2:
-        return near ^ UINT64_C(1) << sdr_stream_below(random, 64);
-    default:
-        return (uint64_t)sdr_stream_u32(random) << 32 | sdr_stream_u32(random);
+    case 0: return wild[sdr_stream_below(random, sizeof wild / sizeof *wild)];
+    case 1: return near + sdr_stream_below(random, 9) - 4;
+    case 2: return near ^ UINT64_C(1) << sdr_stream_below(random, 64);
+    default: return (uint64_t)sdr_stream_u32(random) << 32 | sdr_stream_u32(random);
     }
 }
 
@@ -91,31 +88,17 @@ static void damage_header(struct sdr_stream *random, struct sdr_message *message
 {
     static const double value[] = {0, -1, 1e300, 0x1p64, -0.0, 1e-300};
     switch (sdr_stream_below(random, 9)) {
-    case 0:
-        message->kind = (uint8_t)sdr_stream_below(random, SDR_MESSAGE_KINDS);
-        break;
-    case 1:
-        message->flags ^= (uint8_t)(1 << sdr_stream_below(random, 8));
-        break;
-    case 2:
-        message->from = (int32_t)edge(random, (uint64_t)message->from);
-        break;
-    case 3:
-        message->about = (int32_t)edge(random, (uint64_t)message->about);
-        break;
-    case 4:
-        message->version = edge(random, message->version);
-        break;
-    case 5:
-        message->batch = edge(random, message->batch);
-        break;
+    case 0: message->kind = (uint8_t)sdr_stream_below(random, SDR_MESSAGE_KINDS); break;
+    case 1: message->flags ^= (uint8_t)(1 << sdr_stream_below(random, 8)); break;
+    case 2: message->from = (int32_t)edge(random, (uint64_t)message->from); break;
+    case 3: message->about = (int32_t)edge(random, (uint64_t)message->about); break;
+    case 4: message->version = edge(random, message->version); break;
+    case 5: message->batch = edge(random, message->batch); break;
     case 6:
         message->value =
             sdr_stream_below(random, 2) ? no_number(random) : value[sdr_stream_below(random, 6)];
         break;
-    case 7:
-        message->sequence = (uint16_t)sdr_stream_u32(random);
-        break;
+    case 7: message->sequence = (uint16_t)sdr_stream_u32(random); break;
     default:
         message->kind = (uint8_t)sdr_stream_u32(random);
         message->flags = (uint8_t)sdr_stream_u32(random);
@@ -123,7 +106,8 @@ static void damage_header(struct sdr_stream *random, struct sdr_message *message
     }
 }
 
-/* Damage that a receiver can tell from the message alone and what it knows of the run. False: none was found. */
+/* Damage that a receiver can tell from the message alone and what it knows of the run. False: none
+   was found. */
 static bool damage_plainly(struct sdr_stream *random, const struct sdr_network *net,
                            struct sdr_message *message)
 {
@@ -137,26 +121,20 @@ static bool damage_plainly(struct sdr_stream *random, const struct sdr_network *
             message->kind ^= (uint8_t)(1 + sdr_stream_below(random, 255));
         while (sdr_message_is_local(message->kind));
         return message->kind != SDR_MESSAGE_PEER; /* with what is in it: the loop's own matter */
-    case 1:
-        message->flags ^= (uint8_t)(16 << sdr_stream_below(random, 4));
-        return true;
+    case 1: message->flags ^= (uint8_t)(16 << sdr_stream_below(random, 4)); return true;
     case 2:
         message->about = message->kind == SDR_MESSAGE_DROP || message->kind == SDR_MESSAGE_ANSWER
                              ? net->workers + (int32_t)sdr_stream_below(random, 1000)
                              : -1 - (int32_t)sdr_stream_below(random, 1000);
         return !of_peers;
-    case 3:
-        message->batch = (UINT64_C(1) << 52) + edge(random, 0) / 2;
-        return !of_peers;
+    case 3: message->batch = (UINT64_C(1) << 52) + edge(random, 0) / 2; return !of_peers;
     case 4: /* of another run */
         message->sequence += (uint16_t)(1 + sdr_stream_below(random, UINT16_MAX));
         return true;
     case 5:
         message->from = (int32_t)sdr_stream_below(random, (uint64_t)net->nodes);
         return message->from != node;
-    default:
-        message->value = no_number(random);
-        return true;
+    default: message->value = no_number(random); return true;
     }
 }
 
@@ -172,14 +150,9 @@ static void damage_bytes(struct sdr_stream *random, struct sdr_body *body)
         unsigned char *at = body->data + sdr_stream_below(random, room);
         uint32_t word = (uint32_t)edge(random, *at);
         switch (sdr_stream_below(random, 3)) {
-        case 0:
-            *at ^= (unsigned char)(1 << sdr_stream_below(random, 8));
-            break;
-        case 1:
-            memcpy(at, &wild[sdr_stream_below(random, 5)], 4);
-            break;
-        default:
-            memcpy(body->data + (uint64_t)(at - body->data) / 4 * 4, &word, 4);
+        case 0: *at ^= (unsigned char)(1 << sdr_stream_below(random, 8)); break;
+        case 1: memcpy(at, &wild[sdr_stream_below(random, 5)], 4); break;
+        default: memcpy(body->data + (uint64_t)(at - body->data) / 4 * 4, &word, 4);
         }
     }
 }
@@ -200,17 +173,13 @@ static enum sdr_status damage_body(struct sdr_stream *random, const struct sdr_n
         if (status == SDR_OK)
             memcpy(message->body->data, whole->data, bytes);
         break;
-    case 2:
-        message->body = NULL;
-        break;
+    case 2: message->body = NULL; break;
     case 5:
         status = make_body(net, NULL, sdr_stream_below(random, 300), &message->body);
         for (uint64_t i = 0; status == SDR_OK && i < message->body->bytes; i++)
             message->body->data[i] = (unsigned char)sdr_stream_u32(random);
         break;
-    default:
-        damage_bytes(random, whole);
-        return SDR_OK;
+    default: damage_bytes(random, whole); return SDR_OK;
     }
     sdr_body_drop(whole);
     return status;
@@ -218,8 +187,7 @@ static enum sdr_status damage_body(struct sdr_stream *random, const struct sdr_n
 
 static bool travels(const struct sdr_network *net, const struct sdr_message *message)
 {
-    return !sdr_message_is_local(message->kind) &&
-           message->from >= 0 && message->from < net->nodes;
+    return !sdr_message_is_local(message->kind) && message->from >= 0 && message->from < net->nodes;
 }
 
 /* A damaged copy of a message; false: there is none this time. */
@@ -366,7 +334,8 @@ static int64_t now(const struct sdr_node *node)
 #define REST                                                                                       \
     .options = table, .options_size = sizeof(struct options), .workers_most = 1024,                \
     .launch = launch, .send = send, .receive = receive, .compute = compute, .any = any,            \
-    .wait = await, .one_machine = one_machine, .expose = expose, .idle = idle, .now = now, .close = close_inner
+    .wait = await, .one_machine = one_machine, .expose = expose, .idle = idle, .now = now,         \
+    .close = close_inner
 
 SDR_REGISTER(transport, hostile) = {
     .name = "hostile",

@@ -1,5 +1,5 @@
-/* For tests alone: the middle of the gradients, value by value (the mean of the two in the middle where
-   their number is even), so that gradients are multiplied out. NaN counts as the largest. */
+/* For tests alone: the middle of the gradients, value by value (the mean of the two in the middle
+   where their number is even), so that gradients are multiplied out. NaN counts as the largest. */
 #include "kind/aggregate.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
-/* For tests alone: the gradient that is nearest to all others, by the sum of its squared distances (a medoid, the core
-   of Krum): an aggregate that asks for distances. */
+/* For tests alone: the gradient that is nearest to all others, by the sum of its squared distances
+   (a medoid, the core of Krum): an aggregate that asks for distances. */
 #include "kind/aggregate.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
-/* For bench/asgd: how long a one-sided write of a state takes, against memcpy, without training. Worker 0 prints a line of JSON. */
+/* For bench/asgd: how long a one-sided write of a state takes, against memcpy, without training.
+   Worker 0 prints a line of JSON. */
 #include "base/memory.h"
 #include "peer/role.h"
 
@@ -8,8 +9,10 @@
 struct options {
     uint64_t times;
 };
-static const struct sdr_option table[] = {
-    {"times", SDR_INTEGER, "0", "N", 0, 1e6, "writes; 0: it is not for training", offsetof(struct options, times), 0}, {0}};
+static const struct sdr_option table[] = {{"times", SDR_INTEGER, "0", "N", 0, 1e6,
+                                           "writes; 0: it is not for training",
+                                           offsetof(struct options, times), 0},
+                                          {0}};
 
 static uint64_t local(const void *options, const struct sdr_facts *facts)
 {
@@ -27,7 +30,8 @@ static int slots(const void *options)
 static enum sdr_status measure(struct sdr_node *node, const float *state, float *copy)
 {
     const struct options *options = sdr_peer_options(node);
-    uint64_t first = options->times / 10 + 1, bytes = sdr_peer_state_shape(node).values * sizeof *state;
+    uint64_t first = options->times / 10 + 1,
+             bytes = sdr_peer_state_shape(node).values * sizeof *state;
     int64_t put = 0, plain = 0;
     for (uint64_t i = 0; i < first + options->times; i++) {
         bool sent;
@@ -39,7 +43,8 @@ static enum sdr_status measure(struct sdr_node *node, const float *state, float 
         put += i < first ? 0 : b - a;
         plain += i < first ? 0 : c - b;
     }
-    printf("{\"bytes\": %llu, \"put\": %.9g, \"memcpy\": %.9g}\n", (unsigned long long)bytes, (double)put * 1e-9 / (double)options->times,
+    printf("{\"bytes\": %llu, \"put\": %.9g, \"memcpy\": %.9g}\n", (unsigned long long)bytes,
+           (double)put * 1e-9 / (double)options->times,
            (double)plain * 1e-9 / (double)options->times);
     return SDR_OK;
 }
@@ -78,7 +83,8 @@ static enum sdr_status publish(struct sdr_node *node)
     return SDR_OK;
 }
 
-static const struct sdr_peer_ops peers = {.local = local, .alone = true, .slots = slots, .publish = publish, .peer = peer};
+static const struct sdr_peer_ops peers = {
+    .local = local, .alone = true, .slots = slots, .publish = publish, .peer = peer};
 SDR_REGISTER(strategy, put_time) = {
     .name = "put-time",
     .summary = "for benchmarks: how long a one-sided write takes",

@@ -1,9 +1,10 @@
-/* For tests: peers sum vectors around a ring, and check what comes out. Data-parallel SGD: the gradients of all parts of
-   a batch are summed, and every replica takes the same step.
+/* For tests: peers sum vectors around a ring, and check what comes out. Data-parallel SGD: the
+   gradients of all parts of a batch are summed, and every replica takes the same step.
 
-   A vector has as many chunks as there are peers, some of them empty if it is short. Reduce-scatter: in step s peer r sends
-   chunk r − s to the next one, and adds what it receives to chunk r − s − 1; after P − 1 steps it has the sum of
-   chunk r + 1. All-gather: these go around once more. All peers together send 2·N·(P − 1) values. */
+   A vector has as many chunks as there are peers, some of them empty if it is short.
+   Reduce-scatter: in step s peer r sends chunk r − s to the next one, and adds what it receives to
+   chunk r − s − 1; after P − 1 steps it has the sum of chunk r + 1. All-gather: these go around
+   once more. All peers together send 2·N·(P − 1) values. */
 #include "base/memory.h"
 #include "peer/role.h"
 

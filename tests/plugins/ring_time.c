@@ -1,4 +1,5 @@
-/* For bench/allreduce: how long a sum over all workers takes, without training. Worker 0 prints a line of JSON. */
+/* For bench/allreduce: how long a sum over all workers takes, without training. Worker 0 prints a
+   line of JSON. */
 #include "base/memory.h"
 #include "sync/ring.h"
 
@@ -9,14 +10,19 @@ struct options {
     bool transport;
 };
 static const struct sdr_option table[] = {
-    {"bytes", SDR_SIZE, "16M", "SIZE", 0, 0, "length of the vector", offsetof(struct options, bytes), 0},
-    {"times", SDR_INTEGER, "0", "N", 0, 1e6, "sums; 0: it is not for training", offsetof(struct options, times), 0},
-    {"bucket", SDR_SIZE, "1M", "SIZE", 0, 0, "size of the pieces", offsetof(struct options, bucket), 0},
-    {"transport", SDR_FLAG, "no", NULL, 0, 0, "the transport sums up", offsetof(struct options, transport), 0},
+    {"bytes", SDR_SIZE, "16M", "SIZE", 0, 0, "length of the vector",
+     offsetof(struct options, bytes), 0},
+    {"times", SDR_INTEGER, "0", "N", 0, 1e6, "sums; 0: it is not for training",
+     offsetof(struct options, times), 0},
+    {"bucket", SDR_SIZE, "1M", "SIZE", 0, 0, "size of the pieces", offsetof(struct options, bucket),
+     0},
+    {"transport", SDR_FLAG, "no", NULL, 0, 0, "the transport sums up",
+     offsetof(struct options, transport), 0},
     {0}};
 
 /* A tenth more sums come first, to warm up. */
-static enum sdr_status measure(struct sdr_node *node, struct sdr_ring *ring, struct sdr_body **vector, double *seconds)
+static enum sdr_status measure(struct sdr_node *node, struct sdr_ring *ring,
+                               struct sdr_body **vector, double *seconds)
 {
     const struct options *options = sdr_peer_options(node);
     uint64_t first = options->times / 10 + 1;

@@ -1,5 +1,6 @@
-/* For tests alone: a network of two layers, tanh between them, softmax loss. It has what the models of the
-   library lack: four blocks, a gradient in two stages, and parts of forms that linear models do not have.
+/* For tests alone: a network of two layers, tanh between them, softmax loss. It has what the models
+   of the library lack: four blocks, a gradient in two stages, and parts of forms that linear models
+   do not have.
 
        h = tanh(x·W1 + b1)    z = h·W2 + b2
 

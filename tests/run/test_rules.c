@@ -1,4 +1,5 @@
-/* Laws of the table of rules: it is in the order of asking, and its sentences name what there is. */
+/* Laws of the table of rules: it is in the order of asking, and its sentences name what there
+   is. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

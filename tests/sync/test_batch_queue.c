@@ -1,5 +1,6 @@
-/* Laws of the queue of batches: every number is applied once, whatever is returned and in whatever order workers bring
-   them, and a queue that was saved and resumed at any moment hands out exactly what is left. */
+/* Laws of the queue of batches: every number is applied once, whatever is returned and in whatever
+   order workers bring them, and a queue that was saved and resumed at any moment hands out exactly
+   what is left. */
 #include "base/memory.h"
 #include "base/rng.h"
 #include "server/batch_queue.h"
@@ -12,7 +13,8 @@
 
 enum { NUMBERS = 5000, BUSY = 40 };
 
-/* Works the queue off with up to BUSY numbers in flight; a straggler keeps the very first number to the end. */
+/* Works the queue off with up to BUSY numbers in flight; a straggler keeps the very first number to
+   the end. */
 static void work(struct sdr_batch_queue *queue, struct sdr_stream *random, unsigned char *applied,
                  uint64_t until)
 {

@@ -1,6 +1,6 @@
-/* The rule of stale synchronous parallel holds in every schedule: 3 workers, 4 clocks, s = 0, 1, 2, messages that
-   take any time; all states that can be reached are looked at, and in each the view of every worker that
-   begins an iteration. */
+/* The rule of stale synchronous parallel holds in every schedule: 3 workers, 4 clocks, s = 0, 1, 2,
+   messages that take any time; all states that can be reached are looked at, and in each the view
+   of every worker that begins an iteration. */
 #include "sync/clocks.h"
 
 #include <setjmp.h>
@@ -14,8 +14,8 @@
 #include <cmocka.h>
 
 enum { WORKERS = 3, CLOCKS = 4 };
-/* Where a worker is: computing; its step on the way to the server; waiting there for leave to read; values on
-   the way to it. */
+/* Where a worker is: computing; its step on the way to the server; waiting there for leave to read;
+   values on the way to it. */
 enum phase { COMPUTING, PUSHING, WAITING, FETCHING };
 
 struct state {
@@ -112,19 +112,14 @@ static void receive(struct state *state, int worker, uint64_t s)
 static bool go_on(struct state state, int worker, uint64_t s)
 {
     switch ((enum phase)state.phase[worker]) {
-    case COMPUTING:
-        state.phase[worker] = PUSHING;
-        break;
-    case PUSHING:
-        receive(&state, worker, s);
-        break;
+    case COMPUTING: state.phase[worker] = PUSHING; break;
+    case PUSHING: receive(&state, worker, s); break;
     case FETCHING:
         state.phase[worker] = COMPUTING;
         check_view(&state, worker, s);
         reads++;
         break;
-    case WAITING:
-        return false;
+    case WAITING: return false;
     }
     explore(state, s);
     return true;

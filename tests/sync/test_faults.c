@@ -1,10 +1,10 @@
-/* Laws of failing: a whole run through the public interface, again and again, with the n-th allocation,
-   read or write failing, for n = 1, 2, 3 … until nothing is struck. Every time:
+/* Laws of failing: a whole run through the public interface, again and again, with the n-th
+   allocation, read or write failing, for n = 1, 2, 3 … until nothing is struck. Every time:
      the status is right and the sentence one line; no file is half-written and no temporary left;
      if the call succeeded all the same, the model is the very model;
      what was checkpointed before the failure resumes to the very model.
-   Leaks and wrong accesses are the sanitizers' to find: run this under ASan too. Allocations of the libraries
-   beneath are failed by cli/test_allocations.py. */
+   Leaks and wrong accesses are the sanitizers' to find: run this under ASan too. Allocations of the
+   libraries beneath are failed by cli/test_allocations.py. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -481,7 +481,8 @@ static void pairs_and_clusters_survive_every_failure(void **state)
     }
 }
 
-/* Workers race: every run is another one. A record that is there is whole, and of the model that is there. */
+/* Workers race: every run is another one. A record that is there is whole, and of the model that is
+   there. */
 static void sweep_records(enum sdr_fault kind)
 {
     struct outcome outcome, again;

@@ -1,4 +1,5 @@
-/* The Parzen window is its inner product, ⟨g, w − w_j⟩ > η/2 ‖g‖²: for random vectors, and at the boundary, where numbers are exact. */
+/* The Parzen window is its inner product, ⟨g, w − w_j⟩ > η/2 ‖g‖²: for random vectors, and at the
+   boundary, where numbers are exact. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -47,8 +48,9 @@ static void random_vectors(void **unused)
     assert_in_range(taken, total / 20, total - total / 20);
 }
 
-/* w, g and w_j are small multiples of 2^-10, η is 2^-3: nothing is rounded. w_j = w − η/2 g + v with v orthogonal to g is as far from
-   w as from w − ηg: not taken; a little nearer along g it is. */
+/* w, g and w_j are small multiples of 2^-10, η is 2^-3: nothing is rounded. w_j = w − η/2 g + v
+   with v orthogonal to g is as far from w as from w − ηg: not taken; a little nearer along g it
+   is. */
 static void the_boundary(void **unused)
 {
     struct sdr_stream random = sdr_stream_open(1, SDR_FOR_TEST, 2);
@@ -57,16 +59,20 @@ static void the_boundary(void **unused)
     for (int t = 0; t < 2000; t++) {
         uint64_t count = 2 * (1 + sdr_stream_below(&random, MOST / 2));
         for (uint64_t i = 0; i < count; i += 2) {
-            double a = 16.0 * (double)(1 + sdr_stream_below(&random, 50)), b = 16.0 * (double)sdr_stream_below(&random, 50);
-            double across = (double)sdr_stream_below(&random, 9) - 4; /* (−b, a) is orthogonal to (a, b) */
+            double a = 16.0 * (double)(1 + sdr_stream_below(&random, 50)),
+                   b = 16.0 * (double)sdr_stream_below(&random, 50);
+            /* (−b, a) is orthogonal to (a, b) */
+            double across = (double)sdr_stream_below(&random, 9) - 4;
             gradient[i] = (float)(a * unit);
             gradient[i + 1] = (float)(b * unit);
             for (int k = 0; k < 2; k++) {
                 before[i + (uint64_t)k] = (float)((double)sdr_stream_below(&random, 4096) * unit);
-                after[i + (uint64_t)k] = (float)(before[i + (uint64_t)k] - rate * gradient[i + (uint64_t)k]);
+                after[i + (uint64_t)k] =
+                    (float)(before[i + (uint64_t)k] - rate * gradient[i + (uint64_t)k]);
             }
             state[i] = (float)(before[i] - rate / 2 * gradient[i] - across * b / 16 * unit);
-            state[i + 1] = (float)(before[i + 1] - rate / 2 * gradient[i + 1] + across * a / 16 * unit);
+            state[i + 1] =
+                (float)(before[i + 1] - rate / 2 * gradient[i + 1] + across * a / 16 * unit);
         }
         assert_false(takes(count));
         state[0] -= (float)unit;
@@ -93,6 +99,8 @@ static void no_numbers(void **unused)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(random_vectors), cmocka_unit_test(the_boundary), cmocka_unit_test(no_numbers)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(random_vectors),
+                                       cmocka_unit_test(the_boundary),
+                                       cmocka_unit_test(no_numbers)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* Between two barriers every piece of work is given to exactly one worker, however many pieces there
-   are, and whoever is late. */
+/* Between two barriers every piece of work is given to exactly one worker, however many pieces
+   there are, and whoever is late. */
 #include "conform/numbers.h"
 
 #include "base/memory.h"

@@ -89,7 +89,9 @@ static enum sdr_status unpack(const unsigned char *bytes, size_t count)
     if (status == SDR_OK) {
         assert_true(got.from >= 0 && got.from < NODES && got.to >= 0 && got.to < NODES);
         assert_true(got.kind < SDR_MESSAGE_KINDS || got.kind == SDR_WIRE_BYE);
-        assert_int_equal(count, SDR_HEADER_BYTES + (rest.stays ? sizeof rest.place : got.body ? got.body->bytes : 0));
+        assert_int_equal(count, SDR_HEADER_BYTES + (rest.stays ? sizeof rest.place
+                                                    : got.body ? got.body->bytes
+                                                               : 0));
         sdr_body_drop(got.body);
     }
     return status;
@@ -108,7 +110,8 @@ static void a_message_of_another_length_is_refused(void **state)
     }
 }
 
-/* Mark, format, kind, nodes and length each have a value that is refused, and so has the byte that says where the body is. */
+/* Mark, format, kind, nodes and length each have a value that is refused, and so has the byte that
+   says where the body is. */
 static void a_header_with_a_wrong_field_is_refused(void **state)
 {
     static const struct {
@@ -146,7 +149,8 @@ static void a_header_with_a_wrong_field_is_refused(void **state)
     sdr_body_drop(message.body);
 }
 
-/* Random bytes, with a header that is right to begin with in every second case: an error or a sound message. */
+/* Random bytes, with a header that is right to begin with in every second case: an error or a sound
+   message. */
 static void random_bytes_do_no_harm(void **state)
 {
     uint64_t random = 1;

@@ -1,4 +1,5 @@
-/* Features that occur are numbered in their order; entries of the rows that train have the numbers of their features. */
+/* Features that occur are numbered in their order; entries of the rows that train have the numbers
+   of their features. */
 #include "conform/numbers.h"
 
 #include "base/memory.h"

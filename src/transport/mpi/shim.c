@@ -13,7 +13,8 @@ static bool together(int size)
 {
     MPI_Comm near;
     int count = 0;
-    if (MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &near) != MPI_SUCCESS)
+    if (MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &near) !=
+        MPI_SUCCESS)
         return false;
     MPI_Comm_size(near, &count);
     MPI_Comm_free(&near);
@@ -23,16 +24,19 @@ static bool together(int size)
 static const char *start(int *rank, int *size, bool *one_machine)
 {
     int given, begun;
-    /* Open MPI, once a peer has died, looks at its sockets a hundred times a second unless told otherwise. */
+    /* Open MPI, once a peer has died, looks at its sockets a hundred times a second unless told
+       otherwise. */
     setenv("OMPI_MCA_mpi_event_tick_rate", "100", 0);
-    /* Over TCP Open MPI sends messages of up to 64 KB at once, and asks the receiver before larger ones. Every answer waits for
-       a thread that sleeps, and while all cores compute, for a turn of the scheduler: milliseconds. Up to 1 MB the kernel
-       carries the message meanwhile. Measured by bench/overlap, --allreduce bucket=1M. */
+    /* Over TCP Open MPI sends messages of up to 64 KB at once, and asks the receiver before larger
+       ones. Every answer waits for a thread that sleeps, and while all cores compute, for a turn of
+       the scheduler: milliseconds. Up to 1 MB the kernel carries the message meanwhile. Measured by
+       bench/overlap, --allreduce bucket=1M. */
     setenv("OMPI_MCA_btl_tcp_eager_limit", "1048576", 0);
     setenv("OMPI_MCA_btl_tcp_max_send_size", "1048576", 0);
-    /* Where there are more processes than cores, Open MPI gives way to other threads in every call. Nodes do that by
-       themselves when they wait (mpi.c); beside other programs each call would take milliseconds. Calls that block, at the
-       start and the end of a job, then compute through their time slices. */
+    /* Where there are more processes than cores, Open MPI gives way to other threads in every call.
+       Nodes do that by themselves when they wait (mpi.c); beside other programs each call would
+       take milliseconds. Calls that block, at the start and the end of a job, then compute through
+       their time slices. */
     setenv("OMPI_MCA_mpi_yield_when_idle", "0", 0);
     MPI_Initialized(&begun);
     if (!begun && MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &given) != MPI_SUCCESS)
@@ -50,7 +54,8 @@ static const char *start(int *rank, int *size, bool *one_machine)
 
 static const char *gather(const void *bytes, size_t count, void *all)
 {
-    if (MPI_Allgather(bytes, (int)count, MPI_BYTE, all, (int)count, MPI_BYTE, MPI_COMM_WORLD) != MPI_SUCCESS)
+    if (MPI_Allgather(bytes, (int)count, MPI_BYTE, all, (int)count, MPI_BYTE, MPI_COMM_WORLD) !=
+        MPI_SUCCESS)
         return "MPI does not start";
     return NULL;
 }
@@ -87,7 +92,8 @@ static const char *sum(float *value, size_t count, void *request)
     MPI_Request of;
     if (count > INT_MAX)
         return "MPI sums up at most 2^31 values at a time: give a smaller bucket";
-    if (MPI_Iallreduce(MPI_IN_PLACE, value, (int)count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD, &of) != MPI_SUCCESS)
+    if (MPI_Iallreduce(MPI_IN_PLACE, value, (int)count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD, &of) !=
+        MPI_SUCCESS)
         return "MPI could not begin a sum";
     memcpy(request, &of, sizeof of);
     return NULL;

@@ -1,5 +1,5 @@
-/* The few calls of MPI that the transport needs. They are in a module of their own, which is loaded when
-   asked for: programs start without MPI, and run where there is none. */
+/* The few calls of MPI that the transport needs. They are in a module of their own, which is loaded
+   when asked for: programs start without MPI, and run where there is none. */
 #ifndef SDR_TRANSPORT_MPI_SHIM_H
 #define SDR_TRANSPORT_MPI_SHIM_H
 
@@ -20,8 +20,9 @@ struct sdr_mpi {
     /* Begins a sum over all processes, in place, which all begin in the same order. */
     const char *(*sum)(float *value, size_t count, void *request);
     const char *(*test)(void *request, bool *done);
-    /* The first of `count` receives that is done, which is cleared then, and the bytes that came; *which is −1 if none
-       is. Requests that are cleared are passed over. With an error *which is the receive that failed, or −1. */
+    /* The first of `count` receives that is done, which is cleared then, and the bytes that came;
+       *which is −1 if none is. Requests that are cleared are passed over. With an error *which is
+       the receive that failed, or −1. */
     const char *(*test_receives)(void *requests, int count, int *which, size_t *bytes);
     void (*clear)(void *request);  /* makes it a request of nothing, whatever it was */
     bool (*cancel)(void *request); /* a receive's; false: a part of it has come, it is under way */
