@@ -24,9 +24,9 @@ struct sdr_product {
     bool add;
 };
 
-/* to[i·to_row + j] = Σ_q Σ_l a[a_at[i] + q_at[q] + l] · b[j·b_row + q·lanes + l]   for q < inner, l < lanes
-   Both operands are vectors over `lanes` examples, a multiple of 16: sixteen chains, whose sum is
-   in the order of chains_sum. */
+/* to[i·to_row + j] = Σ_q Σ_l a[a_at[i] + q_at[q] + l] · b[j·b_row + q·lanes + l], q < inner, l <
+   lanes. Both operands are vectors over `lanes` examples, a multiple of 16: sixteen chains, whose
+   sum is in the order of chains_sum. */
 struct sdr_cross {
     float *to;
     const float *a, *b;

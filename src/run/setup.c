@@ -2,20 +2,22 @@
    nothing below.
 
        options                 rules on options alone; the CPU level; a copy of its own
-       plug-ins                strategy, optimizer, schedule, transport: which process of a job this is
+       plug-ins                strategy, optimizer, schedule, transport: which process of a job this
+                               is
        job                     all processes mean the same: they compare options and data
-       problem                 model, labels, rows, weights; features are measured in the units that optimizer and
-                               penalties ask for, where the model does not
+       problem                 model, labels, rows, weights; features are measured in the units that
+                               optimizer and penalties ask for, where the model does not
        model and strategy      look at the rows themselves
-       workers                 need the strategy, the record to be replayed and the rows; then the rows of an update
-       optimizer, schedule     where the model means something else by auto: workers and rules above have seen
-                               what the options alone say
+       workers                 need the strategy, the record to be replayed and the rows; then the
+                               rows of an update
+       optimizer, schedule     where the model means something else by auto: workers and rules above
+                               have seen what the options alone say
        length                  needs the rows of an update: updates of an epoch
        averaging               needs the length and the rows of an update
        step                    needs the optimizer and the sizes of features and labels
        parameters              need optimizer, penalties, averaging and the rows of an update
-       plan or network         need the parameters; the plan may lower the number of workers, and decides how rows
-                               are ordered
+       plan or network         need the parameters; the plan may lower the number of workers, and
+                               decides how rows are ordered
        fingerprint             needs plan, network and length
        record                  needs the fingerprint and the order of rows
        points of the curve     need plan and network, and the length

@@ -82,9 +82,11 @@ enum sdr_status sdr_weights_end_epoch(struct sdr_run *run)
     float *copy = NULL;
     const float *w;
     const struct sdr_peer_ops *peer = run->use.strategy->peer;
+    /* With peers that are alone each replica has ended its epochs, and the model is made of
+       these. */
     if (!run->use.kind->epoch_end || run->use.strategy->full_batch ||
         (run->network && peer && peer->alone))
-        return SDR_OK; /* with peers that are alone each replica has ended its epochs, and the model is made of these */
+        return SDR_OK;
     if (!apart(run)) {
         run->use.kind->epoch_end(block, run->parameters.value);
         for (int c = 0; c < run->shared.replicas && run->shared.plan.shards; c++)

@@ -406,7 +406,8 @@ enum sdr_status sdr_follow_coordinator(struct sdr_node *node)
             continue;
         case SDR_MESSAGE_DROP: status = keep_pending(server, message.about, &message); break;
         case SDR_MESSAGE_APPLY: status = follow_decision(node, &message); break;
-        case SDR_MESSAGE_ANSWER: /* an evaluation may have charged all penalties since the last step */
+        case SDR_MESSAGE_ANSWER:
+            /* an evaluation may have charged all penalties since the last step */
             server->parameters->penalty_due = message.value;
             status = sdr_send_task(node, message.about, message.batch, message.flags);
             break;

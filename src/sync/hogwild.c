@@ -1,16 +1,17 @@
 /* Hogwild! (Niu, Recht, Ré and Wright, 2011): workers train one model without locks.
 
-   exchange=0  as published: every step writes to the shared model, and concurrent steps on one weight may
-               be lost. With kernels this fast the cache lines of busy features bounce between cores, and
-               two workers are slower than one.
-   exchange=N  a worker trains on a private replica for N rows, then adds its changes to the shared model
-               atomically. Nothing is lost, and cache lines move N times less often.
-   auto        chooses N by the sizes of model and rows, or 0 for many features of which none is busy.
-               Changes of more than two workers to busy features are damped.
+   exchange=0  as published: every step writes to the shared model, and concurrent steps on one
+               weight may be lost. With kernels this fast the cache lines of busy features bounce
+               between cores, and two workers are slower than one.
+   exchange=N  a worker trains on a private replica for N rows, then adds its changes to the shared
+               model atomically. Nothing is lost, and cache lines move N times less often.
+   auto        chooses N by the sizes of model and rows, or 0 for many features of which none is
+               busy. Changes of more than two workers to busy features are damped.
 
    Damping. Each worker has made the whole correction on a busy feature, so the sum of their changes
    would overshoot. A change to a feature that occurs in a fraction f of the rows is multiplied by
-       max(2/P, min(1, 64/(f·R))),   P: replicas that changed it, R: rows of all between two exchanges.
+       max(2/P, min(1, 64/(f·R))),   P: replicas that changed it, R: rows of all replicas between
+                                     two exchanges.
    The factor is 1 with two workers, and for features that all of them together see at most 64 times
    between exchanges. A feature of every row, exchanged after 26 rows of each of 3, 4, 8 workers,
    has the factor 0.82, 0.62, 0.31. Measured: loss relative to serial after three epochs of 20 000
@@ -84,9 +85,10 @@ static double cheap_rows(const struct sdr_plan *plan, double share)
 
 /* Rows between two exchanges: N = max(16, min(cheap, often, close)).
      cheap  an exchange costs 4 % of the time of the rows before it
-     often  16 exchanges per worker and epoch (8 for many sparse rows; 4 of two workers where few suffice, and that is all)
-     close  18 touches per weight between exchanges (36 for sparse rows, where most touches fall on few
-            weights), so that replicas stay close on dense and small problems */
+     often  16 exchanges per worker and epoch (8 for many sparse rows; two workers of which few
+            exchanges are asked have 4, and this bound alone)
+     close  18 touches per weight between exchanges (36 for sparse rows, where most touches fall on
+            few weights), so that replicas stay close on dense and small problems */
 static uint64_t choose_rows(const struct sdr_plan *plan, uint64_t copies, bool *straight)
 {
     double cost = exchange_cost(plan), row = row_cost(plan), cheap = cheap_rows(plan, 0.04);

@@ -10,8 +10,10 @@
    rare feature is as large as a frequent one, it has not ended after 100.
 
    One step, with g = ∇f(v):
-       ⋄ ← pseudo-gradient of F: g_i + l1_i·sign(v_i) where v_i ≠ 0; at v_i = 0 the one-sided derivative that falls, or 0
-       p ← −H⋄ by the two-loop recursion over the last pairs s = v' − v, y = g' − g, from H₀ = γI, γ = sᵀy/yᵀy
+       ⋄ ← pseudo-gradient of F: g_i + l1_i·sign(v_i) where v_i ≠ 0; at v_i = 0 the one-sided
+           derivative that falls, or 0
+       p ← −H⋄ by the two-loop recursion over the last pairs s = v' − v, y = g' − g, from H₀ = γI,
+           γ = sᵀy/yᵀy
        p_i ← 0 where v_i = 0 and p_i does not point along −⋄_i
        v' ← v + αp, and v'_i ← 0 where v'_i would leave the orthant of v_i (of −⋄_i where v_i = 0)
    for α = 1, shortened until Armijo's rule holds: F(v') ≤ F(v) + 1e-4·⋄ᵀ(v' − v).
