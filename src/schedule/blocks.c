@@ -58,8 +58,25 @@ static void assign_groups(struct load *group, uint32_t groups, uint8_t *block)
     }
 }
 
+/* A feature's rows are spread over the cells of its block, of which there are as many as blocks. */
+static double repeats_of(const struct sdr_rows *rows, const uint32_t *row, uint32_t count,
+                         const uint32_t *touched)
+{
+    double sum = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        struct sdr_sparse_row r = sdr_sparse_row(rows, row ? row[i] : i);
+        uint32_t most = 0;
+        for (uint32_t n = 0; n < r.n; n++) {
+            uint32_t times = touched[sdr_row_index(&r, n)];
+            most = times > most ? times : most;
+        }
+        sum += most;
+    }
+    return count ? sum / count / SDR_BLOCKS : 0;
+}
+
 enum sdr_status sdr_blocks_assign(const struct sdr_rows *rows, const uint32_t *row, uint32_t count,
-                                  uint8_t *block)
+                                  uint8_t *block, double *repeats)
 {
     uint32_t *touched = NULL;
     struct load *group = NULL;
@@ -72,6 +89,7 @@ enum sdr_status sdr_blocks_assign(const struct sdr_rows *rows, const uint32_t *r
             touched[sdr_row_index(&r, n)]++;
     }
     assign_groups(group, make_groups(touched, rows->features, group), block);
+    *repeats = repeats_of(rows, row, count, touched);
 cleanup:
     sdr_release(touched);
     sdr_release(group);

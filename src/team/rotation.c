@@ -2,7 +2,14 @@
 
    Rows are copied once, cell by cell and shuffled within each. So an epoch reads memory
    sequentially, and the parameters of a cell stay in the cache of its core. An epoch visits the
-   rounds in random order and starts at a random row of each cell. */
+   rounds in random order and starts at a random row of each cell.
+
+   Passes. A busy item takes all steps of a cell on the users of one block, and forgets the others.
+   So an epoch goes over the rounds several times, each time with a share of every cell's rows:
+       passes = ⌈repeats / 32⌉, at most 16,   repeats: rows of a cell with the same item or user
+   Measured, training loss relative to serial: 1.8 million ratings of 100 items (Jester, 500
+   repeats) +25 % in one pass, +1.5 % in 6, +0.6 % in 11, +0.2 % in 16; 9 million ratings of 10 000
+   items (130 repeats) +1.0 % in one pass, +0.2 % in 5. */
 #include "team/rotation.h"
 #include "base/memory.h"
 #include "base/rng.h"
@@ -11,9 +18,11 @@
 #include "schedule/blocks.h"
 #include "team/accounting.h"
 
+#include <math.h>
 #include <string.h>
 
 enum { CELLS = SDR_ROUNDS * SDR_CELLS };
+enum { REPEATS = 32, PASSES_MOST = 16 };
 _Static_assert((int)SDR_CELLS == (int)SDR_ROTATING,
                "strategies hand out as many cells as a round has");
 
@@ -21,8 +30,9 @@ struct sdr_rotation {
     uint32_t *row;         /* owned: the training rows, sorted by cell */
     struct sdr_pair *pair; /* owned: copies of these rows; NULL if steps are not fused */
     uint32_t start[CELLS + 1];
-    /* This epoch's order of cells: the place where each begins, its number, and its first row. */
-    uint32_t place[CELLS + 1], cell[CELLS], shift[CELLS];
+    uint32_t visits; /* of cells in an epoch: CELLS in each pass */
+    /* This epoch's visits: the place where each begins, its cell, and the first of its rows. */
+    uint32_t place[PASSES_MOST * CELLS + 1], cell[PASSES_MOST * CELLS], shift[PASSES_MOST * CELLS];
 };
 
 static uint32_t cell_of(const struct sdr_rows *rows, uint32_t row, const uint8_t *block)
@@ -77,21 +87,30 @@ static enum sdr_status copy_pairs(const struct sdr_run *run, struct sdr_rotation
     return SDR_OK;
 }
 
+static uint32_t passes_for(double repeats)
+{
+    double passes = ceil(repeats / REPEATS);
+    return passes < 1 ? 1 : passes > PASSES_MOST ? PASSES_MOST : (uint32_t)passes;
+}
+
 enum sdr_status sdr_rotation_create(struct sdr_run *run)
 {
     struct sdr_rotation *r;
     uint32_t count = run->set.train_rows.count;
+    bool shuffled = run->options.settings.shuffle != SDR_SHUFFLE_NONE;
+    double repeats = 0;
     uint8_t *block;
     SDR_TRY(sdr_allocate(&r, 1, sizeof *r, "a rotation"));
     run->shared.rotation = r;
     SDR_TRY(sdr_allocate(&r->row, count, sizeof *r->row, "rows by cells"));
     SDR_TRY(sdr_allocate(&block, run->problem.features, 1, "blocks of features"));
     enum sdr_status status =
-        sdr_blocks_assign(&run->data->rows, run->set.train_rows.row, count, block);
+        sdr_blocks_assign(&run->data->rows, run->set.train_rows.row, count, block, &repeats);
     if (status == SDR_OK)
         sort_rows(run, block, r);
     sdr_release(block);
-    if (status == SDR_OK && run->options.settings.shuffle != SDR_SHUFFLE_NONE)
+    r->visits = (shuffled ? passes_for(repeats) : 1) * CELLS;
+    if (status == SDR_OK && shuffled)
         shuffle_cells(run, r);
     if (status == SDR_OK && run->shared.plan.known.fused)
         status = copy_pairs(run, r);
@@ -114,33 +133,33 @@ void sdr_rotation_order(struct sdr_run *run)
     bool listed = !r->pair || run->data->streams; /* copies have their order by themselves */
     struct sdr_stream stream =
         sdr_stream_open(run->options.settings.seed, SDR_FOR_SHUFFLE, run->progress.epoch);
-    uint32_t round[SDR_ROUNDS], at = 0;
+    uint32_t round[SDR_ROUNDS], first[CELLS], at = 0, passes = r->visits / CELLS;
     for (uint32_t i = 0; i < SDR_ROUNDS; i++)
         round[i] = i;
-    if (shuffled)
-        sdr_shuffle(round, SDR_ROUNDS, &stream);
-    for (uint32_t i = 0; i < CELLS; i++) {
+    for (uint32_t visit = 0; visit < r->visits; visit++) {
+        uint32_t pass = visit / CELLS, i = visit % CELLS;
+        if (i == 0 && shuffled)
+            sdr_shuffle(round, SDR_ROUNDS, &stream);
         uint32_t cell = round[i / SDR_CELLS] * SDR_CELLS + i % SDR_CELLS;
         uint32_t size = r->start[cell + 1] - r->start[cell];
-        uint32_t shift = shuffled && size ? (uint32_t)sdr_stream_below(&stream, size) : 0;
-        const uint32_t *row = r->row + r->start[cell];
-        r->cell[i] = cell;
-        r->shift[i] = shift;
-        r->place[i] = at;
-        if (listed) {
-            memcpy(run->rows.order + at, row + shift, (size - shift) * sizeof *row);
-            memcpy(run->rows.order + at + (size - shift), row, shift * sizeof *row);
-        }
-        at += size;
+        if (pass == 0)
+            first[cell] = shuffled && size ? (uint32_t)sdr_stream_below(&stream, size) : 0;
+        uint64_t from = (uint64_t)size * pass / passes, to = (uint64_t)size * (pass + 1) / passes;
+        r->cell[visit] = cell;
+        r->shift[visit] = size ? (uint32_t)((first[cell] + from) % size) : 0;
+        r->place[visit] = at;
+        for (uint64_t k = from; k < to && listed; k++)
+            run->rows.order[at + (k - from)] = r->row[r->start[cell] + (first[cell] + k) % size];
+        at += (uint32_t)(to - from);
     }
-    r->place[CELLS] = at;
+    r->place[r->visits] = at;
 }
 
-/* The first cell, in this epoch's order, of the round that contains a place. */
+/* The first visit of the round that contains a place. */
 static uint32_t round_at(const struct sdr_rotation *r, uint64_t place)
 {
     uint32_t first = 0;
-    while (first + SDR_CELLS < CELLS && r->place[first + SDR_CELLS] <= place)
+    while (first + SDR_CELLS < r->visits && r->place[first + SDR_CELLS] <= place)
         first += SDR_CELLS;
     return first;
 }
@@ -151,7 +170,7 @@ uint64_t sdr_rotation_left(const struct sdr_run *run)
     return r->place[round_at(r, run->progress.at) + SDR_CELLS] - run->progress.at;
 }
 
-/* Trains on the rows of a cell between two places of the epoch. */
+/* Trains on the rows of a visit between two places of the epoch. */
 static void fused_cell(struct sdr_node *node, uint32_t number, uint64_t from, uint64_t end)
 {
     enum { CHUNK = 64 };

@@ -216,6 +216,12 @@ else:
     expect("Jester: factors beat means", result["valid_rmse"] < (0.98 if os.environ.get("SOUNDER_SANITIZE") else 0.96) * baseline,
            "held-out RMSE %.4f, means %.4f" % (result["valid_rmse"], baseline))
 
+    # A hundred jokes: all steps of a joke on one block of users would undo those on the others.
+    if not os.environ.get("SOUNDER_SANITIZE"):
+        losses = [[train(path_of("jester.triples"), "--sync", sync, "--seed", seed)[0]["train_loss"] for seed in (1, 2)]
+                  for sync in ("auto", "serial")]
+        expect("Jester: all cores end at the training loss of one worker", sum(losses[0]) <= 1.005 * sum(losses[1]), losses)
+
 # ---- a ratings table is read by the names of its columns, in any order ----
 pairs = [(u, i, 1 + (7 * u + 3 * i) % 5) for u in range(30) for i in range(20) if (u + i) % 3]
 orders = {"user,item,rating": "{0},{1},{2}", "item,user,rating": "{1},{0},{2}", "rating,userId,movie_id": "{2},{0},{1}",

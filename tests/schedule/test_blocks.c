@@ -63,7 +63,8 @@ static void blocks_have_the_same_load(void **unused)
     }
     struct sdr_rows rows = {
         .count = ROWS, .features = FEATURES, .start = start, .index32 = index, .value = value};
-    assert_int_equal(sdr_blocks_assign(&rows, NULL, ROWS, block), SDR_OK);
+    double repeats;
+    assert_int_equal(sdr_blocks_assign(&rows, NULL, ROWS, block, &repeats), SDR_OK);
     for (uint32_t i = 0; i < 2 * ROWS; i++) {
         assert_true(block[index[i]] < SDR_BLOCKS);
         load[block[index[i]]]++;
