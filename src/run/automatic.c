@@ -1,21 +1,27 @@
 /* --sync auto: a strategy for all cores whose model does not depend on how many there are. What it
    chooses follows from the model, the rows and the options alone, never from the machine.
 
-     the model's own        networks: bsp, the bits of one worker. mf: rotation. k-means: rounds over all rows (Lloyd)
-     dense, several outputs bsp with batches of 128 rows, from 20 000 rows on. Measured against single rows on one worker,
-                            with 1.4 times as many epochs: training loss of Fashion-MNIST −0.2 %, of
-                            four fifths of it +0.3 %, and of 8 000 rows of MNIST +2.6 %. Sparse rows of rare classes need single
-                            steps: KDD Cup 99, accuracy 0.9955 (0.9977)
-     --batch of 128 or more bsp: two leaves or more, which cores compute together; the bits of one worker
-     one row at a time      hogwild with lanes, if there are more rows than features, or 100 000 rows and no more than 50
-                            times as many features: a lane trains a copy, and copies are merged in order. Two lanes: a9a and
-                            450 000 dense rows 0.00 %, 800 000 sparse ones −0.05 %; four: +0.4 % on the last, so they are
-                            for data where there is time to gain. RCV1, which has twice as many features as rows, would come out 0.7 %
-                            higher, held out 3 %. Numbers need ten rows a feature: with 20, 10 and 2 the training loss
-                            is 0.02 %, 0.06 % and 8 to 16 % higher. Merging moves weights that --l1 holds at zero: not with it
-     else                   serial */
+   the model's own         networks: bsp, the bits of one worker. mf: rotation. k-means: rounds over
+                           all rows (Lloyd)
+   dense, several outputs  bsp with batches of 128 rows, from 20 000 rows on. Measured against single
+                           rows on one worker, with 1.4 times as many epochs: training loss of
+                           Fashion-MNIST −0.2 %, of four fifths of it +0.3 %, of 8 000 rows of MNIST
+                           +2.6 %. Sparse rows of rare classes need single steps: KDD Cup 99,
+                           accuracy 0.9955 (0.9977)
+   --batch, 128 or more    bsp: two leaves or more, which cores compute together; the bits of one
+                           worker
+   one row at a time       hogwild with lanes, if there are enough rows a feature, or 100 000 rows and
+                           no more than 50 times as many features: a lane trains a copy, and
+                           copies are merged in order. Two lanes: a9a and 450 000 dense rows 0.00 %,
+                           800 000 sparse ones −0.05 %; four: +0.4 % on the last, so they are for
+                           data where there is time to gain. RCV1, which has twice as many features
+                           as rows, would come out 0.7 % higher, held out 3 %. Other losses need more
+                           rows and epochs: see bears_lanes. Merging moves weights that --l1 holds at
+                           zero: not with it
+   else                    serial */
 #include "base/memory.h"
 #include "base/text.h"
+#include "run/defaults.h"
 #include "run/registry.h"
 #include "run/run.h"
 #include "run/run_plugins.h"
@@ -29,7 +35,10 @@ enum {
     ROWS_OF_BATCHES = 20000,
     MANY_ROWS = 100000,
     FEATURES_TO_ROWS = 50,
-    ROWS_OF_REGRESSION = 10, /* a feature */
+    ROWS_IF_STEEP = 10,   /* a feature, for losses whose slope has no bound, and ... */
+    EPOCHS_IF_STEEP = 10, /* ... the fewest epochs */
+    VISITS = 20,          /* rows a feature and epochs, multiplied */
+    VISITS_IF_KINKED = 30,
     MANY_ENTRIES = 100000000 /* from here on there are four lanes */
 };
 
@@ -37,6 +46,7 @@ struct choice {
     char sync[32];
     uint64_t batch;  /* 0: as it is */
     const char *why; /* NULL: no note */
+    bool alone;      /* serial */
 };
 
 /* The first of these options that is given; NULL: none. */
@@ -79,12 +89,32 @@ static const char *only_serial(const struct sdr_run *run)
                                                                               : NULL;
 }
 
-/* What rounds over all rows take no notice of. */
+/* Whether an option is given that rounds over all rows take no notice of. */
 static bool against_rounds(const struct sdr_run *run)
 {
     static const char *const names[] = {"updates",  "optimizer", "lr", "lr-batch",
                                         "schedule", "shuffle",   NULL};
-    return run->data->streams || run->options.settings.batch > 0 || given(run, names);
+    return run->options.settings.batch > 0 || given(run, names);
+}
+
+/* Why the model's own strategy does not fit the run; NULL: it does. */
+static const char *against_own(const struct sdr_run *run)
+{
+    const struct sdr_settings *s = &run->options.settings;
+    const char *own = run->use.kind->defaults.sync;
+    if (strcmp(own, "batch") == 0)
+        return against_rounds(run)  ? "rounds over all rows do not use the step options given"
+               : run->data->streams ? "the rows do not fit --memory, and every round needs them all"
+                                    : NULL;
+    if (strcmp(own, "rotation") != 0)
+        return NULL;
+    return s->l1 > 0 || s->l2 > 0 || s->batch > 1
+               ? "blocks of ratings are for single rows without --l1 and --l2"
+           : run->data->streams
+               ? "the rows do not fit --memory, and blocks of ratings need them all"
+           : s->shuffle != SDR_SHUFFLE_AUTO && s->shuffle != SDR_SHUFFLE_NONE
+               ? "blocks of ratings have an order of their own, not that of --shuffle"
+               : NULL;
 }
 
 static int lanes_for(const struct sdr_run *run)
@@ -95,69 +125,82 @@ static int lanes_for(const struct sdr_run *run)
     return entries < MANY_ENTRIES ? 2 : 4;
 }
 
+/* Whether copies that are trained apart, and merged, end at the loss of one worker. Two lanes
+   relative to serial, training loss, generated rows of 40 entries:
+
+       loss            rows a feature × epochs
+       logistic        3.6 × 1 +0.7 %, 14 × 1 +0.6 %, 29 × 1 −0.0 %, 3.6 × 5 −0.3 %
+       hinge           3.6 × 3 +0.6 %, 14 × 1 +3 %, 29 × 1 +0.4 %, 14 × 5 −0.4 %
+       squared hinge   29 × 1 +1.5 %, 288 × 1 +0.9 %, 29 × 3 and 14 × 12 0.0 %
+       squared, huber  29 × 1 +2.6 %, 96 × 3 +4.6 %, 27 × 5 +1.6 %, 27 × 12 and 90 × 12 0.0 %
+
+   From 100 000 rows on logistic loss has lanes with fewer rows a feature, too: there is time to
+   gain. */
 static bool bears_lanes(const struct sdr_run *run)
 {
-    uint64_t rows = run->set.train_rows.count, features = run->problem.features;
-    if (run->use.kind->truth == SDR_REGRESSION)
-        return rows >= ROWS_OF_REGRESSION * features;
-    return rows >= features || (rows >= MANY_ROWS && features <= FEATURES_TO_ROWS * rows);
+    double rows = run->set.train_rows.count, features = run->problem.features;
+    double epochs = run->options.settings.epochs ? (double)run->options.settings.epochs
+                                                 : sdr_usual_epochs(run, false);
+    double curvature = run->use.kind->curvature;
+    if (curvature >= 1)
+        return rows >= ROWS_IF_STEEP * features && epochs >= EPOCHS_IF_STEEP;
+    if (curvature > 0 && rows >= MANY_ROWS && features <= FEATURES_TO_ROWS * rows)
+        return true;
+    return rows >= features &&
+           rows * epochs >= (curvature > 0 ? VISITS : VISITS_IF_KINKED) * features;
+}
+
+static struct choice serial(const char *why)
+{
+    return (struct choice){.sync = "serial", .why = why, .alone = true};
 }
 
 static struct choice choose(const struct sdr_run *run)
 {
+    const char *together =
+        run->data->streams /* a batch then ends with the rows in memory */
+            ? "all cores compute each batch, the same model for any number of them"
+            : "all cores compute each batch, the same bits as one worker";
     const struct sdr_settings *s = &run->options.settings;
     const struct sdr_model_kind *kind = run->use.kind;
     uint64_t rows = run->set.train_rows.count;
-    struct choice c = {.sync = "serial"};
-    bool penalty = s->l1 > 0 || s->l2 > 0, linear = kind->fused && !kind->bilinear;
-    const char *own = kind->defaults.sync;
-    if (only_serial(run) || (own && strcmp(own, "batch") == 0 && against_rounds(run)) ||
-        (own && strcmp(own, "rotation") == 0 && (penalty || s->batch > 1)))
-        return c;
-    if (own) {
-        snprintf(c.sync, sizeof c.sync, "%s", own);
-        c.why = kind->layered ? "all cores compute each batch, the same bits as one worker"
-                              : "all cores, the same model for any number of them";
+    bool several = run->problem.outputs > 1, dense = run->data->rows.dense;
+    struct choice c = {.sync = "bsp", .why = together};
+    if (only_serial(run))
+        return serial(NULL);
+    if (kind->defaults.sync) {
+        if (against_own(run))
+            return serial(against_own(run));
+        snprintf(c.sync, sizeof c.sync, "%s", kind->defaults.sync);
+        c.why = kind->layered ? together : "all cores, the same model for any number of them";
         return c;
     }
-    if (!linear || rows < ROWS_LEAST)
-        return c;
-    bool together = s->batch >= ROWS_TOGETHER, sparse_weights = s->l1 > 0, single = s->batch == 0;
-    if (single && run->data->rows.dense && run->problem.outputs > 1) {
-        c.batch = rows >= ROWS_OF_BATCHES ? ROWS_TOGETHER : 0;
-        together = c.batch > 0;
-    }
-    if (together) {
-        snprintf(c.sync, sizeof c.sync, "bsp");
-        c.why = "all cores compute each batch, the same bits as one worker";
-    } else if (s->batch <= 1 && run->problem.outputs == 1 && !sparse_weights && bears_lanes(run)) {
-        snprintf(c.sync, sizeof c.sync, "hogwild:lanes=%d", lanes_for(run));
-        c.why = "the same model for any number of workers";
-    }
-    return c;
-}
-
-/* The reason of choose() for serial, if it is no option of only_serial. NULL: no note, for few rows
-   without --workers. */
-static const char *why_serial(const struct sdr_run *run)
-{
-    const struct sdr_settings *s = &run->options.settings;
-    const struct sdr_model_kind *kind = run->use.kind;
-    if (kind->defaults.sync)
-        return strcmp(kind->defaults.sync, "batch") == 0
-                   ? "rounds over all rows do not use the step options given"
-                   : "blocks of ratings are for single rows without --l1 and --l2";
-    if (run->set.train_rows.count < ROWS_LEAST)
-        return s->workers > 1 ? "fewer than 2048 rows train in milliseconds" : NULL;
+    if (rows < ROWS_LEAST)
+        return serial(s->workers > 1 ? "fewer than 2048 rows train in milliseconds" : NULL);
     if (!kind->fused || kind->bilinear)
-        return "steps of this model are taken in order";
+        return serial("steps of this model are taken in order");
+    if (s->batch >= ROWS_TOGETHER)
+        return c;
     if (s->batch > 1)
-        return "batches of fewer than 128 rows are not worth sharing";
-    if (run->problem.outputs > 1)
-        return run->data->rows.dense ? "batches that cores share need 20000 rows"
-                                     : "rare classes need single steps in order";
-    return s->l1 > 0 ? "merging copies would move weights that --l1 holds at zero"
-                     : "too few rows a feature: merged copies would end at a higher loss";
+        return serial("batches of fewer than 128 rows are not worth sharing");
+    if (several && !dense)
+        return serial(
+            "several classes of sparse rows, of which some may be rare, need single steps");
+    if (several && s->batch == 1)
+        return serial("--batch 1 asks for single steps, of several outputs each");
+    if (several && rows < ROWS_OF_BATCHES)
+        return serial("batches that cores share need 20000 rows");
+    if (several) {
+        c.batch = ROWS_TOGETHER;
+        return c;
+    }
+    if (s->l1 > 0)
+        return serial("merging copies would move weights that --l1 holds at zero");
+    if (!bears_lanes(run))
+        return serial("too few rows a feature or epochs: merged copies would end at a higher loss");
+    snprintf(c.sync, sizeof c.sync, "hogwild:lanes=%d", lanes_for(run));
+    c.why = "the same model for any number of workers";
+    return c;
 }
 
 /* With one worker --workers says how many threads compute for it. */
@@ -170,11 +213,31 @@ static void use_threads(struct sdr_run *run)
         s->workers = 0;
 }
 
+static void tell(const struct sdr_run *run, const struct choice *c)
+{
+    const struct sdr_settings *s = &run->options.settings;
+    if (only_serial(run) && !s->replay && !s->record)
+        sdr_note(&run->options, "--sync auto takes serial, one worker, because of --%s",
+                 only_serial(run));
+    if (!c->why)
+        return;
+    if (c->alone)
+        sdr_note(&run->options, "--sync auto: serial, one worker: %s (--sync %s: all cores)",
+                 c->why, run->use.kind->fused && s->batch <= 1 ? "hogwild" : "bsp");
+    else if (c->batch)
+        sdr_note(&run->options,
+                 "--sync auto: %s, batches of %llu rows: %s (--sync serial: one worker, single "
+                 "rows)",
+                 c->sync, (unsigned long long)c->batch, c->why);
+    else
+        sdr_note(&run->options, "--sync auto: %s%s: %s (--sync serial: one worker)", c->sync,
+                 strncmp(c->sync, "hogwild", 7) == 0 ? " --deterministic" : "", c->why);
+}
+
 enum sdr_status sdr_choose_strategy(struct sdr_run *run)
 {
     struct sdr_settings *s = &run->options.settings;
     const struct sdr_plugin *plugin;
-    const char *serial;
     if (strcmp(s->sync, "auto") != 0)
         return SDR_OK;
     if (of_messages(run) && !run->use.kind->layered)
@@ -183,31 +246,17 @@ enum sdr_status sdr_choose_strategy(struct sdr_run *run)
                         "strategy that does, such as --sync bsp or --sync async",
                         of_messages(run));
     struct choice c = choose(run);
-    serial = why_serial(run); /* before --batch and --workers are filled in */
     sdr_plugin_free(run->use.strategy, run->use.strategy_options);
     run->use.strategy_options = NULL;
     SDR_TRY(sdr_plugin_choose("strategy", sdr_strategy_table, c.sync, &plugin,
                               &run->use.strategy_options));
     run->use.strategy = (const struct sdr_strategy *)plugin;
     s->deterministic |= run->use.strategy->can_repeat;
+    tell(run, &c);
     if (c.batch)
         s->batch = c.batch;
     if (!of_messages(run))
         use_threads(run);
-    if (c.why && c.batch)
-        sdr_note(
-            &run->options,
-            "--sync auto: %s, batches of %llu rows: %s (--sync serial: one worker, single rows)",
-            c.sync, (unsigned long long)c.batch, c.why);
-    else if (c.why)
-        sdr_note(&run->options, "--sync auto: %s%s: %s (--sync serial: one worker)", c.sync,
-                 strncmp(c.sync, "hogwild", 7) == 0 ? " --deterministic" : "", c.why);
-    else if (only_serial(run) && !s->replay && !s->record)
-        sdr_note(&run->options, "--sync auto takes serial, one worker, because of --%s",
-                 only_serial(run));
-    else if (!c.why && !only_serial(run) && serial)
-        sdr_note(&run->options, "--sync auto: serial, one worker: %s (--sync %s: all cores)",
-                 serial, run->use.kind->fused && s->batch <= 1 ? "hogwild" : "bsp");
     sdr_release(s->sync);
     s->sync = NULL;
     return sdr_copy_string(&s->sync, c.sync);

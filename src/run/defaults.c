@@ -129,6 +129,12 @@ double sdr_updates_an_epoch(const struct sdr_run *run)
    Batches take 1.4 times as many, from 2 to 32: see automatic.c. Full batches read all rows once an
    epoch, 100 times at most: L-BFGS ends by itself, once the objective no longer falls
    (sync/lbfgs.c). */
+double sdr_usual_epochs(const struct sdr_run *run, bool batches)
+{
+    double few = ceil((batches ? 420000 : 300000) / (double)run->set.train_rows.count);
+    return fmax(fmin(fmax(few, 2), batches ? 32 : 20), (double)run->use.kind->defaults.epochs);
+}
+
 void sdr_choose_length(struct sdr_run *run)
 {
     const struct sdr_settings *s = &run->options.settings;
@@ -143,9 +149,7 @@ void sdr_choose_length(struct sdr_run *run)
     else if (run->use.strategy->full_batch)
         run->pace.epochs = 100;
     else
-        run->pace.epochs = (uint64_t)fmax(
-            fmin(fmax(ceil((batches ? 420000 : 300000) / rows), 2), batches ? 32 : 20),
-            (double)run->use.kind->defaults.epochs);
+        run->pace.epochs = (uint64_t)sdr_usual_epochs(run, batches);
     run->pace.per_row = 1 / rows;
     run->pace.length = (double)run->pace.epochs;
     if (s->updates && by_updates < run->pace.length)
@@ -197,15 +201,16 @@ static double longest_row_limit(const struct sdr_run *run)
    first step of adagrad changes every weight of a row by η, its score by η·Σ|x_j|: c·√n for n
    entries of size one.
 
-   - Labels k times as large need weights k times as large. Plain steps grow with them; normalised ones are given
-     the labels' standard deviation as their unit (1 where labels are classes).
-   - softmax decides by the difference of two scores: normalised steps are doubled, for a lower training loss
-     after the same epochs (MNIST: 0.122 after 20, not 0.158) at the same accuracy held out (the table).
-   - Factors (mf) multiply: for ratings of size k they are of size √k, and the second derivative of the loss by
-     a factor is the other factor's square, of size k. Plain steps are divided by k. The model's own `step`,
-     0.35, leaves room for both factors of a product moving at once. Jester, 433 092 ratings of 6 000 users:
-     R² held out is 0.345, 0.344, 0.319 and 0.315 at 1/4, 1/2, 1 and 2 times that (the training loss falls from 7.8
-     to 5.2: mf overfits), and 4 times that diverges.
+   - Labels k times as large need weights k times as large. Plain steps grow with them; normalised
+     ones are given the labels' standard deviation as their unit (1 where labels are classes).
+   - softmax decides by the difference of two scores: normalised steps are doubled, for a lower
+     training loss after the same epochs (MNIST: 0.122 after 20, not 0.158) at the same accuracy
+     held out (the table).
+   - Factors (mf) multiply: for ratings of size k they are of size √k, and the second derivative of
+     the loss by a factor is the other factor's square, of size k. Plain steps are divided by k. The
+     model's own `step`, 0.35, leaves room for both factors of a product moving at once. Jester,
+     433 092 ratings of 6 000 users: R² held out is 0.345, 0.344, 0.319 and 0.315 at 1/4, 1/2, 1 and
+     2 times that (the training loss falls from 7.8 to 5.2: mf overfits), and 4 times that diverges.
 
    Held out, at multiples of the automatic step:
                             1/16     1/4      1/2      1        2        4        16

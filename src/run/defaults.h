@@ -4,10 +4,14 @@
 
 #include "base/fail.h"
 
+#include <stdbool.h>
+
 struct sdr_run;
 
 /* Workers, and rows of an update. */
 enum sdr_status sdr_choose_workers(struct sdr_run *run);
+/* Epochs of single rows or of batches, without --epochs. */
+double sdr_usual_epochs(const struct sdr_run *run, bool batches);
 /* Epochs, and the length of the schedule. */
 void sdr_choose_length(struct sdr_run *run);
 enum sdr_status sdr_choose_averaging(struct sdr_run *run);

@@ -136,8 +136,7 @@ const struct sdr_option sdr_settings_table[] = {
      AT(shuffle), TRAINS | OPTIMISATION},
     {"sync", SDR_TEXT, "auto", "NAME", 0, 0,
      "parallel strategy ('sounder list sync'); serial: one worker; auto: all cores, the same model "
-     "for any number "
-     "of them",
+     "for any number of them, or one worker where that ends at a lower loss (a note says why)",
      AT(sync), SDR_TRAIN | PARALLEL | COMMON},
     {"transport", SDR_TEXT, "threads", "NAME", 0, 0,
      "how servers and workers exchange messages ('sounder list transport'), for strategies with a "
@@ -169,7 +168,8 @@ const struct sdr_option sdr_settings_table[] = {
      "make worker W (from 0) F times slower, such as 2:3x or 2:3x,5:10x", AT(slow),
      TRAINS | SIMULATION},
     {"workers", SDR_INTEGER, "0", "N", 0, 100000,
-     "workers that train; 0: all cores (mpi: all processes); serial and batch always use 1",
+     "workers that train; 0: all cores (mpi: all processes); not for serial and batch, which have "
+     "one",
      AT(workers), TRAINS | PARALLEL | COMMON},
     {"pin", SDR_CHOICE, "auto", "auto|yes|no", 0, 0,
      "pin every worker to a core; auto: on machines with several NUMA nodes", AT(pin),

@@ -73,8 +73,26 @@ run("generate", "sparse-regression", numbers, "--rows", 6000, "--features", 3000
 one_model("numbers, two rows a feature", numbers, "serial", "--epochs", 2)
 no_worse("numbers", numbers)
 run("generate", "sparse-regression", numbers, "--rows", 6000, "--features", 500, "--nnz", 20)
-one_model("numbers, twelve rows a feature", numbers, "hogwild:lanes=2", "--epochs", 2)
+one_model("numbers, twelve rows a feature", numbers, "hogwild:lanes=2", "--epochs", 10)
+one_model("numbers, two epochs", numbers, "serial", "--epochs", 2)
 no_worse("numbers, more rows", numbers)
+for model in "squared", "huber":
+    for epochs in 1, 3, 10:
+        no_worse("%s, %d epochs" % (model, epochs), numbers, "--model", model, "--epochs", epochs)
+for model in "logistic", "hinge", "squared-hinge":
+    for epochs in 1, 2, 5:
+        no_worse("%s, %d epochs" % (model, epochs), sparse, "--model", model, "--epochs", epochs)
+
+# ---- where one worker trains, auto does ----
+for name, path, options in (("ratings, streamed", ratings, ["--model", "mf:rank=4", "--memory", "10k"]),
+                            ("ratings, in chunks", ratings, ["--model", "mf:rank=4", "--shuffle", "chunks"]),
+                            ("ratings, l2", ratings, ["--model", "mf:rank=4", "--l2", 1e-4]),
+                            ("clusters, streamed", points, ["--model", "kmeans:8", "--memory", "10k"]),
+                            ("rows, streamed", sparse, ["--memory", "10k"])):
+    done = laws.subprocess.run([laws.SOUNDER, "train", path, "--epochs", "2", *map(str, options)], capture_output=True, text=True)
+    expect("%s: trained" % name, done.returncode == 0, done.stderr)
+    expect("%s: the reason, where one worker trains" % name, "auto: serial" not in done.stderr or
+           ("--memory" if "streamed" in name else "--l2" if "l2" in name else "--shuffle") in done.stderr, done.stderr)
 
 # ---- 0 is no batch, and a printed config repeats the run ----
 for name, path, options in (("rows", sparse, []), ("classes", dense, ["--labels", classes]), ("clusters", points, ["--model", "kmeans:8"])):
@@ -109,9 +127,9 @@ for path, options, reason in ((wide, [], "too few rows a feature"), (few, ["--wo
     expect("a note tells why one worker trains: %s" % reason, "auto: serial" in done.stderr and reason in done.stderr, done.stderr)
 done = laws.subprocess.run([laws.SOUNDER, "train", few, "--epochs", "1"], capture_output=True, text=True)
 expect("few rows: no note", "--sync auto" not in done.stderr, done.stderr)
-done = laws.subprocess.run([laws.SOUNDER, "train", sparse, "--epochs", "1"], capture_output=True, text=True)
+done = laws.subprocess.run([laws.SOUNDER, "train", sparse, "--epochs", "2"], capture_output=True, text=True)
 expect("a note tells what was chosen, and another way", "--sync auto: hogwild:lanes=2 --deterministic" in done.stderr and "--sync serial" in done.stderr)
-expect("the default is auto", json.loads(laws.subprocess.run([laws.SOUNDER, "train", sparse, "--epochs", "1", "--json", "--quiet"],
+expect("the default is auto", json.loads(laws.subprocess.run([laws.SOUNDER, "train", sparse, "--epochs", "2", "--json", "--quiet"],
                                                              capture_output=True, text=True).stdout)["sync"] == "hogwild:lanes=2")
 
 
