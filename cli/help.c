@@ -36,8 +36,9 @@ void cli_help(void)
 {
     printf(
         "Sounder %s trains models by stochastic gradient descent: least squares, logistic, SVM,\n"
-        "softmax, ratings, clusters and graph cuts, on sparse and dense data in all common file "
-        "formats.\n"
+        "softmax, ratings, clusters, graph cuts and neural networks, on sparse and dense data in "
+        "all\n"
+        "common file formats.\n"
         "\nusage: sounder COMMAND [ARGUMENTS] [OPTIONS]\n\ncommands:\n",
         sdr_version());
     for (size_t i = 0; cli_commands[i]; i++)

@@ -69,8 +69,8 @@ static enum sdr_status need_member(const struct sdr_zip *zip, const char *key,
     SDR_TRY(read_member(zip, key, member, &found));
     if (!found)
         return sdr_fail(SDR_BAD_DATA,
-                        "%s: it has no '%s': only CSR matrices of "
-                        "scipy.sparse.save_npz can be read from .npz",
+                        "%s: a zip archive without '%s': only CSR matrices of "
+                        "scipy.sparse.save_npz can be read from .npz; unpack other archives",
                         zip->name, key);
     return SDR_OK;
 }

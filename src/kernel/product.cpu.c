@@ -298,8 +298,8 @@ SDR_INLINE lanes activated(const enum sdr_activation f, lanes x)
         lanes y = lanes_one_minus_exp(twice) / (1.0f + lanes_exp_negative(-twice));
         return lanes_copysign(y, x);
     }
-    lanes e = lanes_exp_negative(-lanes_abs(x));
-    return lanes_select(x < 0.0f, e, lanes_all(1.0f)) / (1.0f + e);
+    lanes e = lanes_exp_negative(-lanes_abs(x)), one = lanes_all(1.0f);
+    return lanes_select(x < 0.0f, e, lanes_select(x >= 0.0f, one, x)) / (1.0f + e); /* NaN: x */
 }
 
 SDR_INLINE void activate_by(const enum sdr_activation f, float *x, size_t n)

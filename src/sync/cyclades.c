@@ -44,7 +44,8 @@ static enum sdr_status worker(struct sdr_node *node)
 
 SDR_REGISTER(strategy, cyclades) = {
     .name = "cyclades",
-    .summary = "all cores on rows without common features; same result as one worker, bit for bit",
+    .summary =
+        "all cores on rows without common features; same result for any --workers, bit for bit",
     .many = true,
     .repeatable = true,
     .team = &(const struct sdr_team_ops){.windows = true, .plan = plan, .worker = worker},
