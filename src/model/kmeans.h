@@ -14,11 +14,13 @@ enum {
 /* Precomputed terms of the distances, shared by all rows. */
 struct sdr_centers {
     const float *sum, *origin;
+    const float *rows; /* of each cluster; NULL: one */
     uint32_t count;
-    float share[SDR_CLUSTERS_MOST]; /* 2 / count */
-    float norm[SDR_CLUSTERS_MOST];  /* squared length of sum / count */
-    float moved[SDR_CLUSTERS_MOST]; /* sparse rows: Σ sum·origin */
-    double origin_length;           /* squared */
+    float share[SDR_CLUSTERS_MOST];  /* 2 / count */
+    float norm[SDR_CLUSTERS_MOST];   /* squared length of sum / count */
+    float moved[SDR_CLUSTERS_MOST];  /* sparse rows: Σ sum·origin */
+    double whole[SDR_CLUSTERS_MOST]; /* squared length of a center, once known; negative: not yet */
+    double origin_length;            /* squared */
     const struct sdr_cluster_kernels *kernels;
 };
 
@@ -29,6 +31,11 @@ float sdr_kmeans_length(const struct sdr_problem *problem, const struct sdr_cent
 /* Products of up to SDR_TOGETHER rows with the sums, and the rows' squared lengths. */
 void sdr_kmeans_multiply(const struct sdr_problem *problem, const struct sdr_centers *c,
                          const uint32_t *row, uint32_t count, float *product, float *length);
+/* Differences of squares below this share of the squared length are no distances, but rounding. */
+#define SDR_CANCELLED 1e-3f
+/* Squared distance of a row from a center, term by term. */
+double sdr_kmeans_exact(const struct sdr_problem *problem, struct sdr_centers *c, uint32_t row,
+                        uint32_t k);
 /* Scores are −(squared distance): the nearest center has the largest. */
 enum sdr_status sdr_kmeans_score(const struct sdr_view *view, const struct sdr_batch *batch,
                                  void *workspace, float *scores);

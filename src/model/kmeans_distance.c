@@ -25,7 +25,10 @@ static void prepare(const struct sdr_view *view, struct sdr_centers *c)
     c->sum = view->w + view->block[0].offset;
     c->origin = view->w + view->block[2].offset;
     c->count = problem->outputs;
+    c->rows = count;
     c->kernels = sdr_cluster_kernels(sdr_cpu_level());
+    for (uint32_t k = 0; k < c->count; k++)
+        c->whole[k] = -1;
     for (uint32_t k = 0; k < c->count; k++)
         c->share[k] = count[k] > 0 ? 1.0f / count[k] : 0.0f; /* 0: damaged model */
     c->kernels->squares(c->sum, c->share, problem->features, c->count, c->norm);
@@ -81,36 +84,45 @@ void sdr_kmeans_multiply(const struct sdr_problem *problem, const struct sdr_cen
 }
 
 /* ---- distances that rounding would hide ----
-   |x|² − 2xc + |c|² in floats is wrong by some millionths of |x|². A row that is nearer than
-   √CANCELLED·|x| to a center is told its distance term by term, and so are other centers that come
+   |x|² − 2xc + |c|² in floats is wrong by some millionths of |x|². The distance of a row to a center
+   nearer than √SDR_CANCELLED·|x| is computed term by term, and so are those to all centers that come
    as near within the rounding error. */
-#define CANCELLED 1e-3f
-#define ROUNDING  4e-5f
+#define ROUNDING 4e-5f
 
-/* Squared distance of a row from a center. */
-static double exact_distance(const struct sdr_problem *problem, const struct sdr_centers *c,
-                             uint32_t row, uint32_t k)
+static double center_at(const struct sdr_centers *c, uint32_t k, uint32_t j, double share)
+{
+    return c->origin[j] + (double)c->sum[(size_t)j * c->count + k] * share;
+}
+
+double sdr_kmeans_exact(const struct sdr_problem *problem, struct sdr_centers *c, uint32_t row,
+                        uint32_t k)
 {
     const struct sdr_rows *rows = problem->rows;
-    const float *x = rows->dense ? sdr_dense_row(rows, row) : NULL, *sum = c->sum + k;
-    double share = 0.5 * c->share[k], distance = 0;
-    for (uint32_t j = 0; j < rows->features; j++) {
-        double center = c->origin[j] + (double)sum[(size_t)j * c->count] * share;
-        distance += x ? (x[j] - center) * (x[j] - center) : center * center;
-    }
-    if (x)
+    double share = !c->rows ? 1 : c->rows[k] > 0 ? 1.0 / c->rows[k] : 0, distance = 0;
+    if (rows->dense) {
+        const float *x = sdr_dense_row(rows, row);
+        for (uint32_t j = 0; j < rows->features; j++) {
+            double d = x[j] - center_at(c, k, j, share);
+            distance += d * d;
+        }
         return distance;
+    }
+    if (c->whole[k] < 0) {
+        c->whole[k] = 0;
+        for (uint32_t j = 0; j < rows->features; j++)
+            c->whole[k] += center_at(c, k, j, share) * center_at(c, k, j, share);
+    }
+    distance = c->whole[k];
     struct sdr_sparse_row r = sdr_sparse_row(rows, row);
     for (uint32_t n = 0; n < r.n; n++) {
-        uint32_t j = sdr_row_index(&r, n);
-        double center = c->origin[j] + (double)sum[(size_t)j * c->count] * share;
-        distance += (r.x[n] - center) * (r.x[n] - center) - center * center;
+        double center = center_at(c, k, sdr_row_index(&r, n), share), d = r.x[n] - center;
+        distance += d * d - center * center;
     }
-    return distance > 0 ? distance : 0;
+    return distance < 0 ? 0 : distance;
 }
 
 /* The nearest of the centers whose product·share − norm is `least` or more. */
-static uint32_t nearest_exactly(const struct sdr_problem *problem, const struct sdr_centers *c,
+static uint32_t nearest_exactly(const struct sdr_problem *problem, struct sdr_centers *c,
                                 uint32_t row, const float *product, float least, double *distance)
 {
     uint32_t best = 0;
@@ -118,7 +130,7 @@ static uint32_t nearest_exactly(const struct sdr_problem *problem, const struct 
     for (uint32_t k = 0; k < c->count; k++) {
         if (product[k] * c->share[k] - c->norm[k] < least)
             continue;
-        double exact = exact_distance(problem, c, row, k);
+        double exact = sdr_kmeans_exact(problem, c, row, k);
         best = exact < *distance ? k : best;
         *distance = exact < *distance ? exact : *distance;
     }
@@ -126,17 +138,17 @@ static uint32_t nearest_exactly(const struct sdr_problem *problem, const struct 
 }
 
 /* Replaces the scores of the nearest centers by exact ones. */
-static void score_exactly(const struct sdr_problem *problem, const struct sdr_centers *c,
-                          uint32_t row, float length, float *scores)
+static void score_exactly(const struct sdr_problem *problem, struct sdr_centers *c, uint32_t row,
+                          float length, float *scores)
 {
     float best = -INFINITY;
     for (uint32_t k = 0; k < c->count; k++)
         best = scores[k] > best ? scores[k] : best;
-    if (-best >= CANCELLED * length)
+    if (-best >= SDR_CANCELLED * length)
         return;
     for (uint32_t k = 0; k < c->count; k++)
         if (scores[k] >= best - ROUNDING * 2 * length)
-            scores[k] = (float)-exact_distance(problem, c, row, k);
+            scores[k] = (float)-sdr_kmeans_exact(problem, c, row, k);
 }
 
 enum sdr_status sdr_kmeans_score(const struct sdr_view *view, const struct sdr_batch *batch,
@@ -177,7 +189,7 @@ double sdr_kmeans_assign(const struct sdr_view *view, const struct sdr_batch *ba
             cluster[i + r] = c.kernels->nearest(product + (size_t)r * c.count, c.share, c.norm,
                                                 c.count, &value, &second);
             double distance = (double)length[r] - value;
-            if (distance < CANCELLED * length[r]) {
+            if (distance < SDR_CANCELLED * length[r]) {
                 float least = value - ROUNDING * (length[r] + fabsf(value));
                 cluster[i + r] = nearest_exactly(problem, &c, batch->row[i + r],
                                                  product + (size_t)r * c.count, least, &distance);

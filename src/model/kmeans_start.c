@@ -41,13 +41,15 @@ static void copy_row(const struct sdr_problem *problem, uint32_t row, float *to,
         to[sdr_row_index(&r, n) * columns] += r.x[n];
 }
 
-/* Squared distance of sample row n to candidate c. */
-static double apart(const struct seeding *s, uint32_t n, uint32_t c)
+/* Squared distance of sample row n to candidate t. */
+static double apart(const struct seeding *s, struct sdr_centers *c, uint32_t n, uint32_t t)
 {
-    uint32_t i = s->candidate[c];
+    uint32_t i = s->candidate[t];
     double d =
-        (double)s->length[n] + s->length[i] - 2 * (double)s->product[(size_t)n * s->candidates + c];
-    return n == i || d < 0 ? 0 : d;
+        (double)s->length[n] + s->length[i] - 2 * (double)s->product[(size_t)n * s->candidates + t];
+    if (n == i)
+        return 0;
+    return d < SDR_CANCELLED * s->length[n] ? sdr_kmeans_exact(s->problem, c, s->row[n], t) : d;
 }
 
 static double weight_of(const struct seeding *s, uint32_t n)
@@ -81,6 +83,7 @@ static uint32_t choose(struct seeding *s, struct sdr_stream *stream, double *sum
     uint32_t best = 0;
     float length[SDR_TOGETHER];
     for (uint32_t t = 0; t < s->candidates; t++) {
+        c.whole[t] = -1;
         s->candidate[t] = draw(s, stream, *sum);
         copy_row(s->problem, s->row[s->candidate[t]], s->point + t, s->candidates);
     }
@@ -95,11 +98,11 @@ static uint32_t choose(struct seeding *s, struct sdr_stream *stream, double *sum
     }
     for (uint32_t n = 0; n < s->count; n++)
         for (uint32_t t = 0; t < s->candidates; t++)
-            left[t] += weight_of(s, n) * fmin(apart(s, n, t), s->distance[n]);
+            left[t] += weight_of(s, n) * fmin(apart(s, &c, n, t), s->distance[n]);
     for (uint32_t t = 1; t < s->candidates; t++)
         best = left[t] < left[best] ? t : best;
     for (uint32_t n = 0; n < s->count; n++)
-        s->distance[n] = fmin(apart(s, n, best), s->distance[n]);
+        s->distance[n] = fmin(apart(s, &c, n, best), s->distance[n]);
     *sum = left[best];
     return s->candidate[best];
 }

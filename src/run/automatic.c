@@ -35,7 +35,7 @@ enum {
     ROWS_OF_BATCHES = 20000,
     MANY_ROWS = 100000,
     FEATURES_TO_ROWS = 50,
-    ROWS_IF_STEEP = 10,   /* a feature, for losses whose slope has no bound, and ... */
+    ROWS_IF_STEEP = 10,   /* a feature, for losses of curvature 1 and more, and ... */
     EPOCHS_IF_STEEP = 10, /* ... the fewest epochs */
     VISITS = 20,          /* rows a feature and epochs, multiplied */
     VISITS_IF_KINKED = 30,

@@ -58,7 +58,7 @@ static void assign_groups(struct load *group, uint32_t groups, uint8_t *block)
     }
 }
 
-/* A feature's rows are spread over the cells of its block, of which there are as many as blocks. */
+/* A feature's rows are spread over the cells of its block, one for every other block. */
 static double repeats_of(const struct sdr_rows *rows, const uint32_t *row, uint32_t count,
                          const uint32_t *touched)
 {

@@ -15,8 +15,8 @@ enum {
 };
 
 /* Assigns features to blocks, in groups of neighbours: the busiest first, each to the block with
-   the least load so far. *repeats: how many rows of a cell touch the same feature, of a row's two
-   the busier one, on the average over all rows. */
+   the least load so far. *repeats: the mean over all rows of t / SDR_BLOCKS, where t rows
+   touch the busier feature of the row: about as many rows of its cell have that feature too. */
 enum sdr_status sdr_blocks_assign(const struct sdr_rows *rows, const uint32_t *row, uint32_t count,
                                   uint8_t *block, double *repeats);
 /* The cell of two blocks: round · SDR_CELLS + its index in the round. */

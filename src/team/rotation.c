@@ -110,7 +110,9 @@ enum sdr_status sdr_rotation_create(struct sdr_run *run)
     if (status == SDR_OK)
         sort_rows(run, block, r);
     sdr_release(block);
-    r->visits = (shuffled ? passes_for(repeats) : 1) * CELLS;
+    uint32_t passes = shuffled ? passes_for(repeats) : 1;
+    r->visits = passes * CELLS;
+    run->shared.plan.share = (run->shared.plan.share + passes - 1) / passes;
     if (status == SDR_OK && shuffled)
         shuffle_cells(run, r);
     if (status == SDR_OK && run->shared.plan.known.fused)
@@ -131,7 +133,7 @@ void sdr_rotation_order(struct sdr_run *run)
 {
     struct sdr_rotation *r = run->shared.rotation;
     bool shuffled = run->options.settings.shuffle != SDR_SHUFFLE_NONE;
-    bool listed = !r->pair || run->data->streams; /* copies have their order by themselves */
+    bool listed = !r->pair; /* copies have their order by themselves */
     struct sdr_stream stream =
         sdr_stream_open(run->options.settings.seed, SDR_FOR_SHUFFLE, run->progress.epoch);
     uint32_t round[SDR_ROUNDS], first[CELLS], at = 0, passes = r->visits / CELLS;

@@ -73,8 +73,27 @@ static void products_are_the_chains_of_their_elements(void **unused)
         }
 }
 
+/* A network that has diverged must not look sound. */
+static void activations_keep_nan(void **unused)
+{
+    static const enum sdr_activation smooth[] = {SDR_TANH, SDR_SIGMOID};
+    (void)unused;
+    for (int level = 0; level <= (int)sdr_cpu_best(); level++)
+        for (size_t f = 0; f < sizeof smooth / sizeof *smooth; f++) {
+            float x[19];
+            for (int i = 0; i < 19; i++)
+                x[i] = i % 3 ? (float)i - 9 : NAN;
+            sdr_product_kernels((enum sdr_cpu)level)->activate(smooth[f], x, 19);
+            for (int i = 0; i < 19; i++)
+                assert_int_equal(isnan(x[i]) != 0, i % 3 == 0);
+        }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(products_are_the_chains_of_their_elements)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(products_are_the_chains_of_their_elements),
+        cmocka_unit_test(activations_keep_nan),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -56,17 +56,22 @@ result, sums, counts = train(mixed, *MODEL, "--sync", "batch")
 member, cost = nearest(M, sums / counts[:, None])
 expect("the cost is the mean squared distance", abs(result["train_loss"] / cost.mean() - 1) < 1e-4,
        "%.6f %.6f" % (result["train_loss"], cost.mean()))
-# Differences of squares would round these distances away: groups 10⁵ apart, of which each is several clusters.
-far = os.path.join(WORK, "far.npy")
-A = random.normal(0, 3, (4000, 5)) + np.where(np.arange(4000) % 2, 1e5, -1e5)[:, None]
-np.save(far, A.astype(np.float32))
-A = A.astype(np.float32).astype(float)
-for options in (["--sync", "batch"], ["--sync", "serial"]):
-    far_result, far_sums, far_counts = train(far, "--model", "kmeans:30", "--epochs", 25, *options)
-    _, far_cost = nearest(A, far_sums / far_counts[:, None])
-    expect("far from the origin the cost is the mean squared distance, %s" % options[1],
+# Differences of squares would round these distances away: two groups 2·10⁵ apart, of fifteen clusters each.
+far, listed = os.path.join(WORK, "far.npy"), os.path.join(WORK, "far.svm")
+A = np.where(np.arange(30) % 2, 1e5, -1e5)[:, None] + random.normal(0, 40, (30, 5))
+A = (A[np.arange(6000) % 30] + random.normal(0, 1, (6000, 5))).astype(np.float32)
+np.save(far, A)
+with open(listed, "w") as file:  # one feature in seven: stored as sparse rows
+    file.writelines("0 " + " ".join("%d:%.9g" % (1 + 7 * j, v) for j, v in enumerate(row)) + "\n" for row in A)
+A = A.astype(float)
+for path, options in ((far, ["--sync", "batch"]), (far, ["--sync", "serial"]), (listed, ["--sync", "batch"]), (listed, ["--sync", "serial"])):
+    name = "%s, %s" % ("dense" if path == far else "sparse", options[1])
+    far_result, far_sums, far_counts = train(path, "--model", "kmeans:30", "--epochs", 25, *options)
+    far_centers = far_sums / far_counts[:, None]
+    _, far_cost = nearest(A, far_centers if path == far else far_centers[:, ::7])
+    expect("far from the origin the cost is the mean squared distance, " + name,
            abs(far_result["train_loss"] / far_cost.mean() - 1) < 1e-3, "%.4f %.4f" % (far_result["train_loss"], far_cost.mean()))
-    expect("far from the origin rows are assigned to the nearest center, %s" % options[1], far_cost.mean() < 21, far_cost.mean())
+    expect("far from the origin the planted clusters are found, " + name, far_cost.mean() < 5.5, far_cost.mean())
 expect("at the end every center is the mean of its rows",
        close(sums, np.array([M[member == k].sum(0) for k in range(K)])))
 expect("Lloyd stops by itself", 5 < result["epochs"] < 100 and "no center moves" in result["stopped"],

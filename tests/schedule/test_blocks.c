@@ -1,5 +1,6 @@
 /* The laws of a rotation: every two blocks meet in one cell, the cells of a round have no block in
    common, and blocks have about the same load. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -65,6 +66,15 @@ static void blocks_have_the_same_load(void **unused)
         .count = ROWS, .features = FEATURES, .start = start, .index32 = index, .value = value};
     double repeats;
     assert_int_equal(sdr_blocks_assign(&rows, NULL, ROWS, block, &repeats), SDR_OK);
+    static uint32_t touched[FEATURES];
+    double busier = 0;
+    for (uint32_t i = 0; i < 2 * ROWS; i++)
+        touched[index[i]]++;
+    for (uint32_t row = 0; row < ROWS; row++) {
+        uint32_t one = touched[index[2 * row]], two = touched[index[2 * row + 1]];
+        busier += one > two ? one : two;
+    }
+    assert_true(fabs(repeats - busier / ROWS / SDR_BLOCKS) < 1e-9 * repeats);
     for (uint32_t i = 0; i < 2 * ROWS; i++) {
         assert_true(block[index[i]] < SDR_BLOCKS);
         load[block[index[i]]]++;
