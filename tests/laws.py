@@ -31,7 +31,7 @@ def alone(options):
 
 def run(*arguments, code=0):
     """What the program prints, or with another exit code its complaint. Without --sync one worker trains."""
-    if arguments[0] == "train" and not LAUNCH and "--help" not in arguments:
+    if arguments[0] == "train" and "mpirun" not in LAUNCH and "--help" not in arguments:
         arguments += tuple(alone(arguments))
     done = subprocess.run([*LAUNCH, SOUNDER, *map(str, arguments)], capture_output=True, text=True)
     assert done.returncode == code, "exit code %d: %s\n%s" % (done.returncode, " ".join(map(str, arguments)), done.stderr)
