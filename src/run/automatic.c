@@ -21,6 +21,7 @@
    else                    serial */
 #include "base/memory.h"
 #include "base/text.h"
+#include "run/checkpoint.h"
 #include "run/defaults.h"
 #include "run/registry.h"
 #include "run/run.h"
@@ -150,6 +151,18 @@ static bool bears_lanes(const struct sdr_run *run)
            rows * epochs >= (curvature > 0 ? VISITS : VISITS_IF_KINKED) * features;
 }
 
+/* Whether the checkpoint that the run goes on from has lanes, or one worker: the number of epochs,
+   by which bears_lanes decides, may differ from then. False: there is none, or it has neither. */
+static bool in_checkpoint(const struct sdr_run *run, bool *lanes)
+{
+    const struct sdr_settings *s = &run->options.settings;
+    char sync[64];
+    if (!s->resume || !s->run || !sdr_checkpoint_option(s->run, "sync", sync))
+        return false;
+    *lanes = strncmp(sync, "hogwild:lanes=", 14) == 0;
+    return *lanes || strcmp(sync, "serial") == 0;
+}
+
 static struct choice serial(const char *why)
 {
     return (struct choice){.sync = "serial", .why = why, .alone = true};
@@ -196,8 +209,13 @@ static struct choice choose(const struct sdr_run *run)
     }
     if (s->l1 > 0)
         return serial("merging copies would move weights that --l1 holds at zero");
-    if (!bears_lanes(run))
-        return serial("too few rows a feature or epochs: merged copies would end at a higher loss");
+    bool lanes, resumed = in_checkpoint(run, &lanes);
+    if (!resumed)
+        lanes = bears_lanes(run);
+    if (!lanes)
+        return serial(resumed ? "as in the checkpoint"
+                              : "too few rows a feature or epochs: merged copies would end at a "
+                                "higher loss");
     snprintf(c.sync, sizeof c.sync, "hogwild:lanes=%d", lanes_for(run));
     c.why = "the same model for any number of workers";
     return c;

@@ -172,6 +172,19 @@ enum sdr_status sdr_fingerprint(struct sdr_run *run)
     return sdr_copy_string(&run->log.fingerprint, hash);
 }
 
+bool sdr_path_option(const char *path, const char *name, char value[64])
+{
+    size_t length = strlen(name);
+    for (; path; path = strchr(path, ';'), path += path != NULL)
+        if (strncmp(path, name, length) == 0 && path[length] == '=') {
+            const char *start = path + length + 1;
+            size_t bytes = strcspn(start, ";");
+            snprintf(value, 64, "%.*s", (int)(bytes < 63 ? bytes : 63), start);
+            return true;
+        }
+    return false;
+}
+
 void sdr_path_difference(const char *a, const char *b, char name[32])
 {
     const char *start = a;

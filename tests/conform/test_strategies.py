@@ -181,13 +181,15 @@ class Promise:
     serial   one worker makes the steps of --sync serial
     share    part of a worker's step that the model keeps
     behind   for models it is not made for: the part of the way to the best loss that may be missing
+    raced    the same in real time, where it depends on who is scheduled when; virtual time has no such luck
     apart    with these options the model has a share of every worker's steps, and nothing else
     endless  with these options it never ends by itself"""
 
     def __init__(self, updates=None, quorum=lambda p: 1, stale=lambda p: math.inf, mean=None, bits=None, serial=True,
-                 share=lambda p: 1, behind=None, apart=None, endless=None):
+                 share=lambda p: 1, behind=None, raced=None, apart=None, endless=None):
         self.updates, self.quorum, self.stale, self.mean, self.bits = updates, quorum, stale, mean, bits
         self.serial, self.share, self.behind, self.apart, self.endless = serial, share, behind or {}, apart, endless
+        self.raced = {**self.behind, **(raced or {})}
 
 
 def never(p):
@@ -208,8 +210,12 @@ PROMISES = {
     "rotation": Promise(by_batches, stale=never, bits="any", serial=False),  # goes through pairs in an order of its own
     # The mean of models that saw a part of the rows each: of factors, and of vertices without their edges, a poor one.
     "average": Promise(by_shards, bits="count", share=lambda p: 1 / p, behind={"mf": 1, "graph-cut": 1.2}),
-    # The result is the state of one worker, which may be done with its few rows before others begin.
-    "asgd": Promise(by_shards, share=lambda p: 1 / p, behind={"logistic": 0.3, "softmax": 0.3, "mf": 1, "graph-cut": 1.2}, apart="asgd:send=no,final=average"),
+    # The result is the state of one worker, which may be done with its few rows before others begin, and has then merged
+    # first states of theirs: of three, one is trained. The loss is convex: two thirds of the way may be missing, and what
+    # its own rows leave. Of a graph a third of the edges says nothing.
+    "asgd": Promise(by_shards, share=lambda p: 1 / p, behind={"graph-cut": 1},
+                    raced={"logistic": 0.8, "squared": 0.8, "softmax": 0.8, "kmeans": 0.8, "mf": 1, "graph-cut": math.inf},
+                    apart="asgd:send=no,final=average"),
     "bsp": Promise(by_all, stale=never, bits="count"),
     "allreduce": Promise(by_all, stale=never, bits="count"),
     "master": Promise(by_all, stale=never, bits="count"),
@@ -285,7 +291,8 @@ def learns(strategy, place, problem):
     expect(name + ", and says how well", abs(told["train_loss"] - loss) < 1e-4 * problem.start,
            "%.6f, numpy %.6f" % (told["train_loss"], loss))
     missing = (loss - problem.best) / (problem.start - problem.best)
-    expect(name, -1e-4 < missing < strategy.promise.behind.get(problem.name, 0.1), "%.4f of the way is missing" % missing)
+    allowed = strategy.promise.behind if place.name.startswith("sim") else strategy.promise.raced
+    expect(name, -1e-4 < missing < allowed.get(problem.name, 0.1), "%.4f of the way is missing" % missing)
 
 
 def refuses_models(strategy):

@@ -114,6 +114,17 @@ run("train", sparse, "--sync", "batch", "--epochs", 3, "--run", folder, "--quiet
 used = laws.subprocess.run([laws.SOUNDER, "train", sparse, "--config", os.path.join(folder, "config"), "--run", path_of("folder2"), "--quiet"])
 expect("the config of a run with --sync batch can be used again", used.returncode == 0)
 
+# ---- a run goes on with the strategy of its checkpoint, though another would be chosen for its epochs ----
+for first, then in (2, 10), (10, 9):
+    folder, options = path_of("from%d" % first), ["--schedule", "constant", "--optimizer", "sgd"]
+    chosen = result(numbers, "--epochs", first, "--run", folder, *options)
+    whole = result(numbers, "--epochs", max(first, then), "--sync", chosen["sync"], *options,
+                   *["--deterministic"] * (chosen["sync"] != "serial"))
+    resumed = result(numbers, "--epochs", then, "--run", folder, "--resume", *options)
+    expect("%d epochs have another strategy than %d" % (first, then), result(numbers, "--epochs", then, *options)["sync"] != chosen["sync"])
+    expect("a run of %d epochs goes on to %d" % (first, then), (resumed["sync"], resumed["model_hash"]) == (chosen["sync"], whole["model_hash"]),
+           resumed["sync"])
+
 # ---- it is said ----
 for options in (["--servers", 2], ["--transport", "sim"], ["--codec", "half"], ["--delay", "exp:mean=1"]):
     refused = laws.subprocess.run([laws.SOUNDER, "train", sparse, *map(str, options)], capture_output=True, text=True)
