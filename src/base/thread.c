@@ -1,7 +1,6 @@
-#define _GNU_SOURCE /* sched_getaffinity */
+#define _GNU_SOURCE /* sched_getaffinity, pthread_attr_setaffinity_np */
 #include "base/thread.h"
 
-#include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -33,6 +32,36 @@ int sdr_thread_limit(void)
     if (quota > 0 && quota < cores)
         cores = quota;
     return cores > 0 ? cores : 1;
+}
+
+/* The CPU that is `further` places behind the caller's in a set, in a circle. */
+static int cpu_behind(const cpu_set_t *set, int further)
+{
+    int cpu = sched_getcpu();
+    while (further > 0) {
+        cpu = (cpu + 1) % CPU_SETSIZE;
+        further -= CPU_ISSET(cpu, set) != 0;
+    }
+    return cpu;
+}
+
+int sdr_thread_create(pthread_t *thread, int number, int threads, void *(*work)(void *),
+                      void *argument)
+{
+    cpu_set_t all, one;
+    pthread_attr_t attributes;
+    if (sched_getaffinity(0, sizeof all, &all) != 0 || CPU_COUNT(&all) != threads ||
+        pthread_attr_init(&attributes) != 0)
+        return pthread_create(thread, NULL, work, argument);
+    CPU_ZERO(&one);
+    CPU_SET(cpu_behind(&all, number), &one);
+    pthread_attr_setaffinity_np(&attributes, sizeof one, &one);
+    int failed = pthread_create(thread, &attributes, work, argument);
+    pthread_attr_destroy(&attributes);
+    if (failed)
+        return pthread_create(thread, NULL, work, argument);
+    pthread_setaffinity_np(*thread, sizeof all, &all);
+    return 0;
 }
 
 struct parallel {
@@ -79,7 +108,7 @@ enum sdr_status sdr_parallel(int threads, size_t count,
     pthread_mutex_init(&p.lock, NULL);
     /* If a thread cannot be created, the others do its work. */
     while (started < threads - 1 && started < MOST && (size_t)started + 1 < count &&
-           pthread_create(&others[started], NULL, work, &p) == 0)
+           sdr_thread_create(&others[started], started + 1, threads, work, &p) == 0)
         started++;
     work(&p);
     for (int i = 0; i < started; i++)

@@ -4,6 +4,8 @@
 
 #include "base/fail.h"
 
+#include <pthread.h>
+
 /* min(cores in the affinity mask, cgroup quota), at least 1. */
 int sdr_thread_limit(void);
 
@@ -14,6 +16,12 @@ static inline void sdr_relax(void)
     __builtin_ia32_pause();
 #endif
 }
+
+/* Like pthread_create: starts thread `number` of `threads`, of which the caller is number 0. Where
+   there is a core for each, it starts on one of its own: the system sometimes starts two on one core,
+   and takes 20 ms to notice. It may move afterwards. */
+int sdr_thread_create(pthread_t *thread, int number, int threads, void *(*work)(void *),
+                      void *argument);
 
 /* Runs task(context, i) for i in 0 … count−1 on up to `threads` threads, including the caller.
    Indices are assigned in order. After a failure no more are assigned; the status and message of

@@ -93,8 +93,9 @@ static void shuffle_window(const struct laying *l, uint32_t from, uint32_t count
     sdr_shuffle(permutation, count, &stream);
     for (uint32_t i = 0; i < count; i++) {
         uint32_t at = from + permutation[i];
-        order[i] = run->rows.chunk[at / run->rows.chunk_rows] * run->rows.chunk_rows +
-                   at % run->rows.chunk_rows;
+        order[i] = sdr_listed(&run->set.train_rows,
+                              run->rows.chunk[at / run->rows.chunk_rows] * run->rows.chunk_rows +
+                                  at % run->rows.chunk_rows);
     }
 }
 
@@ -116,16 +117,25 @@ static int threads_of(const struct sdr_run *run)
     return workers < 1 || (run->network && run->use.transport->simulated) ? 1 : workers;
 }
 
-static void shuffle_chunks(struct laying *l)
+static uint64_t pieces_of(const struct sdr_run *run)
 {
-    const struct sdr_run *run = l->run;
-    uint32_t count = run->set.train_rows.count, whole = count / run->rows.chunk_rows;
+    return (run->set.train_rows.count + (uint64_t)PIECE - 1) / PIECE;
+}
+
+static void draw_chunks(const struct sdr_run *run, uint64_t epoch)
+{
+    uint32_t whole = run->set.train_rows.count / run->rows.chunk_rows;
     struct sdr_stream stream =
-        sdr_stream_open(run->options.settings.seed, SDR_FOR_BLOCK_SHUFFLE, l->epoch);
+        sdr_stream_open(run->options.settings.seed, SDR_FOR_BLOCK_SHUFFLE, epoch);
     sdr_shuffle(run->rows.chunk, whole, &stream);
     run->rows.chunk[whole] = whole; /* the last, incomplete chunk comes last */
+}
+
+static void shuffle_chunks(struct laying *l)
+{
+    draw_chunks(l->run, l->epoch);
     /* Cannot fail: it allocates nothing. */
-    (void)sdr_parallel(threads_of(run), (count + PIECE - 1) / PIECE, shuffle_piece, l);
+    (void)sdr_parallel(threads_of(l->run), pieces_of(l->run), shuffle_piece, l);
 }
 
 /* The first position in the list of rows at or behind a row. */
@@ -307,14 +317,31 @@ void sdr_epoch_order(const struct sdr_run *run, uint64_t epoch, uint32_t *order)
     case SDR_SHUFFLE_CHUNKS: shuffle_chunks(&l); break;
     case SDR_SHUFFLE_BLOCKS: shuffle_blocks(&l); break;
     }
-    for (uint32_t i = 0; i < count && run->set.train_rows.row; i++)
-        order[i] = run->set.train_rows.row[order[i]];
+    for (uint32_t i = 0; i < count && run->rows.shuffle != SDR_SHUFFLE_CHUNKS; i++)
+        order[i] = sdr_listed(&run->set.train_rows, order[i]);
+}
+
+/* Whether the workers of a team, who wait at a barrier, can lay the order out together: the
+   bookkeeping at the barrier must not need it. */
+static bool lays_together(const struct sdr_run *run)
+{
+    return run->shared.team && run->workers > 1 && run->rows.shuffle == SDR_SHUFFLE_CHUNKS &&
+           !run->shared.plan.windows && !run->shared.plan.shards && !run->data->streams;
+}
+
+void sdr_order_lay(struct sdr_run *run, uint64_t piece)
+{
+    struct laying l = {run, run->progress.epoch, run->rows.order};
+    (void)shuffle_piece(&l, piece); /* cannot fail */
 }
 
 void sdr_shuffle_epoch(struct sdr_run *run)
 {
     if (run->shared.plan.rotates) {
         sdr_rotation_order(run);
+    } else if (lays_together(run)) {
+        draw_chunks(run, run->progress.epoch);
+        run->rows.pieces = pieces_of(run);
     } else if (!run->shared.plan.windows || !run->shared.plan.known.window) {
         sdr_epoch_order(run, run->progress.epoch, run->rows.order);
     } else {

@@ -16,7 +16,7 @@ struct sdr_pieces {
 struct sdr_team {
     int workers;
     struct sdr_affinity *affinity; /* owned: CPUs of pinned workers; NULL: not pinned */
-    unsigned spins;                /* polls at a barrier before going to sleep */
+    bool polls;                    /* every worker has a core: they poll before they sleep */
     atomic_uint_fast64_t next;     /* next row to assign, a place in the epoch */
     uint64_t stop;                 /* rows before this place are assigned, then comes a barrier */
     atomic_bool halt;              /* stop assigning: something needs a barrier */

@@ -37,14 +37,21 @@ static void *work(void *argument)
     return NULL;
 }
 
+static bool start(struct sdr_run *run, int worker, pthread_t *thread)
+{
+    const struct sdr_team *team = run->shared.team;
+    struct sdr_node *node = &run->shared.node[worker];
+    return (team->affinity ? pthread_create(thread, NULL, work, node) /* it pins itself */
+                           : sdr_thread_create(thread, worker, team->workers, work, node)) == 0;
+}
+
 static enum sdr_status run_threads(struct sdr_run *run)
 {
     pthread_t thread[SDR_WORKERS_MOST];
-    int started = 1;
-    while (started < run->shared.team->workers &&
-           pthread_create(&thread[started], NULL, work, &run->shared.node[started]) == 0)
+    int started = 1, workers = run->shared.team->workers;
+    while (started < workers && start(run, started, &thread[started]))
         started++;
-    if (started < run->shared.team->workers) {
+    if (started < workers) {
         sdr_fail(SDR_RUNTIME, "no more than %d of %d threads can be started: give fewer --workers",
                  started, run->workers);
         sdr_team_break(run->shared.team, SDR_RUNTIME);
@@ -64,9 +71,8 @@ enum sdr_status sdr_team_work(struct sdr_run *run)
     int workers = run->race.replay ? 1 : run->workers;
     SDR_TRY(sdr_allocate(&team, 1, sizeof *team + (size_t)workers * sizeof *team->pieces,
                          "a team of threads"));
-    enum { SPINS = 2000 }; /* about 50 µs: most barriers are shorter than falling asleep */
     team->workers = workers;
-    team->spins = run->workers <= sdr_thread_limit() ? SPINS : 0;
+    team->polls = run->workers <= sdr_thread_limit();
     pthread_mutex_init(&team->lock, NULL);
     pthread_cond_init(&team->changed, NULL);
     for (int i = 0; i < SDR_LOCKS_MOST; i++)
