@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 enum sdr_status sdr_allocate(void *pointer, size_t count, size_t size, const char *what)
 {
@@ -36,6 +37,19 @@ void sdr_large_pages(void *block, size_t bytes)
               end = ((uintptr_t)block + bytes) / LARGE * LARGE;
     if (end > first)
         (void)madvise((void *)first, end - first, MADV_HUGEPAGE);
+}
+
+void sdr_populate(void *block, size_t bytes)
+{
+#ifdef MADV_POPULATE_WRITE
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    uintptr_t first = ((uintptr_t)block + page - 1) / page * page,
+              end = ((uintptr_t)block + bytes) / page * page;
+    if (end > first)
+        (void)madvise((void *)first, end - first, MADV_POPULATE_WRITE);
+#else
+    (void)block, (void)bytes;
+#endif
 }
 
 enum sdr_status sdr_grow(void *pointer, uint64_t *from, uint64_t count, uint64_t *room, size_t size,

@@ -37,8 +37,7 @@ static enum sdr_status make_targets(struct sdr_parameters *p)
     return SDR_OK;
 }
 
-/* Zeros, one a value. Pages of 2 MB: the first write to a page that was only read before makes all
-   cores wait. */
+/* Zeros, one a value. */
 static enum sdr_status allocate_array(const struct sdr_parameters *p, float **array,
                                       const char *what)
 {
@@ -69,6 +68,12 @@ enum sdr_status sdr_parameters_create(struct sdr_parameters *p, const struct sdr
     if (batches)
         SDR_TRY(sdr_scratch_create(&p->scratch, layout));
     return make_targets(p);
+}
+
+void sdr_parameters_populate(struct sdr_parameters *p)
+{
+    for (int i = 0; i <= p->rule.optimizer->slots; i++)
+        sdr_populate(sdr_parameters_array(p, i), p->layout->count * sizeof(float));
 }
 
 /* Copies to an array of zeros. Pages where there is nothing to copy stay untouched, and take no
