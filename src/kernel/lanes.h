@@ -283,14 +283,13 @@ SDR_INLINE lanes lanes_exp_negative(lanes x)
     return p * (lanes)exponent;
 }
 
-/* 1 − exp(−x) for x ≥ 0 without cancellation where x is small. */
+/* 1 − exp(−x) for x ≥ 0 without cancellation where x is small: below 0.35 the polynomial of degree 5
+   with the least relative error, 1.2e-7 in float, in short chains. */
 SDR_INLINE lanes lanes_one_minus_exp(lanes x)
 {
-    /* The Taylor polynomial of degree 7, in pairs of terms: short chains. */
     lanes square = x * x;
-    lanes one = 0.5f - x * (1.0f / 6), two = 1.0f / 24 - x * (1.0f / 120),
-          three = 1.0f / 720 - x * (1.0f / 5040);
-    lanes p = x - square * (one + square * (two + square * three));
+    lanes near = 0.49999997f - x * 0.16664118f, far = 0.04137867f - x * 0.0072555803f;
+    lanes p = x - square * (near + square * far);
     lanes_index large = x >= 0.35f;
     return lanes_any(large) ? lanes_select(large, 1.0f - lanes_exp_negative(-x), p) : p;
 }

@@ -190,7 +190,7 @@ SDR_INLINE lanes shrunk(const struct sdr_target *t, lanes w, lanes q, lanes s0, 
     return q * value_of_state(t->constant, s0, s1);
 #else
     lanes one = lanes_all(1.0f), size = lanes_abs(w), less;
-    lanes m = metric(t->constant, s0, s1) * (t->penalty_due - *penalty_paid);
+    lanes m = metric(t->constant, t->penalty_due - *penalty_paid, s0, s1);
     if (t->l2 > 0) {
         lanes x = (t->plain_decay ? m : m * q * q) * t->l2;
         lanes ratio = (t->standardize ? q : one) * (t->l1 / t->l2);
@@ -223,8 +223,8 @@ SDR_INLINE lanes shrunk_by_share(const struct sdr_target *t, lanes w, lanes q, l
 #if defined(SDR_STEP_ASSIGNS)
     return shrunk(t, w, q, s0, s1, penalty_paid);
 #else
-    lanes m = metric(t->constant, s0, s1) * (t->penalty_due - *penalty_paid);
-    lanes share = lanes_one_minus_exp(m * q * q * t->l2);
+    lanes due = (t->penalty_due - *penalty_paid) * t->l2;
+    lanes share = lanes_one_minus_exp(metric(t->constant, due * (q * q), s0, s1));
     lanes_index waits = (share < 0x1p-17f) & (w != 0.0f);
     *penalty_paid = lanes_select(waits, *penalty_paid, lanes_all(t->penalty_due));
     return w - w * (lanes)(~waits & (lanes_index)share);
@@ -259,8 +259,8 @@ SDR_INLINE void catch_up_run(const struct sdr_target *t, size_t at, uint32_t m, 
 SDR_INLINE void catch_up_group(const struct sdr_target *t, size_t at, uint32_t outputs, float q)
 {
 #if !defined(SDR_STEP_ASSIGNS)
-    lanes s0 = {0}, s1 = {0};
-    float m = (t->penalty_due - t->penalty_paid[at]) * metric(t->constant, s0, s1)[0], square = 0;
+    lanes s0 = {0}, s1 = {0}, due = lanes_all(t->penalty_due - t->penalty_paid[at]);
+    float m = metric(t->constant, due, s0, s1)[0], square = 0;
     for (uint32_t k = 0; k < outputs; k++)
         square += t->value[at + k] * t->value[at + k];
     float norm = sqrtf(square), less = m * q * (t->standardize ? 1.0f : q) * t->group;

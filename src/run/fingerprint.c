@@ -116,7 +116,7 @@ enum sdr_status sdr_job_text(const struct sdr_run *run, char **text)
 static enum sdr_status print_path(const struct sdr_run *run, char **path)
 {
     /* Raised whenever the same options give another path: row order, arithmetic. */
-    enum { PATH = 12 };
+    enum { PATH = 13 };
     const struct sdr_settings *s = &run->options.settings;
     struct sdr_text text = {0};
     sdr_text_add(&text, "path=%d;", PATH);
