@@ -1,4 +1,6 @@
-/* Laws of the parallel-for: every index once, the lowest failure wins, no thread is needed. */
+/* Laws of the parallel-for: every index once, the lowest failure wins, no thread is needed. Threads
+   that start on cores of their own may move. */
+#define _GNU_SOURCE /* CPU_EQUAL */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,6 +11,7 @@
 #include "base/fail.h"
 #include "base/thread.h"
 
+#include <sched.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -78,6 +81,39 @@ static void the_limit_is_at_least_one(void **state)
     assert_true(sdr_thread_limit() >= 1);
 }
 
+static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
+
+static void *count_one(void *count)
+{
+    pthread_mutex_lock(&gate);
+    atomic_fetch_add((atomic_int *)count, 1);
+    pthread_mutex_unlock(&gate);
+    return NULL;
+}
+
+static void threads_start_and_may_run_where_their_creator_may(void **state)
+{
+    enum { THREADS = 5 };
+    pthread_t thread[THREADS];
+    cpu_set_t mine, its;
+    atomic_int count = 0;
+    (void)state;
+    assert_int_equal(sched_getaffinity(0, sizeof mine, &mine), 0);
+    for (int threads = 2; threads <= THREADS; threads++) {
+        atomic_store(&count, 0);
+        pthread_mutex_lock(&gate); /* they are alive when they are asked */
+        for (int i = 1; i < threads; i++) {
+            assert_int_equal(sdr_thread_create(&thread[i], i, threads, count_one, &count), 0);
+            assert_int_equal(pthread_getaffinity_np(thread[i], sizeof its, &its), 0);
+            assert_true(CPU_EQUAL(&mine, &its));
+        }
+        pthread_mutex_unlock(&gate);
+        for (int i = 1; i < threads; i++)
+            pthread_join(thread[i], NULL);
+        assert_int_equal(atomic_load(&count), threads - 1);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -85,6 +121,7 @@ int main(void)
         cmocka_unit_test(the_lowest_failing_index_gives_status_and_sentence),
         cmocka_unit_test(a_failure_stops_the_hand_out),
         cmocka_unit_test(the_limit_is_at_least_one),
+        cmocka_unit_test(threads_start_and_may_run_where_their_creator_may),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

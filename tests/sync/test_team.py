@@ -98,6 +98,15 @@ for seed in (1, 2):
         same("cyclades: %s, seed %d" % (name, seed),
              *[train(path, *options, "--sync", "cyclades", "--workers", p) for p in COUNTS])
 
+# The order of an epoch shuffled by chunks is laid out by all workers, in pieces of 8192 rows.
+many = libsvm("many.svm", sparse_rows(20000, 300, 4))
+for more in ([], ["--valid-fraction", 0.2]):
+    options = [*more, "--shuffle", "chunks", "--epochs", 3]
+    same("an order laid out together, lanes %s" % more,
+         *[train(many, *options, "--sync", "hogwild", "--deterministic", "--workers", p) for p in (1, 2, 3)])
+    same("an order laid out together is that of one worker %s" % more, train(many, *options, "--batch", 96),
+         *[train(many, *options, "--batch", 96, "--sync", "bsp", "--deterministic", "--workers", p) for p in (1, 2, 3)])
+
 # Rotation: the same for any number of workers, and a permutation of the rows that one worker could have gone through.
 cut = libsvm("graph.svm", [("%.3f" % random.random(), {int(a): 1.0, int(b): 1.0}) for a, b in
                            (random.choice(150, 2, replace=False) for _ in range(ROWS))])
