@@ -17,9 +17,9 @@ const struct cli_command cli_list = {
     .name = "list",
     .positional = "[KIND]",
     .summary = "list the plug-ins: models, optimizers, strategies, formats ...",
-    .description =
-        "Prints one plug-in a line with what it is; without KIND, the kinds there are. 'auto', the\n"
-        "default of --model, --optimizer and --sync, chooses among them.\n",
+    .description = "Prints one plug-in a line with what it is; without KIND, the kinds there are. "
+                   "'auto', the\n"
+                   "default of --model, --optimizer and --sync, chooses among them.\n",
     .example = "  sounder list model\n"
                "  sounder list optimizer --verbose\n",
     .least = 0,
