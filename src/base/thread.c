@@ -34,13 +34,13 @@ int sdr_thread_limit(void)
     return cores > 0 ? cores : 1;
 }
 
-/* The CPU that is `further` places behind the caller's in a set, in a circle. */
-static int cpu_behind(const cpu_set_t *set, int further)
+/* The CPU of a set that is `places` after the caller's, in a circle. */
+static int cpu_after(const cpu_set_t *set, int places)
 {
     int cpu = sched_getcpu();
-    while (further > 0) {
+    while (places > 0) {
         cpu = (cpu + 1) % CPU_SETSIZE;
-        further -= CPU_ISSET(cpu, set) != 0;
+        places -= CPU_ISSET(cpu, set) != 0;
     }
     return cpu;
 }
@@ -54,7 +54,7 @@ int sdr_thread_create(pthread_t *thread, int number, int threads, void *(*work)(
         pthread_attr_init(&attributes) != 0)
         return pthread_create(thread, NULL, work, argument);
     CPU_ZERO(&one);
-    CPU_SET(cpu_behind(&all, number), &one);
+    CPU_SET(cpu_after(&all, number), &one);
     pthread_attr_setaffinity_np(&attributes, sizeof one, &one);
     int failed = pthread_create(thread, &attributes, work, argument);
     pthread_attr_destroy(&attributes);

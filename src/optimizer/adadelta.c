@@ -19,9 +19,9 @@ static void begin(const void *options, uint64_t update, double rate,
     mean_square_begin(&((const struct options *)options)->square, rate, c);
 }
 
-SDR_INLINE lanes metric(const float *c, lanes n, lanes s0, lanes s1)
+SDR_INLINE lanes metric(const float *c, lanes amount, lanes s0, lanes s1)
 {
-    return n * lanes_sqrt(s1 + c[3]) / lanes_sqrt(s0 + c[3]);
+    return amount * lanes_sqrt(s1 + c[3]) / lanes_sqrt(s0 + c[3]);
 }
 
 SDR_INLINE lanes step(const float *c, lanes g, lanes *s0, lanes *s1)

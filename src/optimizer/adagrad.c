@@ -19,10 +19,10 @@ static void begin(const void *options, uint64_t update, double rate,
     c[1] = (float)((const struct options *)options)->epsilon;
 }
 
-SDR_INLINE lanes metric(const float *c, lanes n, lanes s0, lanes s1)
+SDR_INLINE lanes metric(const float *c, lanes amount, lanes s0, lanes s1)
 {
     (void)s1;
-    return n / (lanes_sqrt(s0) + c[1]);
+    return amount / (lanes_sqrt(s0) + c[1]);
 }
 
 SDR_INLINE lanes step(const float *c, lanes g, lanes *s0, lanes *s1)

@@ -17,10 +17,10 @@ static void begin(const void *options, uint64_t update, double rate,
 /* The step per unit of gradient is rate/(√v̂ + ε) = rate·√(1 − β₂ᵗ)/(√v + …). The factor that
    depends on t goes into penalty_due of each step, so that the metric of an untouched value stays
    constant. */
-SDR_INLINE lanes metric(const float *c, lanes n, lanes s0, lanes s1)
+SDR_INLINE lanes metric(const float *c, lanes amount, lanes s0, lanes s1)
 {
     (void)s0;
-    return n / (lanes_sqrt(s1) + c[6]);
+    return amount / (lanes_sqrt(s1) + c[6]);
 }
 
 static double penalty_due(const void *options, uint64_t update, double rate)

@@ -49,10 +49,10 @@ static double penalty_due(const void *options, uint64_t update, double rate)
     return o->decay > 0 ? minus_log / o->decay : 0;
 }
 
-SDR_INLINE lanes metric(const float *c, lanes n, lanes s0, lanes s1)
+SDR_INLINE lanes metric(const float *c, lanes amount, lanes s0, lanes s1)
 {
     (void)c, (void)s0, (void)s1;
-    return n;
+    return amount;
 }
 
 #include "optimizer/step_loops.h"

@@ -24,10 +24,10 @@ SDR_INLINE lanes step(const float *c, lanes g, lanes *s0, lanes *s1)
     return look_ahead(s0, g * c[0], c[1]);
 }
 
-SDR_INLINE lanes metric(const float *c, lanes n, lanes s0, lanes s1)
+SDR_INLINE lanes metric(const float *c, lanes amount, lanes s0, lanes s1)
 {
     (void)s0, (void)s1;
-    return n * c[2];
+    return amount * c[2];
 }
 
 #include "optimizer/step_loops.h"

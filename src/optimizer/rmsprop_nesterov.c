@@ -25,10 +25,10 @@ static void begin(const void *options, uint64_t update, double rate,
     c[5] = lasting(o->beta);
 }
 
-SDR_INLINE lanes metric(const float *c, lanes n, lanes s0, lanes s1)
+SDR_INLINE lanes metric(const float *c, lanes amount, lanes s0, lanes s1)
 {
     (void)s1;
-    return n * c[5] / (lanes_sqrt(s0) + c[3]);
+    return amount * c[5] / (lanes_sqrt(s0) + c[3]);
 }
 
 SDR_INLINE lanes step(const float *c, lanes g, lanes *s0, lanes *s1)

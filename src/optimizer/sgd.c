@@ -16,10 +16,10 @@ SDR_INLINE lanes step(const float *c, lanes g, lanes *s0, lanes *s1)
     return g * c[0];
 }
 
-SDR_INLINE lanes metric(const float *c, lanes n, lanes s0, lanes s1)
+SDR_INLINE lanes metric(const float *c, lanes amount, lanes s0, lanes s1)
 {
     (void)c, (void)s0, (void)s1;
-    return n;
+    return amount;
 }
 
 #include "optimizer/step_loops.h"

@@ -3,7 +3,7 @@
       #include "optimizer/step.h"
       begin(options, update, rate, target, c)   the constants c of an update
       step(c, g, &s0, &s1)      the change of a value with gradient g and state s0, s1
-      metric(c, n, s0, s1)      n times the step per unit of gradient
+      metric(c, a, s0, s1)      the step per unit of gradient, times a
       #include "optimizer/step_loops.h"
       SDR_REGISTER_PER_CPU(optimizer, name) = {..., SDR_STEP_LOOPS};
 

@@ -224,7 +224,8 @@ SDR_INLINE lanes shrunk_by_share(const struct sdr_target *t, lanes w, lanes q, l
     return shrunk(t, w, q, s0, s1, penalty_paid);
 #else
     lanes due = (t->penalty_due - *penalty_paid) * t->l2;
-    lanes share = lanes_one_minus_exp(metric(t->constant, due * (q * q), s0, s1));
+    lanes share =
+        lanes_one_minus_exp(metric(t->constant, due * q * q, s0, s1)); /* 0 where due is */
     lanes_index waits = (share < 0x1p-17f) & (w != 0.0f);
     *penalty_paid = lanes_select(waits, *penalty_paid, lanes_all(t->penalty_due));
     return w - w * (lanes)(~waits & (lanes_index)share);

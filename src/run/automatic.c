@@ -44,7 +44,7 @@ enum {
 };
 
 struct choice {
-    char sync[32];
+    char sync[64];
     uint64_t batch;  /* 0: as it is */
     const char *why; /* NULL: no note */
     bool alone;      /* serial */
@@ -151,21 +151,21 @@ static bool bears_lanes(const struct sdr_run *run)
            rows * epochs >= (curvature > 0 ? VISITS : VISITS_IF_KINKED) * features;
 }
 
-/* Whether the checkpoint that the run goes on from has lanes, or one worker: the number of epochs,
-   by which bears_lanes decides, may differ from then. False: there is none, or it has neither. */
-static bool in_checkpoint(const struct sdr_run *run, bool *lanes)
-{
-    const struct sdr_settings *s = &run->options.settings;
-    char sync[64];
-    if (!s->resume || !s->run || !sdr_checkpoint_option(s->run, "sync", sync))
-        return false;
-    *lanes = strncmp(sync, "hogwild:lanes=", 14) == 0;
-    return *lanes || strcmp(sync, "serial") == 0;
-}
-
 static struct choice serial(const char *why)
 {
     return (struct choice){.sync = "serial", .why = why, .alone = true};
+}
+
+/* Lanes, or one worker, if the checkpoint that the run goes on from has them: the number of epochs, by
+   which bears_lanes decides, may differ from then. */
+static bool in_checkpoint(const struct sdr_run *run, struct choice *c)
+{
+    const struct sdr_settings *s = &run->options.settings;
+    if (!s->resume || !s->run || !sdr_checkpoint_option(s->run, "sync", c->sync))
+        return false;
+    c->why = "as in the checkpoint";
+    c->alone = strcmp(c->sync, "serial") == 0;
+    return c->alone || strncmp(c->sync, "hogwild:lanes=", 14) == 0;
 }
 
 static struct choice choose(const struct sdr_run *run)
@@ -209,15 +209,12 @@ static struct choice choose(const struct sdr_run *run)
     }
     if (s->l1 > 0)
         return serial("merging copies would move weights that --l1 holds at zero");
-    bool lanes, resumed = in_checkpoint(run, &lanes);
-    if (!resumed)
-        lanes = bears_lanes(run);
-    if (!lanes)
-        return serial(resumed ? "as in the checkpoint"
-                              : "too few rows a feature or epochs: merged copies would end at a "
-                                "higher loss");
+    if (in_checkpoint(run, &c))
+        return c;
+    if (!bears_lanes(run))
+        return serial("too few rows a feature or epochs: merged copies would end at a higher loss");
+    c = (struct choice){.why = "the same model for any number of workers"};
     snprintf(c.sync, sizeof c.sync, "hogwild:lanes=%d", lanes_for(run));
-    c.why = "the same model for any number of workers";
     return c;
 }
 

@@ -323,13 +323,13 @@ void sdr_epoch_order(const struct sdr_run *run, uint64_t epoch, uint32_t *order)
 
 /* Whether the workers of a team, who wait at a barrier, can lay the order out together: the
    bookkeeping at the barrier must not need it. */
-static bool lays_together(const struct sdr_run *run)
+static bool left_to_workers(const struct sdr_run *run)
 {
     return run->shared.team && run->workers > 1 && run->rows.shuffle == SDR_SHUFFLE_CHUNKS &&
            !run->shared.plan.windows && !run->shared.plan.shards && !run->data->streams;
 }
 
-void sdr_order_lay(struct sdr_run *run, uint64_t piece)
+void sdr_order_lay_piece(struct sdr_run *run, uint64_t piece)
 {
     struct laying l = {run, run->progress.epoch, run->rows.order};
     (void)shuffle_piece(&l, piece); /* cannot fail */
@@ -339,7 +339,7 @@ void sdr_shuffle_epoch(struct sdr_run *run)
 {
     if (run->shared.plan.rotates) {
         sdr_rotation_order(run);
-    } else if (lays_together(run)) {
+    } else if (left_to_workers(run)) {
         draw_chunks(run, run->progress.epoch);
         run->rows.pieces = pieces_of(run);
     } else if (!run->shared.plan.windows || !run->shared.plan.known.window) {

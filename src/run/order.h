@@ -14,7 +14,7 @@ enum sdr_status sdr_order_allocate(struct sdr_run *run);
    of their own. At a barrier of a team it may leave the work to all workers: it sets
    run->rows.pieces, the number of pieces that they then lay out, in any order. */
 void sdr_shuffle_epoch(struct sdr_run *run);
-void sdr_order_lay(struct sdr_run *run, uint64_t piece);
+void sdr_order_lay_piece(struct sdr_run *run, uint64_t piece);
 /* The order of any epoch, without windows, cells and shards. Not thread-safe. */
 void sdr_epoch_order(const struct sdr_run *run, uint64_t epoch, uint32_t *order);
 /* For each of `count` rows of the order starting at `from`: a row to prefetch meanwhile. False:

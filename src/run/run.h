@@ -104,7 +104,7 @@ struct sdr_row_order {
     uint64_t block_rows;             /* rows of a block, shuffled by blocks */
     uint64_t streaming;              /* streamed data: first row of the block in memory */
     uint64_t block_end;              /* its end, a position in the epoch */
-    uint64_t pieces;                 /* of the order, which workers have yet to lay out */
+    uint64_t pieces;                 /* of the order that workers are to lay out; 0: it is laid */
 };
 
 /* Saved weights. */

@@ -23,47 +23,56 @@ enum sdr_status sdr_team_status(struct sdr_team *team)
     return atomic_load(&team->broken) ? sdr_fail(team->status, "%s", team->sentence) : SDR_OK;
 }
 
-static bool waits(struct sdr_team *team, const atomic_uint_fast64_t *count, uint64_t was)
+static bool has_come(struct sdr_team *team, const atomic_uint_fast64_t *count, uint64_t was)
 {
-    return atomic_load(count) == was && !atomic_load(&team->broken);
+    return atomic_load(count) != was || atomic_load(&team->broken);
 }
 
-/* Polls, without giving the core away, for as long as a thread takes to fall asleep and wake up. */
-static bool spins(struct sdr_team *team, const atomic_uint_fast64_t *count, uint64_t was)
+/* Polls without giving the core away, for as long as a thread takes to fall asleep and wake up. */
+static bool comes_while_spinning(struct sdr_team *team, const atomic_uint_fast64_t *count,
+                                 uint64_t was)
 {
     enum { SPINS = 2000 }; /* about 50 µs */
-    unsigned i = 0;
-    while (i < SPINS && waits(team, count, was)) {
+    for (unsigned i = 0; i < SPINS; i++) {
+        if (has_come(team, count, was))
+            return true;
         sdr_relax();
-        i++;
     }
-    return i == SPINS;
+    return false;
 }
 
 /* Polls for as long as nobody else wants the core. A thread that sleeps may be woken on the core of
    the one that woke it, although its own is idle, and both then share it until the system balances
-   its load: in guests of KVM, where idle cores look busy, one epoch in five took 20 ms longer. */
-static bool yields(struct sdr_team *team, const atomic_uint_fast64_t *count, uint64_t was)
+   its load: in guests of KVM, where idle cores look busy, one epoch in five took 20 ms longer.
+   Beside other processes a thread that yields waits for the whole time slice of another, and one
+   that sleeps does not: where that is seen, nobody yields for a while. */
+static bool comes_while_yielding(struct sdr_team *team, const atomic_uint_fast64_t *count,
+                                 uint64_t was)
 {
-    enum { PATIENCE = 3000000, OTHERS_RAN = 50000 }; /* ns */
+    enum { PATIENCE = 3000000, SLICE = 1000000, CROWDED = 100000000 }; /* ns */
     int64_t begun = sdr_clock_now(), before = begun, now = begun;
-    while (waits(team, count, was)) {
+    if (begun < atomic_load_explicit(&team->crowded_until, memory_order_relaxed))
+        return false;
+    while (!has_come(team, count, was)) {
         sched_yield();
         now = sdr_clock_now();
-        if (now - before > OTHERS_RAN || now - begun > PATIENCE)
-            return true;
+        if (now - before > SLICE)
+            atomic_store_explicit(&team->crowded_until, now + CROWDED, memory_order_relaxed);
+        if (now - before > SLICE || now - begun > PATIENCE)
+            return false;
         before = now;
     }
-    return false;
+    return true;
 }
 
 /* Waits while the counter equals `was`; sleeps if that takes long. */
 static void wait_while(struct sdr_team *team, atomic_uint_fast64_t *count, uint64_t was)
 {
-    if (team->polls && (!spins(team, count, was) || !yields(team, count, was)))
+    if (team->polls &&
+        (comes_while_spinning(team, count, was) || comes_while_yielding(team, count, was)))
         return;
     pthread_mutex_lock(&team->lock);
-    while (waits(team, count, was))
+    while (!has_come(team, count, was))
         pthread_cond_wait(&team->changed, &team->lock);
     pthread_mutex_unlock(&team->lock);
 }

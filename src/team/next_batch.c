@@ -224,28 +224,28 @@ enum sdr_status sdr_next_share(struct sdr_node *node, struct sdr_batch *share, b
     return SDR_OK;
 }
 
-static enum sdr_status order_laid(struct sdr_run *run)
+static enum sdr_status epoch_laid(struct sdr_run *run)
 {
     run->rows.pieces = 0;
     return SDR_OK;
 }
 
 /* After a barrier: where an epoch begins, all workers lay its order out. */
-static enum sdr_status lay_order(struct sdr_node *node)
+static enum sdr_status lay_epoch(struct sdr_node *node)
 {
     uint64_t piece, pieces = node->run->rows.pieces;
     if (pieces == 0)
         return SDR_OK;
     while (sdr_next_piece(node, pieces, &piece))
-        sdr_order_lay(node->run, piece);
-    return sdr_team_barrier(node->run, order_laid);
+        sdr_order_lay_piece(node->run, piece);
+    return sdr_team_barrier(node->run, epoch_laid);
 }
 
 enum sdr_status sdr_barrier_due(struct sdr_node *node, bool *more)
 {
     struct sdr_run *run = node->run;
     SDR_TRY(sdr_team_barrier(run, run->shared.plan.shards ? after_shards : after_shares));
-    SDR_TRY(lay_order(node));
+    SDR_TRY(lay_epoch(node));
     *more = !run->end.over;
     return SDR_OK;
 }
@@ -254,7 +254,7 @@ enum sdr_status sdr_next_round(struct sdr_node *node, struct sdr_batch *round, b
 {
     struct sdr_run *run = node->run;
     SDR_TRY(sdr_team_barrier(run, after_round));
-    SDR_TRY(lay_order(node));
+    SDR_TRY(lay_epoch(node));
     *round = run->shared.team->round;
     *more = !run->end.over;
     return SDR_OK;

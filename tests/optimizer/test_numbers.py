@@ -739,6 +739,20 @@ def units_do_not_matter_to_the_bit():
 
 
 @law
+def a_penalty_takes_all_of_a_weight_whose_feature_is_tiny():
+    """Values of 1e-22 have a scale of 1e22, whose square no float holds: that weight is zero whenever it is read."""
+    tiny, without = X.copy(), X.copy()
+    tiny[:, 3] *= 1e-22
+    without[:, 3] = 0
+    for batch in (1, 16):
+        options = ["--model", "squared", "--l2", 1e-3, "--epochs", 3, "--lr", 0.125, "--scale", "feature", "--batch", batch]
+        W, b, _ = train(write_libsvm("tiny", tiny, real), "--format", "libsvm", *options)
+        expected = train(write_libsvm("without", without, real), "--format", "libsvm", *options)
+        assert W[3] == 0, W[3]
+        compare("a tiny feature, batch %d" % batch, (np.delete(W, 3, 0),), (np.delete(expected[0], 3, 0),))
+
+
+@law
 def nan_is_divergence_with_a_penalty_too():
     for penalty in ([], ["--l1", 0.001], ["--l2", 0.001]):
         train(FILES["real"], "--model", "squared", "--optimizer", "sgd", "--lr", 1e6, "--schedule",
