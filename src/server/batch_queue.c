@@ -64,7 +64,8 @@ static enum sdr_status make_room(struct sdr_batch_queue *queue, uint64_t number)
         *word_of(&larger, at) = *word_of(queue, at);
     }
     sdr_release(queue->window);
-    *queue = larger;
+    queue->window = larger.window; /* and no more: other threads read `end` */
+    queue->words = larger.words;
     return SDR_OK;
 }
 
