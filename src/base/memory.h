@@ -15,8 +15,8 @@ enum sdr_status sdr_allocate(void *pointer, size_t count, size_t size, const cha
 /* Asks for pages of 2 MB where a block is large and read all over: fewer faults, and fewer misses
    of the page table's cache. It changes nothing else, and may be refused. */
 void sdr_large_pages(void *block, size_t bytes);
-/* Makes the pages of a block writable now. The first write to a page that was only read before makes
-   all cores of the process wait. */
+/* Makes the pages of a block writable now. The first write to a page that was only read before
+   makes all cores of the process wait. */
 void sdr_populate(void *block, size_t bytes);
 /* Doubles an array (from sdr_allocate, or NULL) if its `count` elements fill its *room. On failure
    nothing changes. `from`: index of the first element of a ring, which is moved to 0; NULL for a

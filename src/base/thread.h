@@ -18,8 +18,8 @@ static inline void sdr_relax(void)
 }
 
 /* Like pthread_create: starts thread `number` of `threads`, of which the caller is number 0. If
-   the process may use exactly as many cores, it starts on one of its own: the system sometimes starts
-   two on one core, and takes 20 ms to notice. It may move afterwards. */
+   the process may use exactly as many cores, it starts on one of its own: the system sometimes
+   starts two on one core, and takes 20 ms to notice. It may move afterwards. */
 int sdr_thread_create(pthread_t *thread, int number, int threads, void *(*work)(void *),
                       void *argument);
 

@@ -283,8 +283,8 @@ SDR_INLINE lanes lanes_exp_negative(lanes x)
     return p * (lanes)exponent;
 }
 
-/* 1 − exp(−x) for x ≥ 0 without cancellation where x is small: below 0.35 the polynomial of degree 5
-   with the least relative error, 1.2e-7 with rounding, in short chains. */
+/* 1 − exp(−x) for x ≥ 0 without cancellation where x is small: below 0.35 the polynomial of degree
+   5 with the least relative error, 1.2e-7 with rounding, in short chains. */
 SDR_INLINE lanes lanes_one_minus_exp(lanes x)
 {
     lanes square = x * x;

@@ -156,8 +156,8 @@ static struct choice serial(const char *why)
     return (struct choice){.sync = "serial", .why = why, .alone = true};
 }
 
-/* Lanes, or one worker, if the checkpoint that the run goes on from has them: the number of epochs, by
-   which bears_lanes decides, may differ from then. */
+/* Lanes, or one worker, if the checkpoint that the run goes on from has them: the number of epochs,
+   by which bears_lanes decides, may differ from then. */
 static bool in_checkpoint(const struct sdr_run *run, struct choice *c)
 {
     const struct sdr_settings *s = &run->options.settings;
