@@ -21,8 +21,10 @@ static void *work(void *argument)
     struct sdr_node *node = argument;
     uint64_t piece;
     for (int round = 0; round < ROUNDS; round++) {
-        if (round % 10 == 0 && round / 10 % node->workers == node->worker)
-            nanosleep(&(struct timespec){.tv_nsec = 200000}, NULL); /* the others take its pieces */
+        if (round % 10 == 0 &&
+            round / 10 % node->workers == node->worker) /* others take its pieces, */
+            nanosleep(&(struct timespec){.tv_nsec = round % 100 ? 200000 : 5000000},
+                      NULL); /* or sleep */
         while (sdr_next_piece(node, pieces_of(round), &piece))
             atomic_fetch_add(&given[round][piece < PIECES_MOST ? piece : 0],
                              piece < PIECES_MOST ? 1 : 1000);
@@ -32,9 +34,8 @@ static void *work(void *argument)
     return NULL;
 }
 
-static void every_piece_is_given_once(void **unused)
+static void every_piece_is_given_once(bool polls, int64_t crowded_until)
 {
-    (void)unused;
     for (int workers = 1; workers <= WORKERS_MOST; workers++) {
         static struct sdr_run run;
         struct sdr_node node[WORKERS_MOST];
@@ -44,6 +45,8 @@ static void every_piece_is_given_once(void **unused)
             sdr_allocate(&team, 1, sizeof *team + (size_t)workers * sizeof *team->pieces, "a team"),
             SDR_OK);
         team->workers = workers;
+        team->polls = polls;
+        atomic_init(&team->crowded_until, crowded_until);
         pthread_mutex_init(&team->lock, NULL);
         pthread_cond_init(&team->changed, NULL);
         run.shared.team = team;
@@ -61,6 +64,24 @@ static void every_piece_is_given_once(void **unused)
         pthread_mutex_destroy(&team->lock);
         sdr_release(team);
     }
+}
+
+static void every_piece_is_given_once_to_workers_that_sleep(void **unused)
+{
+    (void)unused;
+    every_piece_is_given_once(false, 0);
+}
+
+static void every_piece_is_given_once_to_workers_that_poll(void **unused)
+{
+    (void)unused;
+    every_piece_is_given_once(true, 0);
+}
+
+static void every_piece_is_given_once_beside_other_processes(void **unused)
+{
+    (void)unused;
+    every_piece_is_given_once(true, INT64_MAX);
 }
 
 /* The pieces of all workers, one behind the other, are all pieces. */
@@ -83,7 +104,9 @@ static void own_pieces_follow_each_other(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_piece_is_given_once),
+        cmocka_unit_test(every_piece_is_given_once_to_workers_that_sleep),
+        cmocka_unit_test(every_piece_is_given_once_to_workers_that_poll),
+        cmocka_unit_test(every_piece_is_given_once_beside_other_processes),
         cmocka_unit_test(own_pieces_follow_each_other),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
