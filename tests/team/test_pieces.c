@@ -21,10 +21,9 @@ static void *work(void *argument)
     struct sdr_node *node = argument;
     uint64_t piece;
     for (int round = 0; round < ROUNDS; round++) {
-        if (round % 10 == 0 &&
-            round / 10 % node->workers == node->worker) /* others take its pieces, */
-            nanosleep(&(struct timespec){.tv_nsec = round % 100 ? 200000 : 5000000},
-                      NULL); /* or sleep */
+        /* who is late: others take its pieces, and wait for it, sometimes longer than they poll */
+        if (round % 10 == 0 && round / 10 % node->workers == node->worker)
+            nanosleep(&(struct timespec){.tv_nsec = round % 100 ? 200000 : 5000000}, NULL);
         while (sdr_next_piece(node, pieces_of(round), &piece))
             atomic_fetch_add(&given[round][piece < PIECES_MOST ? piece : 0],
                              piece < PIECES_MOST ? 1 : 1000);
