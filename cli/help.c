@@ -51,9 +51,9 @@ void cli_help(void)
         "\n'sounder COMMAND --help' tells the options of a command, 'sounder list' the plug-ins\n"
         "they name, 'sounder --version' the version.\n"
         "exit codes: 0 ok, 1 runtime, 2 usage, 3 bad data, 4 diverged, 5 bad model or cache file,\n"
-        "6 peer lost, 75 stopped by a signal (resume from the checkpoint, or run again if there "
-        "is\n"
-        "none).\n");
+        "6 peer lost, 75 stopped by a signal: go on with --resume, or, if data was being read, "
+        "run\n"
+        "again; without --run there is nothing to go on from, and the code is 1.\n");
 }
 
 enum { WIDEST = 100, NARROWEST = 60, HELP_COLUMN = 29 };

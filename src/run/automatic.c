@@ -48,6 +48,7 @@ struct choice {
     uint64_t batch;  /* 0: as it is */
     const char *why; /* NULL: no note */
     bool alone;      /* serial */
+    bool resumed;    /* there is no other choice */
 };
 
 /* The first of these options that is given; NULL: none. */
@@ -109,8 +110,9 @@ static const char *against_own(const struct sdr_run *run)
                                     : NULL;
     if (strcmp(own, "rotation") != 0)
         return NULL;
-    return s->l1 > 0 || s->l2 > 0 || s->batch > 1
-               ? "blocks of ratings are for single rows without --l1 and --l2"
+    return s->l1 > 0      ? "blocks of ratings do not take --l1"
+           : s->l2 > 0    ? "blocks of ratings do not take --l2"
+           : s->batch > 1 ? "blocks of ratings are for single rows, not for --batch"
            : run->data->streams
                ? "the rows do not fit --memory, and blocks of ratings need them all"
            : s->shuffle != SDR_SHUFFLE_AUTO && s->shuffle != SDR_SHUFFLE_NONE
@@ -164,6 +166,7 @@ static bool in_checkpoint(const struct sdr_run *run, struct choice *c)
     if (!s->resume || !s->run || !sdr_checkpoint_option(s->run, "sync", c->sync))
         return false;
     c->why = "as in the checkpoint";
+    c->resumed = true;
     c->alone = strcmp(c->sync, "serial") == 0;
     return c->alone || strncmp(c->sync, "hogwild:lanes=", 14) == 0;
 }
@@ -228,6 +231,23 @@ static void use_threads(struct sdr_run *run)
         s->workers = 0;
 }
 
+/* What to type for another choice, in brackets. */
+static const char *other(const struct sdr_run *run, const struct choice *c)
+{
+    const struct sdr_settings *s = &run->options.settings;
+    bool rows_apart = run->use.kind->fused && s->batch <= 1 && !run->data->rows.dense;
+    if (c->resumed)
+        return "";
+    if (c->alone && s->l1 > 0 && !against_rounds(run) && run->use.kind->full)
+        return " (--sync batch: all cores)";
+    if (c->alone)
+        return rows_apart ? " (--sync hogwild: all cores, other last digits in every run)"
+                          : " (--sync bsp: all cores)";
+    if (run->use.kind->defaults.sync && !run->use.kind->layered)
+        return " (--workers 1: one core)";
+    return c->batch ? " (--sync serial: one worker, single rows)" : " (--sync serial: one worker)";
+}
+
 static void tell(const struct sdr_run *run, const struct choice *c)
 {
     const struct sdr_settings *s = &run->options.settings;
@@ -237,16 +257,14 @@ static void tell(const struct sdr_run *run, const struct choice *c)
     if (!c->why)
         return;
     if (c->alone)
-        sdr_note(&run->options, "--sync auto: serial, one worker: %s (--sync %s: all cores)",
-                 c->why, run->use.kind->fused && s->batch <= 1 ? "hogwild" : "bsp");
+        sdr_note(&run->options, "--sync auto: serial, one worker: %s%s", c->why, other(run, c));
     else if (c->batch)
-        sdr_note(&run->options,
-                 "--sync auto: %s, batches of %llu rows: %s (--sync serial: one worker, single "
-                 "rows)",
-                 c->sync, (unsigned long long)c->batch, c->why);
+        sdr_note(&run->options, "--sync auto: %s, batches of %llu rows: %s%s", c->sync,
+                 (unsigned long long)c->batch, c->why, other(run, c));
     else
-        sdr_note(&run->options, "--sync auto: %s%s: %s (--sync serial: one worker)", c->sync,
-                 strncmp(c->sync, "hogwild", 7) == 0 ? " --deterministic" : "", c->why);
+        sdr_note(&run->options, "--sync auto: %s%s: %s%s", c->sync,
+                 strncmp(c->sync, "hogwild", 7) == 0 ? " --deterministic" : "", c->why,
+                 other(run, c));
 }
 
 enum sdr_status sdr_choose_strategy(struct sdr_run *run)

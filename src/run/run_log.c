@@ -191,7 +191,9 @@ enum sdr_status sdr_log_open(struct sdr_run *run)
                     &run->log.checkpoint_updates);
     run->log.next_checkpoint_time = sdr_clock_now() + (int64_t)(run->log.checkpoint_seconds * 1e9);
     if (s->resume && !sdr_checkpoint_any(s->run))
-        return sdr_fail(SDR_RUNTIME, "there is no checkpoint in '%s' to go on from", s->run);
+        return sdr_fail(SDR_RUNTIME,
+                        "there is no checkpoint in '%s' to go on from: begin without --resume",
+                        s->run);
     SDR_TRY(lock_folder(run));
     sdr_checkpoint_tidy(s->run);
     if (s->resume)

@@ -106,9 +106,14 @@ static enum sdr_status check_plugin(const char *name, const char *value)
     void *parsed = NULL;
     if (strcmp(value, "auto") == 0)
         return SDR_OK;
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-        if (strcmp(name, kinds[i].option) == 0)
-            SDR_TRY(sdr_plugin_choose(kinds[i].kind, kinds[i].table, value, &plugin, &parsed));
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        if (strcmp(name, kinds[i].option) != 0)
+            continue;
+        if (strncmp(value, "auto:", 5) == 0)
+            return sdr_fail(SDR_USAGE, "--%s auto takes no options: name the %s that they are for",
+                            name, kinds[i].kind);
+        SDR_TRY(sdr_plugin_choose(kinds[i].kind, kinds[i].table, value, &plugin, &parsed));
+    }
     sdr_plugin_free(plugin, parsed);
     return SDR_OK;
 }

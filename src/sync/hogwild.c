@@ -152,9 +152,8 @@ static enum sdr_status plan(const void *options, struct sdr_plan *plan)
     rows = (rows + plan->known.batch - 1) / plan->known.batch * plan->known.batch;
     if (plan->known.deterministic && (uint64_t)plan->workers > copies) {
         plan->workers = (int)copies;
-        plan->remark = "more lanes keep more workers busy: --sync hogwild:lanes=N --deterministic; "
-                       "a path a little "
-                       "further from one worker's";
+        plan->remark = "each lane keeps one worker busy; for more, at a slightly higher loss: "
+                       "--sync hogwild:lanes=N --deterministic";
     }
     plan->in_place = straight && plan->workers > 1;
     plan->races = !plan->known.deterministic && plan->workers > 1;
