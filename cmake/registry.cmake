@@ -61,8 +61,9 @@ endfunction()
 # Splits the sources: those with hot loops become one object library per CPU level.
 function(sdr_per_cpu result sources plain)
     set(flags_portable "")
-    set(flags_avx2 -mavx2 -mfma)
-    set(flags_avx512 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mprefer-vector-width=512)
+    # -mprfchw: to prefetch for writing; a CPU without it takes the instruction for none
+    set(flags_avx2 -mavx2 -mfma -mprfchw)
+    set(flags_avx512 -mprfchw -mavx512f -mavx512bw -mavx512dq -mavx512vl -mprefer-vector-width=512)
     set(hot "")
     set(rest "")
     foreach(source ${sources})

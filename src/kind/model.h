@@ -2,6 +2,7 @@
 #ifndef SDR_KIND_MODEL_H
 #define SDR_KIND_MODEL_H
 
+#include "base/fetch.h"
 #include "kind/about.h"
 #include "kind/update.h"
 
@@ -47,26 +48,7 @@ static inline uint32_t sdr_side(const struct sdr_problem *problem, uint32_t feat
     return problem->side ? problem->side[feature] : place;
 }
 
-/* Prefetches a row. Always inline: the compiler takes a function that only prefetches for one
-   without effect, and drops its calls. */
-static inline __attribute__((always_inline)) void sdr_fetch(const void *from, size_t bytes)
-{
-    enum { LINE = 64, MOST = 4096 };
-    const char *at = from, *end = at + (bytes < MOST ? bytes : MOST);
-    for (; at < end; at += LINE)
-        __builtin_prefetch(at);
-}
-/* The same without a branch for the first lines, since the lengths of rows cannot be predicted. */
-static inline __attribute__((always_inline)) void sdr_fetch_part(const void *from, size_t bytes,
-                                                                 const size_t lines)
-{
-    enum { LINE = 64 };
-    const char *at = from, *last = at + (bytes ? bytes - 1 : 0);
-    _Pragma("GCC unroll 8") for (size_t i = 0; i < lines; i++)
-        __builtin_prefetch(at + i * LINE < last ? at + i * LINE : last);
-    if (bytes > lines * LINE)
-        sdr_fetch(at + lines * LINE, bytes - lines * LINE);
-}
+/* Prefetches a row. */
 static inline __attribute__((always_inline)) void sdr_fetch_row(const struct sdr_problem *problem,
                                                                 uint32_t row)
 {

@@ -197,16 +197,16 @@ SDR_INLINE struct sdr_pair pair_at(const struct sdr_fused_steps *fused, uint32_t
 
 SDR_INLINE void fetch_values(const struct sdr_target *t, size_t at, uint32_t count)
 {
-    sdr_fetch(t->value + at, count * sizeof(float));
+    sdr_fetch_to_write(t->value + at, count * sizeof(float));
     if (SDR_STEP_SLOTS > 0)
-        sdr_fetch(t->slot[0] + at, count * sizeof(float));
+        sdr_fetch_to_write(t->slot[0] + at, count * sizeof(float));
     if (SDR_STEP_SLOTS > 1)
-        sdr_fetch(t->slot[1] + at, count * sizeof(float));
+        sdr_fetch_to_write(t->slot[1] + at, count * sizeof(float));
 }
 
 SDR_INLINE void fused_pairs(struct sdr_fused_steps *fused)
 {
-    enum { AHEAD = 6 };
+    enum { AHEAD = 8 };
     const struct sdr_problem *problem = fused->problem;
     /* Copies: the compiler knows that no store changes them. */
     struct sdr_target t = *fused->weight,
@@ -227,6 +227,10 @@ SDR_INLINE void fused_pairs(struct sdr_fused_steps *fused)
             struct sdr_pair next = pair_at(fused, i + AHEAD);
             fetch_values(&t, (size_t)next.one * rank, rank);
             fetch_values(&t, (size_t)next.two * rank, rank);
+            if (bias.value) {
+                fetch_values(&bias, next.one, 1);
+                fetch_values(&bias, next.two, 1);
+            }
         }
         if (t.penalty_paid && fused->place)
             begin(fused->optimizer_options, update - 1, rate, &t, fused->constant);

@@ -1,5 +1,6 @@
 /* Nodes that exchange messages: what they are made of, and its end. How they run: network_run.c. */
 #include "server/network.h"
+#include "base/fetch.h"
 #include "base/memory.h"
 #include "peer/peers.h"
 #include "run/features.h"

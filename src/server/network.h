@@ -23,15 +23,6 @@
 #include "update/values.h"
 #include "update/wire.h"
 
-/* Prefetches memory for writing. Always inline: the compiler takes a function that only
-   prefetches for one without effect, and drops its calls. */
-static inline __attribute__((always_inline)) void sdr_fetch_to_write(const void *from, size_t bytes)
-{
-    enum { LINE = 64 };
-    for (size_t i = 0; i < bytes; i += LINE)
-        __builtin_prefetch((const unsigned char *)from + i, 1);
-}
-
 /* Workspace for gradients, one per computing thread. */
 struct sdr_workspace {
     float *w; /* owned, as long as the parameters: the view, assembled from pieces */

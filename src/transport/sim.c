@@ -5,6 +5,7 @@
    Events are in the order of (time, sequence). A node is where its coroutine rests: waiting for a
    message, computing until a time, or ready to go on. Work that is cancelled is never done. */
 #include "base/coroutine.h"
+#include "base/fetch.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "run/run.h"
