@@ -13,6 +13,7 @@
 #include "run/run.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static void hash_texts(struct sdr_hasher *hasher, const struct sdr_dictionary *texts)
@@ -199,12 +200,12 @@ enum sdr_status sdr_other_path(const struct sdr_run *run, const char *path, cons
 {
     char name[32] = "";
     sdr_path_difference(run->log.path, saved ? saved : "", name);
-    if (strcmp(name, "length") == 0)
-        return sdr_fail(
-            SDR_USAGE,
-            "%s: the run was planned for another number of epochs, and its steps shrink "
-            "towards that end: --resume needs the same (see the file 'config' beside it)",
-            path);
+    char planned[64];
+    if (strcmp(name, "length") == 0 && sdr_path_option(saved, name, planned))
+        return sdr_fail(SDR_USAGE,
+                        "%s: the run was planned for %.10g epochs, and its steps shrink towards "
+                        "that end: --resume needs the same number, not %.10g",
+                        path, strtod(planned, NULL), run->pace.length);
     return sdr_fail(SDR_USAGE,
                     "%s: the checkpoint is of other data or options%s%s: --resume needs the same "
                     "ones (see the file 'config' beside it)",
