@@ -1,12 +1,16 @@
 /* Inspecting a run directory: progress of the run, and the ledger's figures of the workers. */
+#define _GNU_SOURCE /* flock */
 #include "base/file.h"
 #include "base/json.h"
 #include "base/memory.h"
 #include "server/ledger.h"
 #include "sounder/sounder.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 enum { STATUS_MOST = 1 << 20 };
@@ -35,6 +39,32 @@ static enum sdr_status read_status(const char *folder, json_t **object)
     sdr_release(text);
     sdr_release(path);
     return status;
+}
+
+/* Whether no process holds the folder's lock. */
+static enum sdr_status is_unlocked(const char *folder, bool *unlocked)
+{
+    char *path;
+    SDR_TRY(sdr_path_join(folder, "lock", &path));
+    int lock = open(path, O_RDONLY | O_CLOEXEC);
+    *unlocked = lock >= 0 && flock(lock, LOCK_SH | LOCK_NB) == 0;
+    if (lock >= 0)
+        close(lock);
+    sdr_release(path);
+    return SDR_OK;
+}
+
+/* A run that was killed could not write so. */
+static enum sdr_status correct_state(const char *folder, json_t *object)
+{
+    const char *state = json_string_value(json_object_get(object, "state"));
+    bool unlocked;
+    if (!state || strcmp(state, "training") != 0)
+        return SDR_OK;
+    SDR_TRY(is_unlocked(folder, &unlocked));
+    if (unlocked)
+        sdr_json_set(object, "state", json_string("killed"));
+    return SDR_OK;
 }
 
 static enum sdr_status find_ledger(const char *folder, bool *there)
@@ -76,7 +106,9 @@ enum sdr_status sdr_run_inspect(const char *folder, char **json)
     struct sdr_ledger ledger = {0};
     SDR_TRY(read_status(folder, &object));
     bool there = false;
-    enum sdr_status status = find_ledger(folder, &there);
+    enum sdr_status status = correct_state(folder, object);
+    if (status == SDR_OK)
+        status = find_ledger(folder, &there);
     if (there) {
         status = sdr_ledger_read(folder, &ledger, NULL, NULL);
         if (status == SDR_OK) {

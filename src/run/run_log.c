@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { TICK_NS = 200000000 }; /* five reports a second */
@@ -143,6 +144,16 @@ static enum sdr_status put_state(struct sdr_run *run, const char *state, double 
     return status;
 }
 
+/* 'sounder inspect' holds the lock for a moment; a run holds it until it ends. */
+static bool take_lock(int lock)
+{
+    enum { TRIES = 10 };
+    const struct timespec moment = {.tv_nsec = 10000000};
+    for (int i = 1; i < TRIES && flock(lock, LOCK_EX | LOCK_NB) != 0; i++)
+        nanosleep(&moment, NULL);
+    return flock(lock, LOCK_EX | LOCK_NB) == 0;
+}
+
 /* One run per folder: two would remove each other's checkpoints. */
 static enum sdr_status lock_folder(struct sdr_run *run)
 {
@@ -154,7 +165,7 @@ static enum sdr_status lock_folder(struct sdr_run *run)
     enum sdr_status status = SDR_OK;
     if (run->log.lock < 0)
         status = sdr_fail_errno("cannot write '%s'", path);
-    else if (flock(run->log.lock, LOCK_EX | LOCK_NB) != 0)
+    else if (!take_lock(run->log.lock))
         status = sdr_fail(SDR_RUNTIME, "another run is using the folder '%s'", folder);
     sdr_release(path);
     return status;

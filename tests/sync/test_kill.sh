@@ -66,6 +66,15 @@ holds "SIGUSR1 does not stop the run" kill -0 $pid
 stop TERM
 goes_on asked
 
+# inspect tells a run that trains from one that was killed and could not say so.
+state() { "$sounder" inspect "$1" --json | key state; }
+start --run shot
+wait_for grep -qs training shot/status.json
+holds "a run that trains is training" test "$(state shot)" = training
+kill -KILL $pid
+wait $pid 2>/dev/null
+holds "a run that was killed is not" test "$(state shot)" = killed
+
 # A new run in the folder of an old one: its checkpoints are the ones that count.
 succeeds train data.svm --optimizer sgd --epochs 3 --run again --quiet
 for path in again/checkpoint-*.safetensors; do # as if it had gone on for longer than the new one will
