@@ -14,10 +14,12 @@
 #include "team/rotation.h"
 #include "base/memory.h"
 #include "base/rng.h"
+#include "base/thread.h"
 #include "run/evaluate.h"
 #include "run/run.h"
 #include "schedule/blocks.h"
 #include "team/accounting.h"
+#include "train.h"
 
 #include <math.h>
 #include <string.h>
@@ -59,32 +61,43 @@ static void sort_rows(const struct sdr_run *run, const uint8_t *block, struct sd
     }
 }
 
-static void shuffle_cells(const struct sdr_run *run, struct sdr_rotation *r)
+static void shuffle_cell(const struct sdr_run *run, struct sdr_rotation *r, uint32_t cell)
 {
-    for (uint32_t c = 0; c < CELLS; c++) {
-        struct sdr_stream stream =
-            sdr_stream_open(run->options.settings.seed, SDR_FOR_BLOCK_SHUFFLE, c);
-        uint32_t *row = r->row + r->start[c];
-        for (uint32_t left = r->start[c + 1] - r->start[c]; left > 1; left--) {
-            uint32_t i = (uint32_t)sdr_stream_below(&stream, left), last = row[left - 1];
-            row[left - 1] = row[i];
-            row[i] = last;
-        }
+    struct sdr_stream stream =
+        sdr_stream_open(run->options.settings.seed, SDR_FOR_BLOCK_SHUFFLE, cell);
+    uint32_t *row = r->row + r->start[cell];
+    for (uint32_t left = r->start[cell + 1] - r->start[cell]; left > 1; left--) {
+        uint32_t i = (uint32_t)sdr_stream_below(&stream, left), last = row[left - 1];
+        row[left - 1] = row[i];
+        row[i] = last;
     }
 }
 
-static enum sdr_status copy_pairs(const struct sdr_run *run, struct sdr_rotation *r)
+static void copy_pairs(const struct sdr_run *run, struct sdr_rotation *r, uint32_t cell)
 {
     const struct sdr_problem *problem = &run->problem;
-    uint32_t count = run->set.train_rows.count;
-    SDR_TRY(sdr_allocate(&r->pair, count, sizeof *r->pair, "ratings by cells"));
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t i = r->start[cell]; i < r->start[cell + 1]; i++) {
         uint32_t row = r->row[i];
         struct sdr_sparse_row pair = sdr_sparse_row(problem->rows, row);
         r->pair[i] = (struct sdr_pair){sdr_row_index(&pair, 0), sdr_row_index(&pair, 1),
                                        problem->target[row],
                                        problem->row_weight ? problem->row_weight[row] : 1.0f};
     }
+}
+
+static bool is_shuffled(const struct sdr_run *run)
+{
+    return run->options.settings.shuffle != SDR_SHUFFLE_NONE;
+}
+
+static enum sdr_status lay_out_cell(void *context, size_t cell)
+{
+    struct sdr_run *run = context;
+    struct sdr_rotation *r = run->shared.rotation;
+    if (is_shuffled(run))
+        shuffle_cell(run, r, (uint32_t)cell);
+    if (r->pair)
+        copy_pairs(run, r, (uint32_t)cell);
     return SDR_OK;
 }
 
@@ -98,7 +111,6 @@ enum sdr_status sdr_rotation_create(struct sdr_run *run)
 {
     struct sdr_rotation *r;
     uint32_t count = run->set.train_rows.count;
-    bool shuffled = run->options.settings.shuffle != SDR_SHUFFLE_NONE;
     double repeats = 0;
     uint8_t *block;
     SDR_TRY(sdr_allocate(&r, 1, sizeof *r, "a rotation"));
@@ -110,13 +122,13 @@ enum sdr_status sdr_rotation_create(struct sdr_run *run)
     if (status == SDR_OK)
         sort_rows(run, block, r);
     sdr_release(block);
-    uint32_t passes = shuffled ? passes_for(repeats) : 1;
+    uint32_t passes = is_shuffled(run) ? passes_for(repeats) : 1;
     r->visits = passes * CELLS;
     run->shared.plan.share = (run->shared.plan.share + passes - 1) / passes;
-    if (status == SDR_OK && shuffled)
-        shuffle_cells(run, r);
     if (status == SDR_OK && run->shared.plan.known.fused)
-        status = copy_pairs(run, r);
+        status = sdr_allocate(&r->pair, count, sizeof *r->pair, "ratings by cells");
+    if (status == SDR_OK)
+        status = sdr_parallel(sdr_run_threads(run), CELLS, lay_out_cell, run);
     return status;
 }
 
@@ -132,7 +144,7 @@ void sdr_rotation_destroy(struct sdr_rotation *r)
 void sdr_rotation_order(struct sdr_run *run)
 {
     struct sdr_rotation *r = run->shared.rotation;
-    bool shuffled = run->options.settings.shuffle != SDR_SHUFFLE_NONE;
+    bool shuffled = is_shuffled(run);
     bool listed = !r->pair; /* copies have their order by themselves */
     struct sdr_stream stream =
         sdr_stream_open(run->options.settings.seed, SDR_FOR_SHUFFLE, run->progress.epoch);

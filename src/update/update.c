@@ -334,10 +334,12 @@ static void expand_examples(const struct sdr_expansion *to, const struct sdr_par
         }
 }
 
-/* A block of one row: Σ u_i. Not 0 + u_0: that loses the sign of −0. */
+/* A block of one row: Σ u_i, as the product of ones and the u_i. Not 0 + u_0: that loses the sign
+   of −0. */
 static void expand_ones(const struct sdr_expansion *to, const struct sdr_part *part, uint32_t cols,
                         float *out)
 {
+    static const float one = 1;
     if (part->index) {
         memset(out, 0, cols * sizeof *out);
         for (uint32_t i = 0; i < part->count; i++)
@@ -345,9 +347,17 @@ static void expand_ones(const struct sdr_expansion *to, const struct sdr_part *p
         return;
     }
     memcpy(out, part->value, cols * sizeof *out);
-    for (uint32_t i = 1; i < part->count; i++)
-        for (uint32_t k = 0; k < cols; k++)
-            out[k] += part->value[(size_t)i * cols + k];
+    struct sdr_product rest = {.to = out,
+                               .to_row = cols,
+                               .a = &one,
+                               .a_row = 1,
+                               .b = part->value + cols,
+                               .b_step = cols,
+                               .rows = 1,
+                               .cols = cols,
+                               .inner = part->count - 1,
+                               .add = true};
+    to->kernels->products->product(&rest);
 }
 
 /* Whether a part needs no expansion. */
