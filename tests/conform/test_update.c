@@ -182,6 +182,28 @@ static void spans_have_about_the_same_work(void **unused)
     free_world(&world);
 }
 
+static void spans_of_large_blocks_are_whole_cache_lines_of_equal_work(void **unused)
+{
+    enum { MOST = 9, LINE = 16, LARGE = 64 };
+    (void)unused;
+    for (int tries = 0; tries < 200; tries++) {
+        struct sdr_layout layout;
+        struct sdr_span span[MOST];
+        struct sdr_block block[2] = {{.cols = 1 + random_below(12), .per_feature = true},
+                                     {.rows = 1, .cols = 1}};
+        uint32_t spans = 1 + random_below(MOST);
+        block[0].rows = LARGE * spans + random_below(1000);
+        sdr_layout_make(&layout, block, 2);
+        sdr_cut_spans(&layout, NULL, 1000, 0, spans, span);
+        for (uint32_t p = 0; p < spans; p++) {
+            uint64_t size = span[p].end - span[p].first, even = layout.count / spans;
+            uint32_t line = LINE * block[0].cols;
+            assert_int_equal(span[p].first % line, 0);
+            assert_in_range(size + 2 * line, even, even + 4 * line);
+        }
+    }
+}
+
 /* ---- sums ---- */
 enum { LEAVES_MOST = 9, WORKERS_MOST = 5 };
 
@@ -612,6 +634,7 @@ int main(void)
         cmocka_unit_test(marks_may_start_over),
         cmocka_unit_test(spans_cover_everything_once_with_whole_rows),
         cmocka_unit_test(spans_have_about_the_same_work),
+        cmocka_unit_test(spans_of_large_blocks_are_whole_cache_lines_of_equal_work),
         cmocka_unit_test(any_grouping_of_leaves_gives_the_bits_of_one_worker),
         cmocka_unit_test(a_sum_is_the_weighted_sum),
         cmocka_unit_test(dense_parts_of_a_span_are_summed),
