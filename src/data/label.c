@@ -90,7 +90,13 @@ bool sdr_label_exact(float value, const char *text, size_t length)
         if (__builtin_mul_overflow(whole, (uint64_t)10, &whole) ||
             __builtin_add_overflow(whole, (uint64_t)(text[i] - '0'), &whole))
             whole = UINT64_MAX; /* equals no float */
-    return i < length || (size < 0x1p64f && (uint64_t)size == whole);
+    bool point = i < length && text[i] == '.';
+    size_t zeros = i + point;
+    while (point && zeros < length && text[zeros] == '0')
+        zeros++;
+    if (point && zeros < length && text[zeros] >= '1' && text[zeros] <= '9')
+        return false; /* floats of this size are whole numbers */
+    return zeros < length || (size < 0x1p64f && (uint64_t)size == whole);
 }
 
 void sdr_label_clear(struct sdr_label_finder *finder)

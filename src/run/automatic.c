@@ -173,10 +173,7 @@ static bool in_checkpoint(const struct sdr_run *run, struct choice *c)
 
 static struct choice choose(const struct sdr_run *run)
 {
-    const char *together =
-        run->data->streams /* a batch then ends with the rows in memory */
-            ? "all cores compute each batch, the same model for any number of them"
-            : "all cores compute each batch, the same bits as one worker";
+    const char *together = "all cores compute each batch, the same model for any number of them";
     const struct sdr_settings *s = &run->options.settings;
     const struct sdr_model_kind *kind = run->use.kind;
     uint64_t rows = run->set.train_rows.count;
@@ -205,7 +202,7 @@ static struct choice choose(const struct sdr_run *run)
     if (several && s->batch == 1)
         return serial("--batch 1 asks for single steps, of several outputs each");
     if (several && rows < ROWS_OF_BATCHES)
-        return serial("batches that cores share need 20000 rows");
+        return serial("batches that cores share pay from 20000 rows on");
     if (several) {
         c.batch = ROWS_TOGETHER;
         return c;
@@ -215,7 +212,9 @@ static struct choice choose(const struct sdr_run *run)
     if (in_checkpoint(run, &c))
         return c;
     if (!bears_lanes(run))
-        return serial("too few rows a feature or epochs: merged copies would end at a higher loss");
+        return serial(run->set.train_rows.count < VISITS * (uint64_t)run->problem.features
+                          ? "too few rows a feature: copies that are merged end at a higher loss"
+                          : "too few epochs: copies that are merged end at a higher loss");
     c = (struct choice){.why = "the same model for any number of workers"};
     snprintf(c.sync, sizeof c.sync, "hogwild:lanes=%d", lanes_for(run));
     return c;
@@ -241,10 +240,11 @@ static const char *other(const struct sdr_run *run, const struct choice *c)
     if (c->alone && s->l1 > 0 && !against_rounds(run) && run->use.kind->full)
         return " (--sync batch: all cores)";
     if (c->alone)
-        return rows_apart ? " (--sync hogwild: all cores, other last digits in every run)"
-                          : " (--sync bsp: all cores)";
+        return rows_apart
+                   ? " (--sync hogwild: all cores all the same, other last digits in every run)"
+                   : " (--sync bsp: all cores all the same)";
     if (run->use.kind->defaults.sync && !run->use.kind->layered)
-        return " (--workers 1: one core)";
+        return s->workers == 1 ? "" : " (--workers 1: one core)";
     return c->batch ? " (--sync serial: one worker, single rows)" : " (--sync serial: one worker)";
 }
 

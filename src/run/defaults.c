@@ -127,8 +127,8 @@ double sdr_updates_an_epoch(const struct sdr_run *run)
        MNIST    0.9126   0.9151   0.9240   0.9265  [0.9275]  0.9275
        housing  0.6463   0.6494   0.6504   0.6504  [0.6506]  0.6506     (19)
    Batches take 1.4 times as many, from 2 to 32: see automatic.c. Full batches read all rows once an
-   epoch, 100 times at most: L-BFGS ends by itself, once the objective no longer falls
-   (sync/lbfgs.c). */
+   epoch: 1000 times at most, k-means 100 times. They end by themselves before that, once the
+   objective no longer falls (sync/batch.c, sync/lbfgs.c) or no center moves. */
 double sdr_usual_epochs(const struct sdr_run *run, bool batches)
 {
     double few = ceil((batches ? 420000 : 300000) / (double)run->set.train_rows.count);
@@ -147,7 +147,8 @@ void sdr_choose_length(struct sdr_run *run)
     else if (s->updates)
         run->pace.epochs = (uint64_t)ceil(by_updates) + 1; /* --updates ends it */
     else if (run->use.strategy->full_batch)
-        run->pace.epochs = 100;
+        run->pace.epochs =
+            run->use.kind->sense == SDR_STATISTIC || !sdr_own_steps(run) ? 100 : 1000;
     else
         run->pace.epochs = (uint64_t)sdr_usual_epochs(run, batches);
     run->pace.per_row = 1 / rows;

@@ -1,5 +1,5 @@
 /* Features whose values are too large to compute with, or whose largest value exceeds the others by
-   more than float precision.
+   more than float precision, or which differ by too little for it.
 
    What floats can do decides. Kernels multiply a value by the slope of its row, and then by the
    scale of its feature: the product must stay below 3.4e38, and slopes are of the labels' size,
@@ -7,7 +7,8 @@
    deviation. Without scales values are squared, by optimizers with state and by distances: 1e18.
 
    A largest value of more than 2^24 times the others' size is told: beside it a float keeps no
-   digit of them. */
+   digit of them. So are large values within 2^12 of the steps in which floats of their size go,
+   such as times in seconds since 1970 that all lie within a few days. */
 #include "base/memory.h"
 #include "run/evaluate.h"
 #include "run/features.h"
@@ -18,8 +19,8 @@
 
 struct extreme {
     uint32_t feature;
-    float largest;
-    int64_t exponents; /* Σ of the binary exponents of its values, zeros aside */
+    float largest, low, high; /* zeros aside */
+    int64_t exponents;        /* Σ of the binary exponents of its values, zeros aside */
     uint64_t count;
 };
 
@@ -28,6 +29,8 @@ static void look_at(struct extreme *e, float x)
     if (x == 0)
         return;
     e->largest = fmaxf(e->largest, fabsf(x));
+    e->low = e->count ? fminf(e->low, x) : x;
+    e->high = e->count ? fmaxf(e->high, x) : x;
     e->exponents += ilogbf(x);
     e->count++;
 }
@@ -75,6 +78,29 @@ static enum sdr_status refuse(const struct sdr_run *run, const char *name, float
             : "their squares overflow; use --scale feature, or divide them by a constant");
 }
 
+/* Whether the values lie close together, for their size. Whole numbers below 2^24 lose nothing. */
+static bool is_narrow(const struct extreme *e)
+{
+    double range = (double)e->high - e->low;
+    return e->largest >= 0x1p24 && range > 0 && range < 0x1p-12 * e->largest;
+}
+
+static void tell(const struct sdr_run *run, const char *name, const struct extreme *e,
+                 double others)
+{
+    if (is_narrow(e))
+        sdr_note(
+            &run->options,
+            "%s: its values, about %.3g, are rounded to multiples of %g, and differ by %.3g at "
+            "most: subtract a constant from them",
+            name, (double)e->largest, exp2(ilogbf(e->largest) - 23), (double)e->high - e->low);
+    else
+        sdr_note(&run->options,
+                 "%s: the largest value %.3g is over 2^24 times the typical %.1g: the rest is "
+                 "lost to rounding (data error?)",
+                 name, (double)e->largest, others);
+}
+
 static enum sdr_status judge(const struct sdr_run *run, const struct extreme *list, uint32_t count)
 {
     enum { TOLD = 3 };
@@ -84,9 +110,10 @@ static enum sdr_status judge(const struct sdr_run *run, const struct extreme *li
         const struct extreme *e = &list[c];
         double others = e->count ? exp2((double)e->exponents / (double)e->count) : 0;
         bool refused = e->largest > limit(run), dwarfs = e->largest > 0x1p24 * others;
+        bool noted = dwarfs || is_narrow(e);
         struct sdr_text name = {0};
         char *text;
-        if (!refused && (!dwarfs || told++ >= TOLD))
+        if (!refused && (!noted || told++ >= TOLD))
             continue;
         sdr_text_add(&name, schema->columns ? "column '" : "feature ");
         sdr_feature_name(schema, e->feature, &name);
@@ -96,10 +123,7 @@ static enum sdr_status judge(const struct sdr_run *run, const struct extreme *li
         if (refused)
             status = refuse(run, text, e->largest);
         else
-            sdr_note(&run->options,
-                     "%s: the largest value %.3g is over 2^24 times the typical %.1g: the rest is "
-                     "lost to rounding (data error?)",
-                     text, (double)e->largest, others);
+            tell(run, text, e, others);
         sdr_release(text);
         SDR_TRY(status);
     }

@@ -198,9 +198,11 @@ void sdr_path_difference(const char *a, const char *b, char name[32])
 
 enum sdr_status sdr_other_path(const struct sdr_run *run, const char *path, const char *saved)
 {
-    char name[32] = "";
+    char name[32] = "", planned[64], mine[64], other[64];
     sdr_path_difference(run->log.path, saved ? saved : "", name);
-    char planned[64];
+    if (sdr_path_option(run->log.path, "data", mine) && sdr_path_option(saved, "data", other) &&
+        strcmp(mine, other) != 0) /* by which other things may have been chosen */
+        snprintf(name, sizeof name, "data");
     if (strcmp(name, "length") == 0 && sdr_path_option(saved, name, planned))
         return sdr_fail(SDR_USAGE,
                         "%s: the run was planned for %.10g epochs, and its steps shrink towards "

@@ -63,8 +63,8 @@ const struct sdr_option sdr_settings_table[] = {
      "folder for temporary files of streamed data, unless --cache is given", AT(scratch),
      READS | DATA},
     {"threads", SDR_INTEGER, "0", "N", 0, 1024,
-     "threads for reading and evaluation (training: --workers); 0: all cores", AT(threads),
-     READS | PARALLEL},
+     "threads for reading, evaluation and --sync batch (other training: --workers); 0: all cores",
+     AT(threads), READS | PARALLEL},
     {"cpu", SDR_CHOICE, "auto", "auto|portable|avx2|avx512", 0, 0,
      "instruction set of the kernels; portable: SSE2 or NEON; auto: the best this CPU supports; "
      "results are identical",
@@ -125,8 +125,9 @@ const struct sdr_option sdr_settings_table[] = {
      "rows per gradient and worker; 0: chosen by model and strategy, mostly 1 (docs/models.md)",
      AT(batch), TRAINS | OPTIMISATION | COMMON},
     {"epochs", SDR_INTEGER, "0", "N", 0, 1e9,
-     "passes over the data; 0: 2 to 20 (batches: 32), fewer for more rows", AT(epochs),
-     TRAINS | OPTIMISATION | COMMON},
+     "passes over the data; 0: 2 to 20 (batches: 32), fewer for more rows; with --sync batch until "
+     "it has converged",
+     AT(epochs), TRAINS | OPTIMISATION | COMMON},
     {"updates", SDR_INTEGER, "0", "N", 0, 1e18, "stop after N updates of the model; 0: no limit",
      AT(updates), TRAINS | OPTIMISATION},
     {"shuffle", SDR_CHOICE, "auto", "auto|rows|chunks|blocks|none", 0, 0,

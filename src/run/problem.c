@@ -79,7 +79,9 @@ static const char *guess_model(const struct sdr_data *data, char why[300])
         return "softmax";
     }
     if (schema->many_labels)
-        snprintf(why, WHY, "more than %d different numbers as labels", SDR_LABELS_MOST);
+        snprintf(why, WHY,
+                 "labels are more than %d different numbers, or too large to be told apart",
+                 SDR_LABELS_MOST);
     else
         snprintf(why, WHY, "%u different %s as labels%s", count, numbers,
                  whole && count <= SUGGESTED ? "; --model softmax for classes" : "");
@@ -257,12 +259,24 @@ static enum sdr_status weigh_rows(struct sdr_run *run)
     return status;
 }
 
-static void measure_targets(struct sdr_run *run)
+/* Labels that differ by little more than the steps in which floats of their size go. */
+static enum sdr_status check_targets(const struct sdr_run *run, double variance)
+{
+    double size = fabs(run->set.target_mean);
+    if (!run->data->schema.many_labels || size < 0x1p24 || sqrt(fmax(variance, 0)) > 0x1p-18 * size)
+        return SDR_OK;
+    return sdr_fail(SDR_BAD_DATA,
+                    "%s: the labels, about %.6g, differ by too little for numbers of 32 bits: "
+                    "subtract a constant from them (if they are classes: --categories COLUMN)",
+                    run->data->name, run->set.target_mean);
+}
+
+static enum sdr_status measure_targets(struct sdr_run *run)
 {
     double sum = 0, square = 0, weights = 0;
     run->set.target_size = 1;
     if (run->use.kind->truth != SDR_REGRESSION)
-        return;
+        return SDR_OK;
     for (uint32_t i = 0; i < run->set.train_rows.count; i++) {
         uint32_t row = sdr_listed(&run->set.train_rows, i);
         double w = run->set.row_weight ? run->set.row_weight[row] : 1;
@@ -274,6 +288,7 @@ static void measure_targets(struct sdr_run *run)
     double variance = square / weights - run->set.target_mean * run->set.target_mean;
     if (variance > 0)
         run->set.target_size = sqrt(variance);
+    return check_targets(run, variance);
 }
 
 /* The ids of ratings determine their side. */
@@ -312,7 +327,7 @@ enum sdr_status sdr_problem_prepare(struct sdr_run *run)
             return sdr_fail(SDR_BAD_DATA, "%s: a training row has a label that is no class",
                             run->data->name);
     SDR_TRY(weigh_rows(run));
-    measure_targets(run);
+    SDR_TRY(measure_targets(run));
     SDR_TRY(sdr_features_measure(run));
     SDR_TRY(find_sides(run));
     run->problem = (struct sdr_problem){

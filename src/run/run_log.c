@@ -144,6 +144,14 @@ static enum sdr_status put_state(struct sdr_run *run, const char *state, double 
     return status;
 }
 
+/* A failure to log must not end the run: a full disk is reported once and retried. */
+static void tolerate(struct sdr_run *run, enum sdr_status status)
+{
+    if (status != SDR_OK && !run->log.trouble)
+        sdr_note(&run->options, "%s; training goes on", sdr_error());
+    run->log.trouble = status != SDR_OK;
+}
+
 /* 'sounder inspect' holds the lock for a moment; a run holds it until it ends. */
 static bool take_lock(int lock)
 {
@@ -214,7 +222,9 @@ enum sdr_status sdr_log_open(struct sdr_run *run)
                         "the folder '%s' holds a run: go on with --resume, or give another folder",
                         s->run);
     plan_checkpoint(run);
-    return write_config(run);
+    SDR_TRY(write_config(run));
+    tolerate(run, put_state(run, "training", NAN));
+    return SDR_OK;
 }
 
 void sdr_log_release(struct sdr_run *run)
@@ -261,14 +271,6 @@ static struct sdr_report report_of(const struct sdr_run *run, enum sdr_report_ki
         .valid_metric = run->result.valid_known
                             ? sdr_evaluation_metric(&run->result.valid, run->use.kind->truth)
                             : NAN};
-}
-
-/* A failure to log must not end the run: a full disk is reported once and retried. */
-static void tolerate(struct sdr_run *run, enum sdr_status status)
-{
-    if (status != SDR_OK && !run->log.trouble)
-        sdr_note(&run->options, "%s; training goes on", sdr_error());
-    run->log.trouble = status != SDR_OK;
 }
 
 void sdr_log_checkpoint(struct sdr_run *run)

@@ -149,8 +149,21 @@ static enum sdr_status check_rows(const struct sdr_run *run)
     return SDR_OK;
 }
 
+/* Steps in units of large labels make the decay that goes with them large, too. */
+static void note_decay(const struct sdr_run *run)
+{
+    const struct sdr_optimizer *o = run->use.optimizer;
+    double decay = o->decay && !sdr_own_steps(run) ? o->decay(run->use.optimizer_options) : 0;
+    if (run->pace.rate * decay > 0.1)
+        sdr_note(&run->options,
+                 "%s: each step of %.3g takes %.3g of every weight away: try %s:decay=%.1g",
+                 o->name, run->pace.rate, fmin(run->pace.rate * decay, 1), o->name,
+                 1e-4 / run->pace.rate);
+}
+
 static void note_choices(const struct sdr_run *run)
 {
+    note_decay(run);
     if (run->use.kind->layered && run->problem.kernels->products->emulated)
         sdr_note(&run->options,
                  "networks are about a hundred times slower here: %s has no fused multiply-add",

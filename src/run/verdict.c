@@ -1,8 +1,9 @@
-/* Notes after training: the model does not beat a constant; --lr is far below the automatic
-   step. */
+/* Notes after training: a full-batch method has not converged; the model does not beat a constant;
+   --lr is far below the automatic step. */
 #include "run/defaults.h"
 #include "run/evaluate.h"
 #include "run/run.h"
+#include "run/run_plugins.h"
 #include "train.h"
 
 #include <math.h>
@@ -48,8 +49,20 @@ static void compare_steps(const struct sdr_run *run)
                  run->options.settings.lr, automatic);
 }
 
+/* Full-batch methods end by themselves at the optimum; the number of epochs is a limit. */
+static void tell_unfinished(const struct sdr_run *run)
+{
+    const struct sdr_settings *s = &run->options.settings;
+    bool ends = run->use.strategy->full_batch &&
+                (run->use.kind->sense == SDR_STATISTIC || sdr_own_steps(run));
+    if (ends && !run->end.enough && !run->end.ended_early && !s->epochs && !s->updates)
+        sdr_note(&run->options, "not at the optimum yet after %llu epochs: --epochs %llu",
+                 (unsigned long long)run->pace.epochs, (unsigned long long)run->pace.epochs * 10);
+}
+
 void sdr_verdict(const struct sdr_run *run)
 {
+    tell_unfinished(run);
     if (run->use.kind->truth == SDR_UNSUPERVISED)
         return;
     compare_with_constant(run);

@@ -8,6 +8,7 @@
    optimizer:   steps of --optimizer
    kmeans:      Lloyd's algorithm
 
+   Plain and fista end when STEPS steps in a row have lowered the objective by less than 1e-9 of it.
    The step of plain and fista is 1/L. L bounds the curvature of the mean loss: the largest
    eigenvalue of curvature·XᵀX/N in scaled units, by power iteration. */
 #include "base/rng.h"
@@ -31,6 +32,8 @@ struct state {
     double bound;     /* L */
     double momentum;  /* t */
     double objective; /* at the last gradient's point */
+    double lowest;    /* objective */
+    uint64_t flat;    /* steps since it was last lowered */
     struct sdr_lbfgs lbfgs;
 };
 
@@ -118,6 +121,16 @@ static bool rose(const struct state *s, double objective, bool accelerated)
     return !(objective <= allowed);
 }
 
+/* Small falls add up: `lowest` stays until they amount to something. */
+static bool is_flat(struct state *s)
+{
+    enum { STEPS = 20 };
+    bool fell = !isfinite(s->lowest) || s->objective < s->lowest - 1e-9 * fabs(s->lowest);
+    s->flat = fell ? 0 : s->flat + 1;
+    s->lowest = fell ? s->objective : s->lowest;
+    return s->flat >= STEPS;
+}
+
 static enum sdr_status own_steps(struct sdr_node *node, bool accelerated)
 {
     struct state *s = node->state;
@@ -128,7 +141,7 @@ static enum sdr_status own_steps(struct sdr_node *node, bool accelerated)
         const float *start = sdr_weights(node);
         SDR_TRY(find_bound(node, &a, &s->bound));
         s->momentum = 1;
-        s->objective = INFINITY;
+        s->objective = s->lowest = INFINITY;
         for (uint64_t i = 0; i < a.count; i++)
             a.w[i] = a.y[i] = a.last[i] = start[i];
     }
@@ -157,6 +170,8 @@ static enum sdr_status own_steps(struct sdr_node *node, bool accelerated)
         else
             memcpy(a.y, a.w, a.count * sizeof *a.y);
         sdr_put(node, a.w, loss);
+        if (is_flat(s))
+            sdr_stop(node, SDR_CONVERGED);
     }
 }
 

@@ -260,8 +260,6 @@ static void put(struct sdr_node *node, const struct vectors *x, const double *v,
     sdr_put(node, x->w, loss);
 }
 
-static const char *const done = "the objective no longer falls";
-
 /* Pass 1: at the start. */
 static enum sdr_status begin(struct sdr_node *node, const struct vectors *x, struct sdr_lbfgs *s)
 {
@@ -276,7 +274,7 @@ static enum sdr_status begin(struct sdr_node *node, const struct vectors *x, str
     s->safe = 1 / (most + 1);
     s->first = s->objective;
     if (!choose_direction(x, s))
-        sdr_stop(node, done);
+        sdr_stop(node, SDR_CONVERGED);
     choose_point(x, s->step);
     put(node, x, x->next, s->loss);
     return SDR_OK;
@@ -292,15 +290,15 @@ static enum sdr_status try_point(struct sdr_node *node, const struct vectors *x,
     if (objective <= s->objective + 1e-4 * slope) {
         accept(x, s, loss, objective);
         if (is_flat(s, before) || !choose_direction(x, s))
-            sdr_stop(node, done);
+            sdr_stop(node, SDR_CONVERGED);
     } else if (++s->trials < TRIALS) {
         s->step = shorten(s, slope, objective);
     } else if (s->pairs > 0) { /* once more, without pairs */
         s->pairs = 0;
         if (!choose_direction(x, s))
-            sdr_stop(node, done);
+            sdr_stop(node, SDR_CONVERGED);
     } else {
-        sdr_stop(node, done);
+        sdr_stop(node, SDR_CONVERGED);
     }
     put(node, x, x->v, s->loss);
     return SDR_OK;

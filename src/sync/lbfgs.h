@@ -6,6 +6,9 @@
 
 enum { SDR_LBFGS_WINDOW = 5 };
 
+/* Why a method ends that takes all rows at a time. */
+#define SDR_CONVERGED "the objective no longer falls"
+
 /* What the loop keeps from pass to pass beside its arrays; zero at first. Checkpoints save it. */
 struct sdr_lbfgs {
     uint64_t begun;  /* 1 once the first pass is done */

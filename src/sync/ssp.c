@@ -51,13 +51,17 @@ struct pending {
     uint64_t count, room;
 };
 
+/* Takes the gradient's body over, also if it fails. */
 static enum sdr_status keep_pending(struct pending *pending, uint64_t clock,
                                     const struct sdr_gradient *gradient)
 {
-    SDR_TRY(sdr_grow(&pending->step, NULL, pending->count, &pending->room, sizeof *pending->step,
-                     "steps"));
-    pending->step[pending->count++] = (struct step){clock, *gradient};
-    return SDR_OK;
+    enum sdr_status status = sdr_grow(&pending->step, NULL, pending->count, &pending->room,
+                                      sizeof *pending->step, "steps");
+    if (status == SDR_OK)
+        pending->step[pending->count++] = (struct step){clock, *gradient};
+    else
+        sdr_body_drop(gradient->body);
+    return status;
 }
 
 /* Applies the steps that became visible, from index `from` on; all of them if no gradient is

@@ -68,6 +68,15 @@ holds "unseen features are told" grep -Eq '[0-9]+ values of features that traini
 # Packings that are not read are named; options are checked before anything is read.
 printf '\3757zXZ\0rest' >data.xz
 refuses 3 'xzcat' train data.xz
+
+# Labels that floats cannot tell apart, whole or not, are no classes and no targets; apart they are.
+far_labels() { awk -v step="$1" 'BEGIN { for (i = 0; i < 60; i++) printf "%.1f 1:%d\n", 100000001 + i % 4 * step, i % 4 }' >far.svm; }
+far_labels 1
+refuses 3 'about 1e.08, differ by too little' train far.svm
+far_labels 0.3
+refuses 3 'about 1e.08, differ by too little' train far.svm
+far_labels 10000000
+succeeds train far.svm
 refuses 1 'nowhere' train missing.svm --valid nowhere
 refuses 2 'early-stop' train missing.svm --early-stop 2
 refuses 1 'no checkpoint' train data.svm --run nothing-here --resume

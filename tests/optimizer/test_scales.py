@@ -77,6 +77,13 @@ expect("which is what numpy makes of it", abs(result["train_r2"] - least_squares
 for name, columns in (("plain.csv", X), ("wide.csv", np.c_[np.exp(random.normal(12, 3, ROWS)), b])):
     expect("nothing is said of " + name, "over 2^24 times" not in told(table(name, columns, y)))
 
+# ---- values close together for their size ----
+for name, values, narrow in (("seconds", 1.7e9 + np.arange(ROWS) * 10, True), ("days", 1.7e9 + np.arange(ROWS) * 86400, False),
+                             ("ids", 1.6e7 + np.arange(ROWS), False), ("flag", 1.7e9 * (a > 50), False)):
+    for make in (table, sparse):
+        message = told(make(name, np.c_[b, values], y), *([] if make == table else ["--model", "squared"]))
+        expect("%s by %s" % (name, make.__name__), ("rounded to multiples of 128" in message) == narrow, message[:300])
+
 # ---- --lr is in scaled units ----
 uneven = table("uneven.csv", np.c_[1000 * a, 0.001 * b, random.normal(0, 1, ROWS)], y)
 for options in ([], ["--optimizer", "sgd"], ["--optimizer", "adam"]):

@@ -2,13 +2,14 @@
 units, the same bits for every number of threads, CPU level and interruption, and data at the edge."""
 import glob
 import os
+import subprocess
 import sys
 
 import numpy as np
 from scipy.optimize import minimize
 
 sys.path.insert(1, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from laws import expect, finish, path_of, train
+from laws import SOUNDER, expect, finish, path_of, train
 
 N, D, CLASSES = 400, 12, 4
 random = np.random.default_rng(5)
@@ -156,6 +157,23 @@ for number, options in enumerate((["--model", "logistic"], ["--model", "softmax"
         resumed = train(*common, "--run", folder, "--resume")[0]
         expect("%s: resumed after pass %d" % (options[1], stop), resumed["model_hash"] == plain["model_hash"] and
                resumed["updates"] == plain["updates"])
+
+# ---- the end: at the optimum, or a note ----
+for model, options in (("logistic", ["--l2", 1e-3]), ("softmax", ["--l2", 1e-3]), ("squared", ["--l1", 0.01])):
+    rows = [*svm("ends.svm", X, LABELS[model]), "--model", model, *options]
+    lowest = train(*rows, "--sync", "batch")[0]["objective"]
+    for method in ("fista", "plain") if model == "squared" else ("fista",):
+        r = train(*rows, "--sync", "batch:" + method)[0]
+        expect("%s: %s ends by itself at the optimum" % (model, method), r["stopped"] == "the objective no longer falls" and
+               r["objective"] < lowest * (1 + 1e-6), "%s after %d epochs, %.9g %.9g" % (r["stopped"], r["epochs"], r["objective"], lowest))
+unfinished = "not at the optimum yet"
+for epochs, told in (([], True), (["--epochs", 1000], False)):
+    done = subprocess.run([SOUNDER, "train", *svm("slow.svm", X * 2.0 ** np.arange(D), sign), "--scale", "none", "--sync", "batch:plain",
+                           *map(str, epochs)], capture_output=True, text=True)
+    expect("1000 steps that are not enough", done.returncode == 0 and " 1000 epochs" in done.stdout, done.stdout)
+    expect("are told, unless they were asked for", (unfinished in done.stderr) == told, done.stderr[-200:])
+expect("a run at the optimum has no note", unfinished not in
+       subprocess.run([SOUNDER, "train", *svm("slow.svm", X, sign), "--sync", "batch"], capture_output=True, text=True).stderr)
 
 # ---- data at the edge ----
 for model, labels in LABELS.items():
