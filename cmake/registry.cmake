@@ -61,7 +61,7 @@ endfunction()
 # Splits the sources: those with hot loops become one object library per CPU level.
 function(sdr_per_cpu result sources plain)
     set(flags_portable "")
-    # -mprfchw: to prefetch for writing; a CPU without it takes the instruction for none
+    # -mprfchw: prefetches for writing; a CPU without the instruction skips it
     set(flags_avx2 -mavx2 -mfma -mprfchw)
     set(flags_avx512 -mprfchw -mavx512f -mavx512bw -mavx512dq -mavx512vl -mprefer-vector-width=512)
     set(hot "")

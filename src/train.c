@@ -294,6 +294,7 @@ enum sdr_status sdr_run_train(struct sdr_run *run)
     if (run->end.trained)
         return sdr_fail(SDR_USAGE, "a run trains once; create another one");
     run->end.trained = true;
+    run->log.started = sdr_clock_now(); /* of its first status */
     SDR_TRY(sdr_log_open(run));
     run->log.started = sdr_clock_now();
     sdr_points_begin(run);

@@ -1,5 +1,6 @@
 #include "base/affinity.h"
 #include "base/memory.h"
+#include "base/thread.h"
 
 #include <hwloc.h>
 #include <unistd.h>
@@ -74,12 +75,14 @@ int sdr_places_node(const struct sdr_affinity *places, int worker)
 
 void sdr_affinity_pin(struct sdr_affinity *places, int worker)
 {
+    sdr_thread_pins();
     hwloc_set_cpubind(places->topology, places->cpu[worker], HWLOC_CPUBIND_THREAD);
 }
 
 void sdr_affinity_restore(struct sdr_affinity *places)
 {
     hwloc_set_cpubind(places->topology, places->before, HWLOC_CPUBIND_THREAD);
+    sdr_thread_unpinned();
 }
 
 void sdr_affinity_move(struct sdr_affinity *places, int worker, void *bytes, size_t count)

@@ -1,16 +1,15 @@
-/* Prefetching. All are always inline: the compiler takes a function that only prefetches for one
+/* Prefetching, of 4096 bytes at most. All are always inline: the compiler takes a function that only prefetches for one
    without effect, and drops its calls. */
 #ifndef SDR_BASE_FETCH_H
 #define SDR_BASE_FETCH_H
 
 #include <stddef.h>
 
-enum { SDR_FETCH_LINE = 64 };
+enum { SDR_FETCH_LINE = 64, SDR_FETCH_MOST = 4096 };
 
 static inline __attribute__((always_inline)) void sdr_fetch(const void *from, size_t bytes)
 {
-    enum { MOST = 4096 };
-    const char *at = from, *end = at + (bytes < MOST ? bytes : MOST);
+    const char *at = from, *end = at + (bytes < SDR_FETCH_MOST ? bytes : SDR_FETCH_MOST);
     for (; at < end; at += SDR_FETCH_LINE)
         __builtin_prefetch(at);
 }
@@ -19,7 +18,7 @@ static inline __attribute__((always_inline)) void sdr_fetch(const void *from, si
    first store to each would wait for that. */
 static inline __attribute__((always_inline)) void sdr_fetch_to_write(const void *from, size_t bytes)
 {
-    for (size_t i = 0; i < bytes; i += SDR_FETCH_LINE)
+    for (size_t i = 0; i < (bytes < SDR_FETCH_MOST ? bytes : SDR_FETCH_MOST); i += SDR_FETCH_LINE)
         __builtin_prefetch((const char *)from + i, 1);
 }
 

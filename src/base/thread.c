@@ -3,6 +3,7 @@
 
 #include <sched.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -24,10 +25,32 @@ static int cgroup_limit(void)
     return quota > 0 && period > 0 ? (int)((quota + period - 1) / period) : 0;
 }
 
+/* Before it was pinned: the cores of the calling thread. */
+static _Thread_local cpu_set_t cores_before;
+static _Thread_local bool is_pinned;
+
+void sdr_thread_pins(void)
+{
+    is_pinned = sched_getaffinity(0, sizeof cores_before, &cores_before) == 0;
+}
+
+void sdr_thread_unpinned(void)
+{
+    is_pinned = false;
+}
+
+/* The cores of the calling thread. */
+static bool own_cores(cpu_set_t *set)
+{
+    if (is_pinned)
+        *set = cores_before;
+    return is_pinned || sched_getaffinity(0, sizeof *set, set) == 0;
+}
+
 int sdr_thread_limit(void)
 {
     cpu_set_t set;
-    int cores = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+    int cores = own_cores(&set) ? CPU_COUNT(&set) : 1;
     int quota = cgroup_limit();
     if (quota > 0 && quota < cores)
         cores = quota;
@@ -48,14 +71,17 @@ static int cpu_after(const cpu_set_t *set, int places)
 int sdr_thread_create(pthread_t *thread, int number, int threads, void *(*work)(void *),
                       void *argument)
 {
-    cpu_set_t all, one;
+    cpu_set_t all, start;
     pthread_attr_t attributes;
-    if (sched_getaffinity(0, sizeof all, &all) != 0 || CPU_COUNT(&all) != threads ||
+    if (!own_cores(&all) || (CPU_COUNT(&all) != threads && !is_pinned) ||
         pthread_attr_init(&attributes) != 0)
         return pthread_create(thread, NULL, work, argument);
-    CPU_ZERO(&one);
-    CPU_SET(cpu_after(&all, number), &one);
-    pthread_attr_setaffinity_np(&attributes, sizeof one, &one);
+    start = all;
+    if (CPU_COUNT(&all) == threads) {
+        CPU_ZERO(&start);
+        CPU_SET(cpu_after(&all, number), &start);
+    }
+    pthread_attr_setaffinity_np(&attributes, sizeof start, &start);
     int failed = pthread_create(thread, &attributes, work, argument);
     pthread_attr_destroy(&attributes);
     if (failed)

@@ -178,8 +178,9 @@ SDR_INLINE pair odd_sum(pair product, pair c)
     pair sum = product + c, back = sum - product;
     pair error = (product - (sum - back)) + (c - back);
     pair_bits bits = (pair_bits)sum;
-    pair_bits inexact = (pair_bits)(error != 0) & ((bits & 1) - 1); /* and the last bit is even */
-    pair_bits away = (pair_bits)((error > 0) == (sum > 0)) | 1;     /* −1: grows, 1: shrinks */
+    /* and the last bit is even; of an infinite sum the error is NaN */
+    pair_bits inexact = (pair_bits)((error < 0) | (error > 0)) & ((bits & 1) - 1);
+    pair_bits away = (pair_bits)((error > 0) == (sum > 0)) | 1; /* −1: grows, 1: shrinks */
     return (pair)(bits - (inexact & away));
 }
 SDR_INLINE vector multiply_add(vector a, vector b, vector c)

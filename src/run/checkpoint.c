@@ -302,23 +302,6 @@ enum sdr_status sdr_checkpoint_write(struct sdr_run *run)
     return status;
 }
 
-bool sdr_checkpoint_option(const char *folder, const char *name, char value[64])
-{
-    char file_name[64][NAME_BYTES], *path;
-    int count = list_checkpoints(folder, file_name, 64);
-    bool found = false;
-    for (int i = 0; i < count && !found && sdr_path_join(folder, file_name[i], &path) == SDR_OK;
-         i++) {
-        struct sdr_tensors file;
-        const char *options =
-            sdr_tensors_map(path, &file) == SDR_OK ? sdr_tensors_text(&file, "path") : NULL;
-        found = options && sdr_path_option(options, name, value);
-        sdr_tensors_free(&file);
-        sdr_release(path);
-    }
-    return found;
-}
-
 static enum sdr_status bad(const char *path, const char *why)
 {
     return sdr_fail(SDR_BAD_FILE, "%s: %s", path, why);

@@ -13,8 +13,6 @@ bool sdr_checkpoint_any(const char *folder);
 /* Removes the partial files of a killed run. The caller holds the lock of the folder: nobody else
    writes. */
 void sdr_checkpoint_tidy(const char *folder);
-/* The value of an option of the run that the newest readable checkpoint is of; false: unknown. */
-bool sdr_checkpoint_option(const char *folder, const char *name, char value[64]);
 /* Loads the newest readable checkpoint; SDR_RUNTIME if there is none. */
 enum sdr_status sdr_checkpoint_resume(struct sdr_run *run);
 /* Sends the values of the loaded checkpoint, if any, to the servers that own them. */

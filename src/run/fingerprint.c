@@ -117,7 +117,7 @@ enum sdr_status sdr_job_text(const struct sdr_run *run, char **text)
 static enum sdr_status print_path(const struct sdr_run *run, char **path)
 {
     /* Raised whenever the same options give another path: row order, arithmetic. */
-    enum { PATH = 13 };
+    enum { PATH = 14 };
     const struct sdr_settings *s = &run->options.settings;
     struct sdr_text text = {0};
     sdr_text_add(&text, "path=%d;", PATH);
@@ -205,8 +205,8 @@ enum sdr_status sdr_other_path(const struct sdr_run *run, const char *path, cons
         snprintf(name, sizeof name, "data");
     if (strcmp(name, "length") == 0 && sdr_path_option(saved, name, planned))
         return sdr_fail(SDR_USAGE,
-                        "%s: the run was planned for %.10g epochs, and its steps shrink towards "
-                        "that end: --resume needs the same number, not %.10g",
+                        "%s: the run was planned for %.10g epochs (by --epochs or --updates), and "
+                        "its steps shrink towards that end: --resume needs the same, not %.10g",
                         path, strtod(planned, NULL), run->pace.length);
     return sdr_fail(SDR_USAGE,
                     "%s: the checkpoint is of other data or options%s%s: --resume needs the same "

@@ -6,6 +6,7 @@
 #include "server/ledger.h"
 #include "sounder/sounder.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,29 +42,42 @@ static enum sdr_status read_status(const char *folder, json_t **object)
     return status;
 }
 
-/* Whether no process holds the folder's lock. */
-static enum sdr_status is_unlocked(const char *folder, bool *unlocked)
+/* Whether no process trains in the folder. A lock that is no file, or of a file system without
+   locks, tells nothing. */
+static enum sdr_status lock_is_free(const char *folder, bool *is_free)
 {
     char *path;
     SDR_TRY(sdr_path_join(folder, "lock", &path));
-    int lock = open(path, O_RDONLY | O_CLOEXEC);
-    *unlocked = lock >= 0 && flock(lock, LOCK_SH | LOCK_NB) == 0;
+    int lock = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    *is_free = lock >= 0 ? flock(lock, LOCK_SH | LOCK_NB) == 0 : errno == ENOENT;
     if (lock >= 0)
         close(lock);
     sdr_release(path);
     return SDR_OK;
 }
 
-/* A run that was killed could not write so. */
-static enum sdr_status correct_state(const char *folder, json_t *object)
+static bool is_training(const json_t *object)
 {
     const char *state = json_string_value(json_object_get(object, "state"));
-    bool unlocked;
-    if (!state || strcmp(state, "training") != 0)
+    return state && strcmp(state, "training") == 0;
+}
+
+/* The status of a run. A run that trains no more, but did not write how it ended, was interrupted:
+   killed, or without room in its folder. */
+static enum sdr_status read_state(const char *folder, json_t **object)
+{
+    bool is_free;
+    SDR_TRY(read_status(folder, object));
+    if (!is_training(*object))
         return SDR_OK;
-    SDR_TRY(is_unlocked(folder, &unlocked));
-    if (unlocked)
-        sdr_json_set(object, "state", json_string("killed"));
+    enum sdr_status status = lock_is_free(folder, &is_free);
+    if (status == SDR_OK && !is_free)
+        return SDR_OK;
+    json_decref(*object);
+    SDR_TRY(status);
+    SDR_TRY(read_status(folder, object)); /* it may have ended meanwhile */
+    if (is_training(*object))
+        sdr_json_set(*object, "state", json_string("interrupted"));
     return SDR_OK;
 }
 
@@ -104,11 +118,9 @@ enum sdr_status sdr_run_inspect(const char *folder, char **json)
 {
     json_t *object;
     struct sdr_ledger ledger = {0};
-    SDR_TRY(read_status(folder, &object));
+    SDR_TRY(read_state(folder, &object));
     bool there = false;
-    enum sdr_status status = correct_state(folder, object);
-    if (status == SDR_OK)
-        status = find_ledger(folder, &there);
+    enum sdr_status status = find_ledger(folder, &there);
     if (there) {
         status = sdr_ledger_read(folder, &ledger, NULL, NULL);
         if (status == SDR_OK) {

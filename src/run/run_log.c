@@ -10,6 +10,7 @@
 #include "run/run.h"
 #include "team/plan.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
@@ -157,9 +158,15 @@ static bool take_lock(int lock)
 {
     enum { TRIES = 10 };
     const struct timespec moment = {.tv_nsec = 10000000};
-    for (int i = 1; i < TRIES && flock(lock, LOCK_EX | LOCK_NB) != 0; i++)
+    for (int i = 0; i < TRIES; i++) {
+        if (flock(lock, LOCK_EX | LOCK_NB) == 0)
+            return true;
+        if (errno != EWOULDBLOCK)
+            return false;
         nanosleep(&moment, NULL);
-    return flock(lock, LOCK_EX | LOCK_NB) == 0;
+    }
+    errno = EWOULDBLOCK;
+    return false;
 }
 
 /* One run per folder: two would remove each other's checkpoints. */
@@ -174,7 +181,9 @@ static enum sdr_status lock_folder(struct sdr_run *run)
     if (run->log.lock < 0)
         status = sdr_fail_errno("cannot write '%s'", path);
     else if (!take_lock(run->log.lock))
-        status = sdr_fail(SDR_RUNTIME, "another run is using the folder '%s'", folder);
+        status = errno == EWOULDBLOCK
+                     ? sdr_fail(SDR_RUNTIME, "another run is using the folder '%s'", folder)
+                     : sdr_fail_errno("cannot lock '%s'", path);
     sdr_release(path);
     return status;
 }

@@ -287,7 +287,7 @@ static enum sdr_status try_point(struct sdr_node *node, const struct vectors *x,
     double loss, objective, before = s->objectives[s->steps % WINDOW];
     double slope = choose_point(x, s->step);
     SDR_TRY(evaluate(node, x, x->next, &loss, &objective, x->change));
-    if (objective <= s->objective + 1e-4 * slope) {
+    if (objective <= s->objective + 1e-4 * fmin(slope, 0)) {
         accept(x, s, loss, objective);
         if (is_flat(s, before) || !choose_direction(x, s))
             sdr_stop(node, SDR_CONVERGED);

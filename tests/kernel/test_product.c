@@ -73,6 +73,28 @@ static void products_are_the_chains_of_their_elements(void **unused)
         }
 }
 
+/* Infinities, given or by overflow, and at every place of the chain. */
+static void infinite_sums_stay_infinite(void **unused)
+{
+    static const float first[] = {INFINITY, -INFINITY, 3e38f, -3e38f};
+    enum { N = 9, LONG = 5 };
+    (void)unused;
+    for (uint32_t at = 0; at < LONG; at++)
+        for (int level = 0; level <= (int)sdr_cpu_best(); level++) {
+            struct sdr_product x = {.a = a, .b = b, .to = to, .rows = 4, .cols = N, .inner = LONG};
+            x.a_row = LONG;
+            x.a_step = 1;
+            x.b_step = x.to_row = N;
+            for (uint32_t i = 0; i < 4 * LONG; i++)
+                a[i] = i % LONG == at ? first[i / LONG] : 1;
+            for (uint32_t i = 0; i < LONG * N; i++)
+                b[i] = 2;
+            sdr_product_kernels((enum sdr_cpu)level)->product(&x);
+            for (uint32_t i = 0; i < 4 * N; i++)
+                assert_true(to[i] == (i / N % 2 ? -INFINITY : INFINITY));
+        }
+}
+
 /* A network that has diverged must not look sound. */
 static void activations_keep_nan(void **unused)
 {
@@ -93,6 +115,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(products_are_the_chains_of_their_elements),
+        cmocka_unit_test(infinite_sums_stay_infinite),
         cmocka_unit_test(activations_keep_nan),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -61,7 +61,8 @@ one_model("ratings", ratings, "rotation", "--model", "mf:rank=4", "--epochs", 3)
 one_model("clusters", points, "batch", "--model", "kmeans:8", "--epochs", 5)
 one_model("clusters in batches", points, "serial", "--model", "kmeans:8", "--batch", 64, "--epochs", 2)
 for options, wanted in ((["--batch", 128], "bsp"), (["--batch", 64], "serial"), (["--l1", 1e-4], "serial"), (["--average", 1], "serial"),
-                        (["--updates", 5000], "serial"), (["--optimizer", "adam"], "hogwild:lanes=2")):
+                        (["--updates", 5000], "serial"), (["--optimizer", "adagrad"], "hogwild:lanes=2"),
+                        (["--optimizer", "adam"], "serial"), (["--schedule", "constant"], "serial")):
     expect("%s: %s" % (" ".join(map(str, options)), wanted), result(sparse, "--epochs", 2, *options)["sync"] == wanted)
 for batch in 128, 300:
     same = {json.loads(run("train", sparse, "--json", "--quiet", "--epochs", 2, "--batch", batch, "--sync", sync))["model_hash"]
@@ -114,17 +115,6 @@ run("train", sparse, "--sync", "batch", "--epochs", 3, "--run", folder, "--quiet
 used = laws.subprocess.run([laws.SOUNDER, "train", sparse, "--config", os.path.join(folder, "config"), "--run", path_of("folder2"), "--quiet"])
 expect("the config of a run with --sync batch can be used again", used.returncode == 0)
 
-# ---- a run goes on with the strategy of its checkpoint, though another would be chosen for its epochs ----
-for first, then in (2, 10), (10, 9):
-    folder, options = path_of("from%d" % first), ["--schedule", "constant", "--optimizer", "sgd"]
-    chosen = result(numbers, "--epochs", first, "--run", folder, *options)
-    whole = result(numbers, "--epochs", max(first, then), "--sync", chosen["sync"], *options,
-                   *["--deterministic"] * (chosen["sync"] != "serial"))
-    resumed = result(numbers, "--epochs", then, "--run", folder, "--resume", *options)
-    expect("%d epochs have another strategy than %d" % (first, then), result(numbers, "--epochs", then, *options)["sync"] != chosen["sync"])
-    expect("a run of %d epochs goes on to %d" % (first, then), (resumed["sync"], resumed["model_hash"]) == (chosen["sync"], whole["model_hash"]),
-           resumed["sync"])
-
 # ---- it is said ----
 for options in (["--servers", 2], ["--transport", "sim"], ["--codec", "half"], ["--delay", "exp:mean=1"]):
     refused = laws.subprocess.run([laws.SOUNDER, "train", sparse, *map(str, options)], capture_output=True, text=True)
@@ -133,7 +123,8 @@ refused = laws.subprocess.run([laws.SOUNDER, "train", sparse, "--sync", "hogwild
 expect("lanes need --deterministic", refused.returncode == 2 and "--deterministic" in refused.stderr, refused.stderr)
 done = laws.subprocess.run([laws.SOUNDER, "train", sparse, "--epochs", "1", "--updates", "100"], capture_output=True, text=True)
 expect("a note names the option that needs one worker", "because of --updates" in done.stderr, done.stderr)
-for path, options, reason in ((wide, [], "too few rows a feature"), (few, ["--workers", 4], "fewer than 2048 rows"), (sparse, ["--batch", 64], "128 rows"),
+for path, options, reason in ((wide, [], "too few rows a feature"), (numbers, [], "too few epochs"), (sparse, ["--model", "hinge"], "too few epochs"),
+                              (sparse, ["--optimizer", "sgd"], "--optimizer adagrad"), (sparse, ["--schedule", "constant"], "ends at zero"), (few, ["--workers", 4], "fewer than 2048 rows"), (sparse, ["--batch", 64], "128 rows"),
                               (sparse, ["--l1", 1e-4], "--l1"), (points, ["--model", "kmeans:8", "--batch", 64], "step options")):
     done = laws.subprocess.run([laws.SOUNDER, "train", path, "--epochs", "1", *map(str, options)], capture_output=True, text=True)
     expect("a note tells why one worker trains: %s" % reason, "auto: serial" in done.stderr and reason in done.stderr, done.stderr)

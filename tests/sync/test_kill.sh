@@ -71,9 +71,10 @@ state() { "$sounder" inspect "$1" --json | key state; }
 start --run shot
 wait_for grep -qs training shot/status.json
 holds "a run that trains is training" test "$(state shot)" = training
+holds "its first status counts seconds from its start" test "$("$sounder" inspect shot --json | key seconds | cut -d. -f1)" -lt 60
 kill -KILL $pid
 wait $pid 2>/dev/null
-holds "a run that was killed is not" test "$(state shot)" = killed
+holds "a run that was killed is not" test "$(state shot)" = interrupted
 
 # A new run in the folder of an old one: its checkpoints are the ones that count.
 succeeds train data.svm --optimizer sgd --epochs 3 --run again --quiet
