@@ -338,7 +338,9 @@ static void labels_a_float_cannot_hold_are_numbers_but_no_classes(void **state)
         {"x.csv", "a,y\n1,16777216\n2,16777217\n", true},
         {"x.vw", "16777217 | a\n", true},
         {"x.triples", "a b 16777219\n", true},
-        {"x.svm", "16777216 1:1\n-20000000 1:1\n16777217.0 1:1\n1e30 1:1\n", false},
+        {"x.svm", "16777217.0 1:1\n", true},
+        {"x.svm", "1 1:1\n20000000.25 1:1\n", true},
+        {"x.svm", "16777216 1:1\n-20000000 1:1\n16777218.00 1:1\n1e30 1:1\n7.5 1:1\n", false},
     };
     struct sdr_data *data;
     (void)state;
