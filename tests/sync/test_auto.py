@@ -43,10 +43,10 @@ run("generate", "sparse-classification", sparse, "--rows", 6000, "--features", 5
 run("generate", "sparse-classification", wide, "--rows", 3000, "--features", 30000, "--nnz", 20)
 run("generate", "sparse-classification", few, "--rows", 500, "--features", 100, "--nnz", 10)
 dense, labels, classes = path_of("dense.npy"), path_of("labels.npy"), path_of("classes.npy")
-x = rng.normal(size=(20000, 12)).astype(np.float32)
+x = rng.normal(size=(30000, 12)).astype(np.float32)
 np.save(dense, x)
 np.save(labels, (x @ rng.normal(size=12) > 0).astype(np.int64))
-np.save(classes, (x @ rng.normal(size=(12, 3)) + rng.gumbel(size=(20000, 3))).argmax(1))
+np.save(classes, (x @ rng.normal(size=(12, 3)) + rng.gumbel(size=(30000, 3))).argmax(1))
 ratings, points = path_of("ratings.triples"), path_of("points.npy")
 run("generate", "ratings", ratings, "--rows", 5000, "--features", 1000)
 np.save(points, (rng.normal(size=(8, 5))[rng.integers(0, 8, 3000)] * 4 + rng.normal(size=(3000, 5))).astype(np.float32))
@@ -159,6 +159,8 @@ if os.path.exists(os.path.join(DATA, "a9a", "a9a.gz")):
     no_worse("a9a", a9a)
     no_worse("RCV1", rcv1)
     no_worse("digits", digits, *named, "--epochs", 5)
+    for label in "median_house_value", "ocean_proximity":
+        no_worse("housing, " + label, os.path.join(DATA, "california-housing", "housing.csv.gz"), "--label", label, "--missing", "mean")
 else:
     print("skipped: SOUNDER_DATA does not point to a folder with a9a")
 laws.finish()
