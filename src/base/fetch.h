@@ -1,5 +1,5 @@
-/* Prefetching, of 4096 bytes at most. All are always inline: the compiler takes a function that only prefetches for one
-   without effect, and drops its calls. */
+/* Prefetching, of 4096 bytes at most. All are always inline: the compiler takes a function that
+   only prefetches for one without effect, and drops its calls. */
 #ifndef SDR_BASE_FETCH_H
 #define SDR_BASE_FETCH_H
 

@@ -126,8 +126,8 @@ static int lanes_for(const struct sdr_run *run)
     return entries < MANY_ENTRIES ? 2 : 4;
 }
 
-/* Why copies that are trained apart, and merged, end at a higher loss than one worker; NULL: they do
-   not. Two lanes
+/* Why copies that are trained apart, and merged, end at a higher loss than one worker; NULL: they
+   do not. Two lanes
    relative to serial, training loss, generated rows of 40 entries:
 
        loss            rows a feature × epochs
