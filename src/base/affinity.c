@@ -75,14 +75,14 @@ int sdr_places_node(const struct sdr_affinity *places, int worker)
 
 void sdr_affinity_pin(struct sdr_affinity *places, int worker)
 {
-    sdr_thread_pins();
+    sdr_thread_set_pinned(true);
     hwloc_set_cpubind(places->topology, places->cpu[worker], HWLOC_CPUBIND_THREAD);
 }
 
 void sdr_affinity_restore(struct sdr_affinity *places)
 {
     hwloc_set_cpubind(places->topology, places->before, HWLOC_CPUBIND_THREAD);
-    sdr_thread_unpinned();
+    sdr_thread_set_pinned(false);
 }
 
 void sdr_affinity_move(struct sdr_affinity *places, int worker, void *bytes, size_t count)

@@ -3,7 +3,6 @@
 
 #include <sched.h>
 #include <stdatomic.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -25,21 +24,16 @@ static int cgroup_limit(void)
     return quota > 0 && period > 0 ? (int)((quota + period - 1) / period) : 0;
 }
 
-/* Before it was pinned: the cores of the calling thread. */
+/* Of the calling thread: its cores before it was pinned. */
 static _Thread_local cpu_set_t cores_before;
 static _Thread_local bool is_pinned;
 
-void sdr_thread_pins(void)
+void sdr_thread_set_pinned(bool pinned)
 {
-    is_pinned = sched_getaffinity(0, sizeof cores_before, &cores_before) == 0;
+    is_pinned = pinned && sched_getaffinity(0, sizeof cores_before, &cores_before) == 0;
 }
 
-void sdr_thread_unpinned(void)
-{
-    is_pinned = false;
-}
-
-/* The cores of the calling thread. */
+/* The cores of the calling thread, or those before it was pinned. */
 static bool own_cores(cpu_set_t *set)
 {
     if (is_pinned)

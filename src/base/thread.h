@@ -5,14 +5,14 @@
 #include "base/fail.h"
 
 #include <pthread.h>
+#include <stdbool.h>
 
 /* min(cores in the affinity mask, cgroup quota), at least 1. */
 int sdr_thread_limit(void);
 
-/* The calling thread is about to be pinned to one core, or no longer is: the limit, and the cores
-   of threads that it creates, stay those of before. */
-void sdr_thread_pins(void);
-void sdr_thread_unpinned(void);
+/* Called before the calling thread is pinned to one core (true), and after it is released (false).
+   Meanwhile the limit, and the cores of threads that it creates, are those of before. */
+void sdr_thread_set_pinned(bool pinned);
 
 /* Pause instruction for spin loops: frees the core for its other hardware thread. */
 static inline void sdr_relax(void)

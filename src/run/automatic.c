@@ -16,8 +16,8 @@
                            800 000 sparse ones −0.05 %; four: +0.4 % on the last, so they are for
                            data where there is time to gain. RCV1, which has twice as many features
                            as rows, would come out 0.7 % higher, held out 3 %. Other losses need more
-                           rows and epochs: see too_few_for_lanes. Merging moves weights that --l1 holds at
-                           zero: not with it
+                           rows and epochs: see too_few_for_lanes. Merging moves weights that --l1
+                           holds at zero: not with it
    else                    serial */
 #include "base/memory.h"
 #include "base/text.h"
@@ -160,16 +160,17 @@ static const char *too_few_for_lanes(const struct sdr_run *run)
     return rows * epochs < visits * features ? few_epochs : NULL;
 }
 
-/* Why changes of copies, added up, go too far; NULL: they do not. Steps have to become smaller by
-   themselves: by the sum of gradients so far (AdaGrad), and towards the end. Two lanes relative to
+/* Why the changes of copies, added up, go too far; NULL: they do not. Steps must shrink: with the
+   sum of squared gradients (AdaGrad), and to zero at the end. Two lanes relative to
    one worker, training loss, a9a: adagrad 0.0 %, sgd +0.7 %, adam 0.0 %, adam with constant steps
    +33 %; 20 000 rows of 50 features that correlate: adam +1.2 %, ftrl +3.6 %, adagrad with
    constant steps +6.4 %. */
 static const char *overshoots(const struct sdr_run *run)
 {
     const struct sdr_optimizer *o = run->use.optimizer;
-    return !o->sums || o->own_penalty      ? "merged copies are for --optimizer adagrad"
-           : !run->use.schedule->needs_end ? "merged copies are for a schedule that ends at zero"
+    return !o->sums || o->own_penalty
+               ? "merging copies needs the shrinking steps of --optimizer adagrad"
+           : !run->use.schedule->needs_end ? "merging copies needs a schedule that ends at zero"
                                            : NULL;
 }
 
@@ -244,8 +245,8 @@ static const char *other(const struct sdr_run *run, const struct choice *c)
         return " (--sync batch: all cores)";
     if (c->alone)
         return rows_apart
-                   ? " (--sync hogwild: all cores all the same, other last digits in every run)"
-                   : " (--sync bsp: all cores all the same)";
+                   ? " (--sync hogwild: all cores nevertheless, other last digits in every run)"
+                   : " (--sync bsp: all cores nevertheless)";
     if (run->use.kind->defaults.sync && !run->use.kind->layered)
         return s->workers == 1 ? "" : " (--workers 1: one core)";
     return c->batch ? " (--sync serial: one worker, single rows)" : " (--sync serial: one worker)";

@@ -1,5 +1,5 @@
-/* Features whose values are too large to compute with, or whose largest value exceeds the others by
-   more than float precision, or which differ by too little for it.
+/* Features whose values are too large to compute with, whose largest value exceeds the others by
+   more than float precision, or whose values differ by little more than float precision.
 
    What floats can do decides. Kernels multiply a value by the slope of its row, and then by the
    scale of its feature: the product must stay below 3.4e38, and slopes are of the labels' size,
@@ -7,8 +7,8 @@
    deviation. Without scales values are squared, by optimizers with state and by distances: 1e18.
 
    A largest value of more than 2^24 times the others' size is told: beside it a float keeps no
-   digit of them. So are large values within 2^12 of the steps in which floats of their size go,
-   such as times in seconds since 1970 that all lie within a few days. */
+   digit of them. Told, too, are large values that all lie within 2^12 steps of float precision:
+   times in seconds since 1970, all of the same few days, are rounded to multiples of 128. */
 #include "base/memory.h"
 #include "run/evaluate.h"
 #include "run/features.h"

@@ -42,8 +42,8 @@ static enum sdr_status read_status(const char *folder, json_t **object)
     return status;
 }
 
-/* Whether no process trains in the folder. A lock that is no file, or of a file system without
-   locks, tells nothing. */
+/* Whether no process trains in the folder. False also where that is unknown: on a file system
+   without locks. */
 static enum sdr_status lock_is_free(const char *folder, bool *is_free)
 {
     char *path;

@@ -79,8 +79,7 @@ static const char *guess_model(const struct sdr_data *data, char why[300])
         return "softmax";
     }
     if (schema->many_labels)
-        snprintf(why, WHY,
-                 "labels are more than %d different numbers, or too large to be told apart",
+        snprintf(why, WHY, "more than %d different labels, or labels too large to be told apart",
                  SDR_LABELS_MOST);
     else
         snprintf(why, WHY, "%u different %s as labels%s", count, numbers,
@@ -259,7 +258,7 @@ static enum sdr_status weigh_rows(struct sdr_run *run)
     return status;
 }
 
-/* Labels that differ by little more than the steps in which floats of their size go. */
+/* Refuses labels whose deviation is less than about 64 steps of float precision at their size. */
 static enum sdr_status check_targets(const struct sdr_run *run, double variance)
 {
     double size = fabs(run->set.target_mean);

@@ -114,6 +114,39 @@ static void threads_start_and_may_run_where_their_creator_may(void **state)
     }
 }
 
+static enum sdr_status compare_cores(void *context, size_t index)
+{
+    cpu_set_t set;
+    pthread_t *creator = context;
+    (void)index;
+    assert_int_equal(sched_getaffinity(0, sizeof set, &set), 0);
+    if (!pthread_equal(pthread_self(), *creator) && CPU_COUNT(&set) != sdr_thread_limit())
+        return sdr_fail(SDR_RUNTIME, "it has the cores of its creator");
+    return SDR_OK;
+}
+
+static void a_pinned_thread_shares_work_with_all_cores(void **state)
+{
+    cpu_set_t all, one;
+    pthread_t self = pthread_self();
+    (void)state;
+    assert_int_equal(sched_getaffinity(0, sizeof all, &all), 0);
+    int limit = sdr_thread_limit();
+    if (limit != CPU_COUNT(&all) || limit == 1)
+        return; /* a quota limits them */
+    CPU_ZERO(&one);
+    CPU_SET(sched_getcpu(), &one);
+    sdr_thread_set_pinned(true);
+    assert_int_equal(sched_setaffinity(0, sizeof one, &one), 0);
+    assert_int_equal(sdr_thread_limit(), limit);
+    for (int threads = 2; threads <= 2 * limit; threads++)
+        if (threads != limit) /* these begin on one core each */
+            assert_int_equal(sdr_parallel(threads, 1000, compare_cores, &self), SDR_OK);
+    assert_int_equal(sched_setaffinity(0, sizeof all, &all), 0);
+    sdr_thread_set_pinned(false);
+    assert_int_equal(sdr_thread_limit(), limit);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -122,6 +155,7 @@ int main(void)
         cmocka_unit_test(a_failure_stops_the_hand_out),
         cmocka_unit_test(the_limit_is_at_least_one),
         cmocka_unit_test(threads_start_and_may_run_where_their_creator_may),
+        cmocka_unit_test(a_pinned_thread_shares_work_with_all_cores),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

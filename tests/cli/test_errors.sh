@@ -83,6 +83,8 @@ refuses 1 'no checkpoint' train data.svm --run nothing-here --resume
 holds "a run that is not there is not made" test ! -e nothing-here
 succeeds train data.svm --run planned --epochs 2
 refuses 2 'planned for 2 epochs .*, not 3' train data.svm --run planned --epochs 3 --resume
+tail -n +2 data.svm >other.svm
+refuses 2 'differs is data' train other.svm --run planned --epochs 2 --l2 1 --resume
 refuses 2 'differs is l2' train data.svm --run planned --epochs 2 --l2 1 --resume
 succeeds train data.svm --run scaled --epochs 2 --lr 0.1 --lr-batch 2 --quiet
 refuses 2 'differs is lr-batch' train data.svm --run scaled --epochs 2 --lr 0.1 --lr-batch 4 --resume

@@ -84,6 +84,11 @@ for name, values, narrow in (("seconds", 1.7e9 + np.arange(ROWS) * 10, True), ("
         message = told(make(name, np.c_[b, values], y), *([] if make == table else ["--model", "squared"]))
         expect("%s by %s" % (name, make.__name__), ("rounded to multiples of 128" in message) == narrow, message[:300])
 
+# ---- weight decay that takes the weights away ----
+for size, decay, large in ((1e4, [], True), (1e4, ["--optimizer", "adamw:decay=1e-9"], False), (1e-4, [], False)):
+    message = told(table("labels.csv", X, y * size), "--optimizer", "adamw", *decay)
+    expect("labels of size %g, adamw %s" % (100 * size, decay), ("try adamw:decay=" in message) == large, message[:300])
+
 # ---- --lr is in scaled units ----
 uneven = table("uneven.csv", np.c_[1000 * a, 0.001 * b, random.normal(0, 1, ROWS)], y)
 for options in ([], ["--optimizer", "sgd"], ["--optimizer", "adam"]):
